@@ -1,9 +1,11 @@
 package hbd
 
 import (
+	"slices"
 	"testing"
 
 	"ringlight/planner/journal"
+	"ringlight/planner/ring"
 	"ringlight/proto"
 )
 
@@ -32,6 +34,25 @@ func TestSparesOfAClaimThatIsGivenUpAreFree(t *testing.T) {
 			if kept := p.kept[n] != ""; kept == given {
 				t.Errorf("given up %t: node %d is kept: %t", given, n, kept)
 			}
+		}
+	}
+}
+
+// Goal: spares for rings that stand apart are idle nodes within reach of an end, and no
+// more than there are.
+func TestSparesAreWithinReach(t *testing.T) {
+	for _, c := range []struct {
+		wrap  bool
+		first proto.NodeID
+		count int
+		want  []proto.NodeID
+	}{
+		{false, 4, 9, []proto.NodeID{2, 3, 8, 9}}, {false, 4, 3, []proto.NodeID{2, 3, 8}},
+		{false, 0, 9, []proto.NodeID{4, 5}}, {true, 0, 9, []proto.NodeID{14, 15, 4, 5}}, {false, 12, 9, []proto.NodeID{10, 11}},
+	} {
+		p := ring.Problem{Order: ring.Order{Nodes: 16, K: 2, Wrap: c.wrap}, Usable: func(proto.NodeID) bool { return true }}
+		if got := beside(p, [][]proto.NodeID{{c.first, c.first + 1, c.first + 2, c.first + 3}}, c.count); !slices.Equal(got, c.want) {
+			t.Errorf("%+v: %v", c, got)
 		}
 	}
 }

@@ -279,3 +279,22 @@ func TestJoinerHasAsLongAsAnswersTake(t *testing.T) {
 		}
 	}
 }
+
+// Goal: a ring that waits for the answer of one of its members is looked at when that
+// has come, be it that nothing else does.
+func TestAnswerEndsTheWait(t *testing.T) {
+	p := standing(t, 64, 0)
+	r := p.rings[0]
+	r.seeLight()
+	p.j.Now += time.Second
+	n := r.at(3)
+	p.probes.ask(n, p.j.Now, 0)
+	p.mark(r)
+	if q := p.look(); q != nil || p.dirty || !r.marked {
+		t.Fatalf("plan %v, looked at again %t, ring marked %t", q, p.dirty, r.marked)
+	}
+	p.News(member.News{Kind: member.Spoke, Device: n.Device, Before: n.Standing(), Ack: &proto.Ack{Corr: n.probe.corr}})
+	if !p.dirty || p.planAt > p.j.Now+debounce {
+		t.Errorf("looked at again %t, at %v", p.dirty, p.planAt)
+	}
+}

@@ -94,8 +94,35 @@ func TestWhoHasNotReportedLooksNowhere(t *testing.T) {
 	if report(p, &m); !Looks(p, port) {
 		t.Fatalf("it does not look at %+v: %+v", port, m)
 	}
-	n.Report, n.Want = nil, member.Target{Decided: n.Want.Decided}
+	n.Report, n.Want = nil, member.Target{Decided: new(member.Decided)}
 	if Looks(p, port) {
 		t.Error("it looks")
+	}
+}
+
+// Goal: a ring of which no two members hang together is down, though one that is out
+// told of a bypass under a former plan; a bypass of one that is there leaves it degraded.
+func TestRingWithoutLightIsDown(t *testing.T) {
+	p := standing(t, 64, 0)
+	r := p.rings[0]
+	tell := func(at int, gen proto.Generation, bypassed bool) {
+		n := r.at(at)
+		m := &proto.Reported{Node: n.ID, Session: 1, Term: r.Term, Generation: gen, Plan: r.Plan}
+		if bypassed {
+			m.Sides = []proto.SideReport{{Ring: r.id, Side: proto.Right, State: proto.SideWork, Current: 1}}
+		}
+		report(p, m)
+	}
+	for at := range r.nodes {
+		tell(at, r.Gen, false)
+	}
+	p.say(r.at(4), true, proto.ModeHostDown, 0)
+	tell(4, r.Gen+1, true)
+	if s := r.stateNow(); s != proto.RingDown {
+		t.Errorf("%s without light", s)
+	}
+	tell(6, r.Gen, true)
+	if s := r.stateNow(); s != proto.RingDegraded {
+		t.Errorf("%s with a bypass", s)
 	}
 }
