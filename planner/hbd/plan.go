@@ -76,6 +76,9 @@ func (h *Rings) retryRefused() {
 		case n.Retry(h.j.Now):
 			h.markNode(n)
 			h.replan(0)
+			if r := h.ring(n.Group); r != nil {
+				h.watchRing(r) // it may be in pieces, and waited for that node alone
+			}
 			return true
 		}
 		h.replan(n.Refusal.Until - h.j.Now)

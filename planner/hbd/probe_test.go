@@ -298,3 +298,32 @@ func TestAnswerEndsTheWait(t *testing.T) {
 		t.Errorf("looked at again %t, at %v", p.dirty, p.planAt)
 	}
 }
+
+// Goal: a ring in pieces that one member's refusal kept from being formed anew is when
+// time has ended that, though nobody says anything then.
+// Method: two members have lost each other while a third refuses plans.
+func TestRingIsFormedAnewWhenARefusalEnds(t *testing.T) {
+	p := standing(t, 64, 0)
+	r := p.rings[0]
+	r.seeLight()
+	r.lit[4] = false
+	p.j.Now += time.Second
+	n := r.at(1)
+	n.Refused(member.Refusal{Code: proto.Invalid, Until: p.j.Now + 2*time.Second})
+	p.refusing = append(p.refusing, n.ID)
+	for at, s := range map[int]proto.Side{4: proto.Right, 5: proto.Left} { // any order: each by itself
+		r.at(at).Events.Last = 1
+		r.at(at).lose(s, lossView{lost: true, seq: 1, at: p.j.Now})
+	}
+	p.watchRing(r)
+	p.replan(0)
+	for p.j.Now < 10*time.Second && !r.renew {
+		if q := p.look(); q != nil {
+			break
+		}
+		p.j.Now = max(p.j.Now+time.Millisecond, min(p.planAt, 10*time.Second))
+	}
+	if !r.renew || p.j.Now < 3*time.Second {
+		t.Errorf("at %v: to be formed anew %t, split since %v", p.j.Now, r.renew, r.splitAt)
+	}
+}
