@@ -109,10 +109,26 @@ func (h *Rings) checkPrepare() {
 	h.abort("not every node answered in time")
 }
 
-// participantLost ends a generation that waits for a node which is gone.
+// participantLost ends a generation that waits for a node which is gone. One that is
+// only told that it is in no ring may be anything but out: it ends no ring's repair.
 func (h *Rings) participantLost(n *node, why string) {
-	if h.txn.Part(n.Device) != nil {
+	switch part := h.txn.Part(n.Device); {
+	case part == nil || part.Idle && n.Ready() && n.able():
+	case part.Idle && len(h.proposal.rings) > 0:
+		h.obstacles.leftOut(part)
+	default:
 		h.abort(fmt.Sprintf("node %d: %s", n.ID, why))
+	}
+}
+
+// leftOut no longer waits for a node on which no ring depends; it is told when it can be.
+func (o *obstacles) leftOut(part *member.Part) {
+	h := o.h
+	if part.Prepared || part.Absent {
+		return
+	}
+	if h.txn.LeaveOut(part); h.txn.Complete() {
+		h.decide()
 	}
 }
 
@@ -187,10 +203,8 @@ func (h *Rings) refused(n *node, m *proto.Ack) {
 	n.Refused(r)
 	h.j.Note(journal.Warn, "node refused a plan", journal.Note{Rule: "refused", Node: int64(n.ID), Gen: h.txn.Gen,
 		Text: proto.Clip(fmt.Sprintf("%s %s (limit %s): %s", m.Code, m.Field, m.Limit, m.Reason))})
-	if part.Idle && len(h.proposal.rings) > 0 { // no ring depends on it; it is told when it can be
-		if h.txn.LeaveOut(part); h.txn.Complete() {
-			h.decide()
-		}
+	if part.Idle && len(h.proposal.rings) > 0 {
+		h.obstacles.leftOut(part)
 		return
 	}
 	h.abort(fmt.Sprintf("node %d refused: %s", n.ID, m.Code))
