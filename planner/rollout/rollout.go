@@ -315,7 +315,7 @@ func (r *Rollout) command(x *restart) {
 
 // Answer takes an agent's answer to a command, and reports whether it was ours.
 func (r *Rollout) Answer(id proto.NodeID, m *proto.Ack) bool {
-	i := slices.IndexFunc(r.way, func(x restart) bool { return x.Node == id && x.corr == m.Corr })
+	i := slices.IndexFunc(r.way, func(x restart) bool { return x.Node == id && x.corr == m.Corr && m.Corr != (proto.Corr{}) })
 	if i < 0 {
 		return false
 	}

@@ -406,6 +406,23 @@ func TestHostsGetLeave(t *testing.T) {
 	}
 }
 
+// Goal: an answer to no command is none of a node that nothing was commanded.
+func TestAnswerToNothingStopsNothing(t *testing.T) {
+	c := newCell(t, 8, 2)
+	for i := range c.looks {
+		c.looks[i].Can = false
+	}
+	c.begin()
+	c.run(time.Minute)
+	under := c.r.Status().UnderWay
+	if len(under) == 0 {
+		t.Fatal("nothing is under way")
+	}
+	if c.r.Answer(under[0].Node, &proto.Ack{Phase: proto.PhaseCommand, Code: proto.HardwareFailed}) || c.r.Status().State != proto.RolloutRunning {
+		t.Error(c.r.Status())
+	}
+}
+
 // Goal: agents of a release that cannot start anew are left to people, and judged alike.
 func TestOlderAgentsAreStartedByHand(t *testing.T) {
 	c := newCell(t, 8, 2)
