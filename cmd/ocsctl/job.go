@@ -355,6 +355,9 @@ func jobFiles(ctx context.Context, args []string, out io.Writer) error {
 	var split job.Split
 	fs.IntVar(&split.PP, "pp", 0, "`NUMBER` of rings of one pipeline; 0: one, of circuits their stages")
 	fs.IntVar(&split.CP, "cp", 0, "`NUMBER` of rings or domains that share a sequence; 0: one")
+	routes := fs.String("routes", "", "also the routes of circuits, a file of each leaf, spine or server in the words of `WHAT`: linux, frr or eos")
+	fs.TextVar(&split.Hosts, "hosts", job.DefaultHosts, "`NETWORK` of the addresses of GPUs, with -routes")
+	fs.TextVar(&split.Ports, "ports", job.DefaultPorts, "`NETWORK` of the addresses of ports of leaves and spines, with -routes")
 	got, err := j.read(fs, args, 1, "the job's NAME")
 	if err != nil {
 		return err
@@ -379,6 +382,21 @@ func jobFiles(ctx context.Context, args []string, out io.Writer) error {
 		}
 		files, texts[name] = append(files, name), text
 	}
+	if *routes != "" {
+		if texts["routes.json"], err = c.File(ctx, v.ID, "routes.json", split, v.Generation); err != nil {
+			return refused(err)
+		}
+		of, err := job.Routes(texts["routes.json"], *routes)
+		if err != nil {
+			return refused(err)
+		}
+		for _, name := range of {
+			if texts[name], err = c.File(ctx, v.ID, name, split, v.Generation); err != nil {
+				return refused(err)
+			}
+		}
+		files = append(append(files, "routes.json"), of...)
+	}
 	for _, name := range v.TopoFiles() {
 		text, err := c.File(ctx, v.ID, name, split, v.Generation)
 		if e := proto.AsError(err); e != nil && e.Field == "gpu_table" {
@@ -393,7 +411,7 @@ func jobFiles(ctx context.Context, args []string, out io.Writer) error {
 		return err
 	}
 	for _, name := range files {
-		if err := cli.ReplaceFile(filepath.Join(*dir, name), texts[name], 0o644); err != nil {
+		if err := cli.ReplaceFile(filepath.Join(*dir, strings.ReplaceAll(name, "/", "_")), texts[name], 0o644); err != nil {
 			return err
 		}
 	}

@@ -175,9 +175,19 @@ func (x Claims) Describe(id proto.JobID) (s proto.JobStatus) {
 // Ranks are a job's GPUs in the order of its ranks.
 func (x Claims) Ranks(id proto.JobID) Ranks {
 	if j := x.c.jobs.find(id); j != nil {
-		return ranksOf(x.c, j)
+		return ranksOf(x.c.fab, x.c.designer, j)
 	}
 	return Ranks{}
+}
+
+// Routes gives, outside of a step, what leaves, spines and servers do with a job's
+// packets, and why some have no route.
+func (x Claims) Routes(id proto.JobID) func() ([]Route, string) {
+	j, d := x.c.jobs.find(id), x.c.designer
+	if j == nil {
+		return nil
+	}
+	return func() ([]Route, string) { return routesOf(d, j) } // a job is replaced, never changed
 }
 
 // takeList makes a design what is wanted.

@@ -62,6 +62,7 @@ func (c interleaved) design(from standing, jobs []*job, list bool) design {
 	}
 	d.maps, d.stages, d.change.Worst, d.change.WorstOf = c.stagesOf(groups, ends, links)
 	c.account(&d, groups)
+	c.lay(d.jobs, d.maps)
 	return d
 }
 

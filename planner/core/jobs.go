@@ -19,6 +19,8 @@ type job struct {
 	placed  sched.Placed // no shares: it waits
 	servers []int        // of the shares one by one: which server of its leaf; nil: not known
 	paths   []path       // by spine and leaves
+	ways    []way        // of paths, and within pods
+	laid    bool         // those within pods are found
 	found   bool         // known by its circuits only
 	owner   string       // that asked for it by name; "": an operator's list did
 	own     *seat        // of leaves and spines; nil: it waits
@@ -168,6 +170,11 @@ func (l *jobList) checkStored(j *job) error {
 	for _, x := range j.paths {
 		if !leaf(x.A) || !leaf(x.B) || x.Spine < 0 || x.Spine >= l.fab.SpinesPerPod || x.Count < 1 {
 			return fmt.Errorf("no such path: %+v", x)
+		}
+	}
+	for _, w := range j.ways {
+		if !leaf(w.A) || !leaf(w.B) || w.Spine < 0 || w.Spine >= l.fab.SpinesPerPod || min(w.UpA, w.UpB) < 0 || max(w.UpA, w.UpB) >= l.fab.LeafLinks || w.Map < -1 || w.Map >= l.fab.Switches() || w.From < 0 || w.From >= l.fab.Pods {
+			return fmt.Errorf("no such way: %+v", w)
 		}
 	}
 	return nil

@@ -29,14 +29,16 @@ type Ranks struct {
 }
 
 // ranksOf is a job's; no places: it waits, or nobody knows where it is.
-func ranksOf(c *Circuits, j *job) Ranks {
-	r := Ranks{TP: j.placed.TP, Stages: j.placed.PP, Places: c.designer.places(j), Collective: j.spec.Collective, Rails: min(j.placed.TP, c.fab.GPUsPerServer)}
+func ranksOf(fab *fabric.Core, d designer, j *job) Ranks {
+	r := Ranks{TP: j.placed.TP, Stages: j.placed.PP, Places: d.places(j), Collective: j.spec.Collective, Rails: min(j.placed.TP, fab.GPUsPerServer)}
 	switch {
+	case len(r.Places) == 0:
+		return Ranks{}
 	case j.shard != nil:
 		r.Rings, r.Servers = append([]topo.Ring{}, j.shard.Rings...), j.shard.Servers
 	case j.own == nil:
 		for d := range len(r.Places) / r.TP {
-			r.PodOf = append(r.PodOf, int32(r.Places[d*r.TP].Server/c.fab.LeafServers()/c.fab.LeavesPerPod))
+			r.PodOf = append(r.PodOf, int32(r.Places[d*r.TP].Server/fab.LeafServers()/fab.LeavesPerPod))
 		}
 	}
 	return r

@@ -43,6 +43,8 @@ type jobRecord struct {
 	Links  []int         `json:"links,omitempty"`
 	Server []int         `json:"servers,omitempty"`
 	Paths  []path        `json:"paths,omitempty"`
+	Ways   []way         `json:"ways,omitempty"`
+	Laid   bool          `json:"laid,omitempty"`
 	Found  bool          `json:"found,omitempty"`
 	Owner  string        `json:"owner,omitempty"`
 	Own    *seat         `json:"own,omitempty"`
@@ -109,7 +111,7 @@ func (c *Circuits) saveJobs() {
 func (l *jobList) unsaved() []journal.Record {
 	var records []journal.Record
 	for _, j := range l.all {
-		r := journal.Encode(jobKey(j.spec.Job), jobRecord{j.spec, j.placed.Shares, j.placed.Wants, j.placed.Links, j.servers, j.paths, j.found, j.owner, j.own, j.shard, j.turn.stored()})
+		r := journal.Encode(jobKey(j.spec.Job), jobRecord{j.spec, j.placed.Shares, j.placed.Wants, j.placed.Links, j.servers, j.paths, j.ways, j.laid, j.found, j.owner, j.own, j.shard, j.turn.stored()})
 		if l.saved[j.spec.Job] != string(r.Value) {
 			l.saved[j.spec.Job] = string(r.Value)
 			records = append(records, r)
@@ -140,7 +142,7 @@ func (c *Circuits) Restore(prefix, rest string, raw []byte) error {
 		if err := json.Unmarshal(raw, &r); err != nil {
 			return err
 		}
-		j := &job{spec: r.Spec, placed: sched.Placed{Job: c.jobs.domains(&r.Spec), Shares: r.Shares, Wants: r.Wants, Links: r.Links}, servers: r.Server, paths: r.Paths, found: r.Found, owner: r.Owner, own: r.Own, shard: r.Shard}
+		j := &job{spec: r.Spec, placed: sched.Placed{Job: c.jobs.domains(&r.Spec), Shares: r.Shares, Wants: r.Wants, Links: r.Links}, servers: r.Server, paths: r.Paths, ways: r.Ways, laid: r.Laid, found: r.Found, owner: r.Owner, own: r.Own, shard: r.Shard}
 		if r.Turn != nil {
 			j.turn = *r.Turn
 		}

@@ -20,6 +20,7 @@ type Core interface {
 	Lent() map[proto.JobID]*core.Lent
 	Describe(proto.JobID) proto.JobStatus
 	Ranks(proto.JobID) core.Ranks
+	Routes(proto.JobID) func() ([]core.Route, string)
 	Moved() bool
 	Stirred() bool
 }
@@ -206,7 +207,7 @@ func (t circuitJobs) show(x *job, v *View, whole bool) {
 		return
 	}
 	d := t.core.Describe(x.Number)
-	v.ranks = t.core.Ranks(x.Number)
+	v.ranks, v.routes, v.fab = t.core.Ranks(x.Number), t.core.Routes(x.Number), t.fab()
 	s.Domains = domains(t.fab(), v.ranks)
 	for _, w := range d.Seats {
 		s.Seats = append(s.Seats, [3]uint16{w.Leaf, w.Server, w.GPUs})

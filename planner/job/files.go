@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
@@ -22,7 +23,12 @@ var Files = []string{"ranks", "hostfile", "nccl.env", "torch_mesh.json", "megatr
 
 // Split is how a job is divided: rings of one pipeline, or stages of circuits, and
 // of those of a stage how many share a sequence. 0: as the job has it, and 1.
-type Split struct{ PP, CP int }
+type Split struct {
+	PP, CP int
+	// Of routes: the addresses of GPUs, or of interfaces of servers joined directly, and
+	// those of ports of leaves and spines. Zero: DefaultHosts and DefaultPorts.
+	Hosts, Ports netip.Prefix
+}
 
 // groups are the GPUs of the tensor parallel domains, or why there are none now.
 func (v *View) groups() (out [][]GPU, err error) {
@@ -87,12 +93,16 @@ func (s Split) check(v *View, domains int) (Split, error) {
 // let it.
 func (v *View) File(name string, s Split) (text []byte, kind string, err error) {
 	topo := strings.HasPrefix(name, topoPrefix) && strings.HasSuffix(name, topoSuffix)
-	if !topo && !slices.Contains(Files, name) {
+	if !topo && !strings.HasPrefix(name, routesPrefix) && !slices.Contains(Files, name) {
 		return nil, "", &proto.Error{Code: proto.NotFound, Field: "name", Limit: strings.Join(Files, ", ") + ", " + topoPrefix + "HOST" + topoSuffix, Reason: fmt.Sprintf("no file %.80q", name)}
 	}
 	groups, err := v.groups()
 	if err != nil {
 		return nil, "", err
+	}
+	if strings.HasPrefix(name, routesPrefix) {
+		text, kind, err = v.routesFile(name, s)
+		return text, kind, err
 	}
 	if topo {
 		text, err = v.topology(name, slices.Concat(groups...))
@@ -122,15 +132,15 @@ func asJSON(of any) ([]byte, string, error) {
 // text is a file that is none of JSON or XML.
 func (v *View) text(name string, groups [][]GPU, s Split) string {
 	var b strings.Builder
-	what := "rings"
+	what := "ring"
 	if v.Circuits != nil {
-		what = "domains"
+		what = "domain"
 	}
 	tp := len(groups[0])
-	fmt.Fprintf(&b, "# job %s, generation %d, %s, %d %s of %d GPUs\n", v.ID, v.Generation, v.State, len(groups), what, tp)
+	fmt.Fprintf(&b, "# job %s, generation %d, %s, %s of %s\n", v.ID, v.Generation, v.State, proto.Count(len(groups), what), proto.Count(tp, "GPU"))
 	switch name {
 	case "ranks":
-		fmt.Fprintf(&b, "# rank host gpu %s position\n", strings.TrimSuffix(what, "s"))
+		fmt.Fprintf(&b, "# rank host gpu %s position\n", what)
 		for n, group := range groups {
 			for k, g := range group {
 				fmt.Fprintf(&b, "%d %s %d %d %d\n", n*tp+k, g.Host, g.GPU, n, k)
@@ -145,7 +155,7 @@ func (v *View) text(name string, groups [][]GPU, s Split) string {
 		b.WriteString(v.ncclEnv())
 		b.WriteString(v.renumbered())
 	case "megatron.env":
-		fmt.Fprintf(&b, "# order tp-cp-ep-dp-pp: rank = %[1]s x TP + position, %[1]s = cp + CP x (dp + DP x pp)\n", strings.TrimSuffix(what, "s"))
+		fmt.Fprintf(&b, "# order tp-cp-ep-dp-pp: rank = %[1]s x TP + position, %[1]s = cp + CP x (dp + DP x pp)\n", what)
 		fmt.Fprintf(&b, "TENSOR_MODEL_PARALLEL_SIZE=%d\nCONTEXT_PARALLEL_SIZE=%d\nPIPELINE_MODEL_PARALLEL_SIZE=%d\nDATA_PARALLEL_SIZE=%d\nWORLD_SIZE=%d\n",
 			tp, s.CP, s.PP, len(groups)/(s.PP*s.CP), len(groups)*tp)
 	}

@@ -29,8 +29,10 @@ type View struct {
 	// Circuits is what a job has that asked for them.
 	Circuits *Servers `json:"circuits,omitempty"`
 
-	hosts map[string][]fabric.GPU // as light goes through them; nil: numbered so
-	ranks core.Ranks              // of circuits
+	hosts  map[string][]fabric.GPU // as light goes through them; nil: numbered so
+	ranks  core.Ranks              // of circuits, and as they
+	routes func() ([]core.Route, string)
+	fab    *fabric.Fabric
 }
 
 // Ring is one ring of a job.

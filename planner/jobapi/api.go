@@ -11,6 +11,7 @@ import (
 	"maps"
 	"net"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"slices"
 	"strconv"
@@ -80,7 +81,8 @@ var routes = []route{
 	{method: "DELETE", path: "/v1/jobs/{id}", short: "give a job's rings and spares back", serve: (*API).release, answer: job.View{}},
 	{method: "POST", path: "/v1/jobs/{id}/replace", short: "drain a node of the job, so that a spare takes its place", serve: (*API).replace, body: exchange{}, answer: job.View{}},
 	{method: "GET", path: "/v1/jobs/{id}/files/{name}", short: "a file for the launcher, by the order of the light",
-		query: []parameter{{"pp", "rings of one pipeline; absent: 1, of circuits their stages"}, {"cp", "rings or domains that share a sequence; absent: 1"}, {"generation", "refuse where the job is not at this event any more"}}, serve: (*API).file},
+		query: []parameter{{"pp", "rings of one pipeline; absent: 1, of circuits their stages"}, {"cp", "rings or domains that share a sequence; absent: 1"},
+			{"hosts", "network of the addresses of GPUs, in files with routes; absent: " + job.DefaultHosts.String()}, {"ports", "and of ports of leaves and spines; absent: " + job.DefaultPorts.String()}, {"generation", "refuse where the job is not at this event any more"}}, serve: (*API).file},
 	{method: "GET", path: "/v1/topology", short: "every ring and node as they stand: for schedulers",
 		query: []parameter{{"format", strings.Join(job.TopologyFormats, ", ") + "; absent: json"}}, serve: (*API).topology, answer: job.Topology{}},
 	{method: "GET", path: "/v1/openapi.json", short: "this description", serve: (*API).description},
@@ -335,6 +337,14 @@ func (a *API) file(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	s := job.Split{PP: int(pp), CP: int(cp)}
+	for name, to := range map[string]*netip.Prefix{"hosts": &s.Hosts, "ports": &s.Ports} { // any order: each by itself
+		if text := r.URL.Query().Get(name); text != "" {
+			if *to, err = netip.ParsePrefix(text); err != nil {
+				return &proto.Error{Code: proto.Invalid, Field: name, Limit: "a network such as " + job.DefaultHosts.String(), Reason: fmt.Sprintf("%.40q", text)}
+			}
+		}
+	}
 	gen, err := number(r, "generation", 0, proto.MaxCount, 0)
 	if err != nil {
 		return err
@@ -346,7 +356,7 @@ func (a *API) file(w http.ResponseWriter, r *http.Request) error {
 	if gen != 0 && gen != v.Generation {
 		return &proto.Error{Code: proto.Conflict, Field: "generation", Limit: strconv.FormatUint(v.Generation, 10), Reason: fmt.Sprintf("job %s is at event %d", v.ID, v.Generation)}
 	}
-	text, kind, err := v.File(r.PathValue("name"), job.Split{PP: int(pp), CP: int(cp)})
+	text, kind, err := v.File(r.PathValue("name"), s)
 	if err != nil {
 		return err
 	}

@@ -210,6 +210,27 @@ func (t *Topology) Ways() *Routes {
 	return newGraph(t.Servers, t.Layers).route(all)
 }
 
+// RoutesOver are the ways of a request's traffic over layers and rings that are there,
+// and between servers that send nothing by it ways that are level; asked is what of it
+// has no links of its own.
+func (r *Request) RoutesOver(layers []Layer, rings []Ring) (out *Routes, asked []Demand) {
+	b := &build{r: r, width: 1, layers: layers, rings: rings}
+	if r.Bidirectional {
+		b.width = 2
+	}
+	g := newGraph(r.Servers, layers)
+	_, waiting := b.reduced(g)
+	asked = append(slices.Clone(r.MP), waiting...)
+	out = g.route(asked)
+	ways := (&Topology{Servers: r.Servers, Layers: layers}).Ways()
+	for s, tree := range out.via {
+		if tree == nil {
+			out.via[s] = ways.via[s]
+		}
+	}
+	return out, asked
+}
+
 // Walk calls f with the links of a way, the last first.
 func (r *Routes) Walk(from, to int, f func(a, b int)) {
 	for to != from {

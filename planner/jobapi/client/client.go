@@ -10,6 +10,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"strconv"
 	"strings"
@@ -244,6 +245,11 @@ func (c *Client) File(ctx context.Context, id, name string, s job.Split, generat
 	for name, n := range map[string]int{"pp": s.PP, "cp": s.CP} { // any order: sorted when they are written
 		if n != 0 {
 			q.Set(name, strconv.Itoa(n))
+		}
+	}
+	for name, p := range map[string]netip.Prefix{"hosts": s.Hosts, "ports": s.Ports} { // any order, as before
+		if p.IsValid() {
+			q.Set(name, p.String())
 		}
 	}
 	return c.text(ctx, of(id)+"/files/"+url.PathEscape(name)+"?"+q.Encode())
