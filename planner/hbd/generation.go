@@ -3,6 +3,7 @@ package hbd
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"ringlight/planner/journal"
 	"ringlight/planner/member"
@@ -34,7 +35,7 @@ func (h *Rings) prepare(q *proposal) {
 // out where someone else is asked too.
 func (h *Rings) markJoins() {
 	h.joinAt, h.joinDue = journal.Never, false
-	joins := 0
+	joins, silences := 0, 0
 	for _, r := range h.proposal.rings {
 		if h.ring(r.id) == nil {
 			continue
@@ -42,12 +43,12 @@ func (h *Rings) markJoins() {
 		for _, id := range r.nodes {
 			if n := &h.nodes[id]; n.Group == 0 {
 				h.txn.Part(n.Device).Optional = true
-				joins++
+				joins, silences = joins+1, max(silences, n.Silences())
 			}
 		}
 	}
 	if len(h.proposal.rings) > 0 && joins+len(h.proposal.idle) > 0 && joins < len(h.txn.Parts) {
-		h.joinAt = h.j.Now + h.probes.joins()
+		h.joinAt = h.j.Now + h.probes.joins()<<min(silences, maxJoinWaits)
 	}
 }
 
@@ -69,7 +70,7 @@ func (h *Rings) leaveOut() bool {
 		h.decide()
 		return true
 	}
-	h.silence("left_out", fmt.Sprintf("generation %d goes on without it after %v", h.txn.Gen, h.j.Now-h.txn.Began()))
+	h.silence("left_out", fmt.Sprintf("generation %d goes on without it after %v", h.txn.Gen, (h.j.Now-h.txn.Began()).Round(time.Millisecond)))
 	h.betterAt = max(h.betterAt, h.j.Now+slowWait)
 	h.abort("a node that would join did not answer")
 	return true

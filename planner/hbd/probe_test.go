@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"ringlight/planner/journal"
 	"ringlight/planner/member"
 	"ringlight/proto"
 )
@@ -223,6 +224,37 @@ func TestLateJoinerIsLeftOutWithTheLastAnswer(t *testing.T) {
 	p.Resend()
 	if p.txn.Phase() == member.Preparing && p.txn.Gen == gen {
 		t.Error("the generation still waits for a node that would join")
+	}
+}
+
+// Goal: a node that would join and is only slow to answer joins at last: it is waited
+// for longer each time, up to a limit, before it has missed so many that it is left out.
+// Method: a spare would join, and has answered fewer and fewer prepares before.
+func TestSlowJoinerIsWaitedForLonger(t *testing.T) {
+	p := standing(t, 80, 16)
+	r := p.rings[1]
+	r.seeLight()
+	p.j.Now += time.Second
+	n := r.at(1)
+	before := n.flags()
+	p.say(n, true, proto.ModeHostDown, 0)
+	r.at(0).lose(proto.Right, lossView{lost: true, at: p.j.Now})
+	r.at(2).lose(proto.Left, lossView{lost: true, at: p.j.Now})
+	p.changed(n, before)
+	p.j.Now += settleWait
+	p.prepare(p.look())
+	at := slices.IndexFunc(p.txn.Parts, func(part member.Part) bool { return part.Optional })
+	if at < 0 {
+		t.Fatal("nobody joins")
+	}
+	joins := p.txn.Parts[at].Device
+	for missed, want := range []time.Duration{joinWait, 2 * joinWait, 4 * joinWait, 4 * joinWait} {
+		if wait := p.joinAt - p.j.Now; wait != want {
+			t.Errorf("waited for %v after %d prepares without an answer, want %v", wait, missed, want)
+		}
+		p.table.Silence(joins, journal.Never)
+		p.table.Ack(joins, &proto.Ack{Session: 1, Phase: proto.PhasePrepare}) // it speaks, of another plan
+		p.markJoins()
 	}
 }
 

@@ -37,6 +37,10 @@ const (
 	// chosen: it may be dead, and nobody has missed its light; it is one of several, or
 	// the ring does without it for now.
 	joinWait = 60 * time.Millisecond
+	// maxJoinWaits is how often that doubles for one that did not answer the times
+	// before. chosen: an answer takes 100 ms where a machine has much else to do, and
+	// who has missed three waits longer than all of that takes.
+	maxJoinWaits = 2
 	// agentPatience is how long an agent may be away before the light that one
 	// neighbour lost counts against it. chosen: a supervisor restarts it
 	// within a second or two.

@@ -99,6 +99,9 @@ func (d *Device) Quotes(m *proto.Ack) bool { return m.Corr != (proto.Corr{}) && 
 // wanted of it.
 func (d *Device) Tried() bool { return d.Refusals > 0 || d.silences > 0 || d.trailed > 0 }
 
+// Silences is how many prepares in a row it did not answer.
+func (d *Device) Silences() int { return d.silences }
+
 // Trails: it has prepared a plan that was committed, and is not where that has it.
 func (d *Device) Trails() bool { return d.Refusal.Code == proto.Expired && d.Refusal.Gen != 0 }
 
