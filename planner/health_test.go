@@ -89,7 +89,7 @@ var states = []made{
 			w.offline(proto.NodeID(i))
 		}
 	}, proto.HealthFailed, "nodes/none", "the last of their agents went at", fabric.Params{}},
-	{"an agent was killed, then its neighbour lost its power", func(w *fleet) { w.offline(4); w.run(10 * time.Second); w.die(5); w.run(30 * time.Second) }, proto.HealthDegraded, "5/dead, 4/stepped-over", "node 6 has lost its light", fabric.Params{}},
+	{"an agent was killed, then its neighbour lost its power", func(w *fleet) { w.offline(4); w.run(10 * time.Second); w.die(5); w.run(30 * time.Second) }, proto.HealthDegraded, "5/dead, 4/offline", "node 6 has lost its light", fabric.Params{}},
 	{"an agent was killed, then a fibre of its board was cut", func(w *fleet) { w.offline(4); w.run(10 * time.Second); w.cuts[pair(4, 5)] = true; w.light() }, proto.HealthDegraded, "4/unreachable", "agent is offline and node 5 has lost its light", fabric.Params{}},
 	{"a spare is lost", func(w *fleet) { w.die(w.idle()) }, proto.HealthDegraded, "SPARE/offline", "agent offline", fabric.Params{}},
 	{"a ring is short", func(w *fleet) { w.die(4) }, proto.HealthDegraded, "4/dead", "have lost its light", tight},
