@@ -229,7 +229,7 @@ func (r *ringView) meets(at, other int, s proto.Side) bool {
 	n := r.at(at)
 	l, beside := &n.loss[s], other == at+1 || other == at-1
 	switch {
-	case !n.Ready():
+	case !n.Ready() && n.At(r.Decided): // it stays as it was
 		return true
 	case beside && !l.lost:
 		return n.At(r.Decided)
