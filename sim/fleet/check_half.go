@@ -26,7 +26,7 @@ func (a *audit) half(st *station) {
 			continue
 		}
 		peer := a.r.stations[far.Board]
-		if !peer.dark && (peer.host == nil || peer.lame(a.r.now) || peer.busy() > a.r.now || a.tied(peer)) {
+		if peer.busy() > a.r.now || !peer.dark && (peer.host == nil || peer.lame(a.r.now) || a.tied(peer)) {
 			continue
 		}
 		if set, shines := a.r.world.Selected(far.Board, far.Bundle); peer.dark || set != far.Path || !shines {
