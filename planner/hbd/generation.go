@@ -48,7 +48,7 @@ func (h *Rings) markJoins() {
 		}
 	}
 	if len(h.proposal.rings) > 0 && joins+len(h.proposal.idle) > 0 && joins < len(h.txn.Parts) {
-		h.joinAt = h.j.Now + h.probes.joins()<<min(silences, maxJoinWaits)
+		h.joinAt = h.j.Now + min(h.probes.joins()<<min(silences, maxJoinWaits), probeMost)
 	}
 }
 
