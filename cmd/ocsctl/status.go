@@ -112,6 +112,7 @@ type raisedJSON struct {
 	What     string        `json:"what"`
 	Why      string        `json:"why"`
 	Remedy   string        `json:"remedy"`
+	Subject  string        `json:"subject"`
 	More     int           `json:"consequences"` // alarms that follow from it
 }
 
@@ -198,7 +199,7 @@ func (j *statusJSON) judge(s proto.HealthState, found []proto.AlarmStatus) {
 		finds[a.Check] = true
 		j.Checks = append(j.Checks, checkJSON{a.Check, a.State.String(), a.Subject, a.What, a.Why, a.Remedy, moment(a.SinceMillis), a.Under})
 		if known[a.ID] = a.AckMillis != 0 || known[a.Under]; a.Under == "" && a.AckMillis == 0 {
-			j.Alarms = append(j.Alarms, raisedJSON{unlessZero(a.SinceMillis), a.Severity.String(), a.Node, a.What, a.Why, a.Remedy, 0})
+			j.Alarms = append(j.Alarms, raisedJSON{unlessZero(a.SinceMillis), a.Severity.String(), a.Node, a.What, a.Why, a.Remedy, a.Subject, 0})
 		} else if a.Under != "" && !known[a.Under] && len(j.Alarms) > 0 {
 			j.Alarms[len(j.Alarms)-1].More++
 		}
@@ -314,7 +315,7 @@ const maxShown = 5
 
 func (a *raisedJSON) line() string {
 	text := a.What
-	if a.Node != nil {
+	if a.Node != nil && !strings.Contains(text, a.Subject) {
 		text = placeOf(*a.Node) + ": " + text
 	}
 	if a.Why != "" && a.Why != a.What {

@@ -59,7 +59,7 @@ func FactsOf(h *Rings, x *health.Facts) {
 			continue
 		}
 		f := r.facts(r.stateNow())
-		if f.State == proto.RingInService || f.State == proto.RingDegraded {
+		if f.State == proto.RingInService || f.State == proto.RingDegraded && r.closed() {
 			x.GPUsLit += f.GPUs
 		}
 		if f.State != proto.RingInService {
