@@ -138,12 +138,14 @@ func (t *Table) Silence(d *Device, until time.Duration) {
 }
 
 // Spoke hears that a life of a device says something. One that is not known to
-// be the present one is asked who it is, unless it was only late.
+// be the present one is asked who it is, unless it was only late. What a new life sends
+// again of the one before it does not speak for that one.
 func (t *Table) Spoke(d *Device, s proto.Session) {
 	x := &d.stranger
 	switch {
 	case s == d.Session && d.Online() || d.state == Disputed:
 		return
+	case s == d.Session && x.session != s && x.session != 0 && t.j.Now < x.since+strangerForgotten:
 	case x.session != s || d.Online() && t.j.Now > x.since+strangerForgotten:
 		d.own().stranger = stranger{s, t.j.Now}
 	case t.j.Now >= x.since+strangerLate:

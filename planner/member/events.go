@@ -161,6 +161,11 @@ func (t *Table) CheckGaps() {
 		if len(d.ahead) == 0 {
 			continue
 		}
+		if !d.Online() { // it sends all of them again when it is back
+			d.own().ahead = nil
+			t.holding--
+			continue
+		}
 		if t.j.Now < d.gapSince+gapPatience {
 			t.gapAt = min(t.gapAt, d.gapSince+gapPatience)
 			continue

@@ -62,6 +62,9 @@ func (t *Table) Presence(d *Device, m *proto.Presence) {
 		if d.doubt != nil && t.j.Now <= d.returnedAt+returnsWithin {
 			t.spoken(d, m.Session)
 		}
+		if len(d.ahead) > 0 {
+			d.own().gapSince = t.j.Now // what is missing is sent again from now on
+		}
 		t.Resend(d)
 		t.ask(d, d.Session, reportWait, always) // its report may be lost, and nothing is known of its light without
 	}

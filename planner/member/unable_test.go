@@ -128,3 +128,46 @@ func TestGenerationWithoutOne(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 }
+
+// Goal: an agent whose birth was lost is asked who it is, though with its own events it
+// sends one again that the life before it had left.
+func TestLostBirthIsAskedForBesideOldEvents(t *testing.T) {
+	w := newWorld()
+	d := present(w)
+	w.t.Presence(d, &proto.Presence{Version: 1, Session: 7})
+	d.unasked()
+	for _, after := range []time.Duration{0, 2 * time.Second, 4 * time.Second} {
+		w.j.Now += after
+		w.t.Event(d, &proto.Event{Version: 1, Session: 7, Seq: 3})
+		w.t.Event(d, &proto.Event{Version: 1, Session: 8, Seq: 4})
+	}
+	if d.AskAt() != w.j.Now || d.asks.session != 8 {
+		t.Errorf("asked at %v, session %d", d.AskAt(), d.asks.session)
+	}
+}
+
+// Goal: an event that a device had not delivered when it lost its power comes when it is
+// back, however long it was away; none counts as missing.
+func TestEventsOfWhoWasAwayAreNotMissing(t *testing.T) {
+	w := newWorld()
+	d := present(w)
+	event := func(session proto.Session, seq uint64) {
+		w.t.Event(d, &proto.Event{Version: 1, Session: session, Seq: seq})
+	}
+	event(7, 1)
+	w.t.Reported(d, &proto.Reported{Version: 1, Session: 7, Seq: 2, LastEvent: 3}, false)
+	event(7, 3)
+	w.j.Now += 20 * time.Second
+	w.t.Presence(d, &proto.Presence{Version: 1, Session: 7})
+	for range 10 {
+		w.j.Now += gapPatience
+		w.t.CheckGaps()
+	}
+	w.t.Presence(d, &proto.Presence{Version: 1, Session: 8, Online: true})
+	event(7, 2)
+	event(7, 3)
+	event(8, 4)
+	if d.Events.Last != 4 || w.t.Gaps() != 0 || !w.t.Quiet() {
+		t.Errorf("told up to %d, %d missing, quiet %v", d.Events.Last, w.t.Gaps(), w.t.Quiet())
+	}
+}
