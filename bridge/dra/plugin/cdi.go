@@ -57,7 +57,7 @@ func (p *plugin) write(claim types.UID, v *job.View) (name string, err error) {
 		return "", err
 	}
 	for _, f := range job.Files {
-		text, _, err := v.File(f, 1)
+		text, _, err := v.File(f, job.Split{})
 		if err != nil {
 			return "", err
 		}
@@ -93,7 +93,7 @@ func (p *plugin) environment(v *job.View) ([]string, error) {
 	}
 	env := []string{"RINGLIGHT_JOB=" + v.ID, fmt.Sprintf("RINGLIGHT_GENERATION=%d", v.Generation), fmt.Sprintf("RINGLIGHT_RING=%d", r.Ring),
 		fmt.Sprintf("RINGLIGHT_TP=%d", len(r.GPUOrder)), "RINGLIGHT_POSITIONS=" + strings.Join(positions, ","), "RINGLIGHT_FILES=" + Inside}
-	nccl, _, err := v.File("nccl.env", 1)
+	nccl, _, err := v.File("nccl.env", job.Split{})
 	if err != nil {
 		return nil, err
 	}
