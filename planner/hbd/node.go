@@ -112,7 +112,7 @@ func (n *node) wanted() bool { return n.usable() && !n.leaving && n.hold == nil 
 // free: it may join a ring, and nobody asks whether it lives. One that refused or
 // did not answer is first told where it stands, and takes that.
 func (n *node) free() bool {
-	return n.Ready() && n.wanted() && !n.probe.open && !n.outs.held && n.told(n.Standing())
+	return n.Ready() && n.wanted() && !n.probe.open && !n.outs.held && told(n.Standing())
 }
 
 // whyNot says why a node cannot carry a ring, "" when it can.
@@ -210,12 +210,12 @@ type flags struct{ usable, ready, unassigned, told bool }
 func (n *node) flags() flags { return n.flagsOf(n.Standing()) }
 
 func (n *node) flagsOf(s member.Standing) flags {
-	return flags{n.usable(), s.Ready, s.Unassigned, n.told(s)}
+	return flags{n.usable(), s.Ready, s.Unassigned, told(s)}
 }
 
 // told: it knows where it stands, or is one that takes what it is told.
-func (n *node) told(s member.Standing) bool {
-	return !n.Tried() || !s.Unassigned && !s.Pending
+func told(s member.Standing) bool {
+	return !s.Tried || !s.Unassigned && !s.Pending
 }
 
 // over reports whether a new report takes away what was refused.

@@ -359,3 +359,21 @@ func TestRingIsFormedAnewWhenARefusalEnds(t *testing.T) {
 		t.Errorf("at %v: to be formed anew %t, split since %v", p.j.Now, r.renew, r.splitAt)
 	}
 }
+
+// Goal: a spare that is told again after it had refused is free for rings as soon as it
+// has answered: the index hears of it.
+func TestWhoAnswersAgainIsFree(t *testing.T) {
+	p := standing(t, 80, 16)
+	at := slices.IndexFunc(p.nodes, func(n node) bool { return n.Group == 0 })
+	n := &p.nodes[at]
+	n.Unassigned = true
+	n.Refusing(1)
+	before := n.Standing()
+	if told(before) || n.free() {
+		t.Fatalf("%+v, free %t", before, n.free())
+	}
+	n.Refusing(0)
+	if n.flagsOf(before) == n.flags() || !n.free() {
+		t.Errorf("nothing has changed, free %t", n.free())
+	}
+}

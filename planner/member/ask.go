@@ -95,9 +95,9 @@ func (d *Device) answersNow(m *proto.Reported, doubt time.Duration) bool {
 // Quotes: an answer is one to the last question, and so was sent after it.
 func (d *Device) Quotes(m *proto.Ack) bool { return m.Corr != (proto.Corr{}) && m.Corr == d.asks.corr }
 
-// Tried: it refused, did not answer or did not follow the last time that something was
+// tried: it refused, did not answer or did not follow the last time that something was
 // wanted of it.
-func (d *Device) Tried() bool { return d.Refusals > 0 || d.silences > 0 || d.trailed > 0 }
+func (d *Device) tried() bool { return d.Refusals > 0 || d.silences > 0 || d.trailed > 0 }
 
 // Silences is how many prepares in a row it did not answer.
 func (d *Device) Silences() int { return d.silences }

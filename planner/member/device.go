@@ -165,10 +165,10 @@ func (d *Device) Refusing(times int) {
 }
 
 // Standing is what a plan depends on; a change asks for a new look.
-type Standing struct{ Ready, Unassigned, Pending bool }
+type Standing struct{ Ready, Unassigned, Pending, Tried bool }
 
 // Standing tells how it stands now.
-func (d *Device) Standing() Standing { return Standing{d.Ready(), d.Unassigned, d.Pending()} }
+func (d *Device) Standing() Standing { return Standing{d.Ready(), d.Unassigned, d.Pending(), d.tried()} }
 
 // Heard: it has spoken for itself since the planner started.
 func (d *Device) Heard() bool { return d.state != Unheard && d.state != Announced }
