@@ -44,23 +44,16 @@ type strike struct {
 	at     time.Duration
 	gone   []*station
 	ring   proto.RingID
-	ends   []end
 	rest   []*station // live members of the ring
 	clean  bool       // the ring was whole and nothing else was going on
 	looked int
 	fibre  bool // nobody is lost, a fibre is cut
 	told   bool // a decision has come to a member before the first look
 	torn   bool // the ring was in pieces then
+	alone  bool // its agents are starved, and no planner was there
 
 	steps []step // of generations that the planner made since
 	lost  bool   // a packet between planner and members was lost, and sent again
-}
-
-// end is a side of a live neighbour that hangs on what is lost.
-type end struct {
-	st   *station
-	side proto.Side
-	port sim.Port
 }
 
 func newMeasure(r *Run) measure {
@@ -96,8 +89,15 @@ func (m *measure) strike(f *Fault, st *station) {
 
 // watch has a strike looked at when its ring must be closed again.
 func (m *measure) watch(s *strike) {
+	s.alone = m.alone()
 	m.strikes, m.watched = append(m.strikes, s), append(m.watched, s)
 	m.r.agenda.Push(m.r.now+adjacentWithin+m.r.ringBound, task{kind: taskMeasure, n: len(m.strikes) - 1})
+}
+
+// alone: agents are starved, and no planner is there. When they have enough again a
+// ring closes within starvedRing (package node); until then nobody promises it.
+func (m *measure) alone() bool {
+	return m.r.ringBound > m.r.closeBound && !(m.r.net.up && m.r.planning())
 }
 
 // lose moves a node from the living to the lost.
@@ -151,7 +151,7 @@ func (m *measure) after(n int) {
 			m.leave(s)
 			return // something else happened to the ring
 		}
-		if s.torn = !m.one(s); s.torn && !s.fibre && m.mustHold(s) {
+		if s.torn = !m.one(s); s.torn && !s.fibre && m.mustHold(s) && !s.alone && !m.alone() {
 			m.r.audit.violate(s.gone[0].id, "closed rings", fmt.Sprintf("ring %d is in pieces after the loss of %d", s.ring, len(s.gone)))
 		}
 	}
