@@ -168,7 +168,9 @@ func (d *Device) Refusing(times int) {
 type Standing struct{ Ready, Unassigned, Pending, Tried bool }
 
 // Standing tells how it stands now.
-func (d *Device) Standing() Standing { return Standing{d.Ready(), d.Unassigned, d.Pending(), d.tried()} }
+func (d *Device) Standing() Standing {
+	return Standing{d.Ready(), d.Unassigned, d.Pending(), d.tried()}
+}
 
 // Heard: it has spoken for itself since the planner started.
 func (d *Device) Heard() bool { return d.state != Unheard && d.state != Announced }
