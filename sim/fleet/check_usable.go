@@ -103,7 +103,7 @@ func (a *audit) out() (list []out, ok bool) {
 	}
 	for n := range j.says {
 		if id := proto.NodeID(n); j.well(id) && !j.says[n].Usable {
-			list = append(list, out{node: id, text: fmt.Sprintf("is alive, lit and reachable, and the planner leaves it out: %s", j.says[n].Reason)})
+			list = append(list, out{node: id, text: fmt.Sprintf("is alive, lit and reachable (%s by its own word), and the planner leaves it out: %s", j.reportOf(j.r.nodes[id]).Mode, j.says[n].Reason)})
 		}
 	}
 	for i := range j.strips {
@@ -117,10 +117,15 @@ func (a *audit) out() (list []out, ok bool) {
 	return slices.DeleteFunc(list, j.excused), true
 }
 
-// well: a node is alive, lit and reachable, and nobody has taken it out.
+// well: a node is alive, lit and reachable, and nobody has taken it out: no operator,
+// and not its host, whose last word it keeps when it has no power.
 func (j *judge) well(id proto.NodeID) bool {
 	st := j.r.nodes[id]
-	return j.lit(id) && st.host != nil && st.up && st.session == st.conn && !st.cut && j.reportOf(st).Mode != proto.ModeDrained
+	if !j.lit(id) || st.host == nil || !st.up || st.session != st.conn || st.cut {
+		return false
+	}
+	mode := j.reportOf(st).Mode
+	return mode != proto.ModeDrained && mode != proto.ModeHostDown
 }
 
 // lit: its light is as good as ever, whatever its agent does.

@@ -97,7 +97,8 @@ func (m *measure) watch(s *strike) {
 // alone: agents are starved, and no planner is there. When they have enough again a
 // ring closes within starvedRing (package node); until then nobody promises it.
 func (m *measure) alone() bool {
-	return m.r.ringBound > m.r.closeBound && !(m.r.net.up && m.r.planning())
+	b := m.r.planners[0]
+	return m.r.ringBound > m.r.closeBound && !(m.r.net.up && b.host != nil && !b.paused && !b.cut && b.up)
 }
 
 // lose moves a node from the living to the lost.
