@@ -37,7 +37,7 @@ export function legend() {
 }
 
 export function riskRow(b) {
-  return el('li', el('span', 'lose ', link('node', b.node, b.lose)), el('small', b.text)));
+  return el('li', el('span', 'lose ', link('node', b.node, b.lose)), el('small', b.text));
 }
 
 export function fabricPage(root, app) {
