@@ -207,11 +207,16 @@ func (e *evidence) ClearFibre(name string) bool {
 	return false
 }
 
-// tryFibre has the fibre between two nodes looked at again.
-func (e *evidence) tryFibre(a, b proto.NodeID) {
+// usableAgain enters the fibre between two nodes anew, and marks rings that lack a node.
+func (e *evidence) usableAgain(a, b proto.NodeID) {
 	e.reads(a)
 	e.reads(b)
 	e.markNear(a)
+}
+
+// tryFibre has the fibre between two nodes looked at again.
+func (e *evidence) tryFibre(a, b proto.NodeID) {
+	e.usableAgain(a, b)
 	for _, id := range [2]proto.NodeID{a, b} {
 		e.mark(e.ring(e.nodes[id].Group))
 	}
@@ -234,11 +239,7 @@ func (e *evidence) checkCuts() {
 	if e.j.Now < e.cuts.at {
 		return
 	}
-	e.cuts.due(e.j.Now, func(a, b proto.NodeID) {
-		e.reads(a)
-		e.reads(b)
-		e.markNear(a)
-	})
+	e.cuts.due(e.j.Now, e.usableAgain)
 	e.wantBetter = true
 	e.replan(debounce)
 }

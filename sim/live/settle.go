@@ -58,20 +58,20 @@ func (s *stepper) settle(ctx context.Context) error {
 			last = now
 		}
 		idle := now.Sub(last)
-		why := s.unquiet()
-		if why == "" && idle >= quietGap {
-			return nil
-		}
-		if skipped > settleLimit {
-			return fmt.Errorf("live: the planner is not quiet when %v were skipped: %s", skipped, why)
+		why := "" // of one who has just been heard nobody asks
+		if idle >= stillGap {
+			if why = s.unquiet(); why == "" && idle >= quietGap {
+				return nil
+			} else if why != "" && skipped > settleLimit {
+				return fmt.Errorf("live: the planner is not quiet when %v were skipped: %s", skipped, why)
+			}
 		}
 		if pace := virtual + now.Sub(wall); pace > s.now {
 			if err := s.runTo(pace); err != nil {
 				return err
 			}
 		}
-		still := s.still()
-		if why != "" && (still && idle >= stillGap || idle >= max(s.gap(), lateGaps*s.late)) {
+		if still := why != "" && s.still(); why != "" && (still || idle >= max(s.gap(), lateGaps*s.late)) {
 			by, err := s.leap(still)
 			if err != nil {
 				return err
