@@ -156,9 +156,10 @@ study-compare: build ## every system on one workload: the figures of docs/compar
 	  "-gbps 400 -scale-up-gbps 4000 -budget cost -dollars 1149 -systems switch,infinitehbd,lumoscore,topoopt,clos-balanced,clos-ecmp -loads 0.75 -fault-rates 1"; do \
 	  echo "== ocs-sim study compare $$a"; bin/ocs-sim study compare $(if $(TRACE),-trace $(TRACE)) $$a || exit 1; done
 
-lint: ## gofmt, vet, module file, the rules of the house
+lint: ## gofmt, vet, staticcheck, module file, the rules of the house
 	@test -z "$$(gofmt -l .)" || { gofmt -l .; echo "lint: gofmt"; exit 1; }
 	$(GO) vet ./...
+	$(GO) tool -modfile=.ci/lint.mod staticcheck ./...
 	$(GO) mod tidy -diff
 	$(GO) test .
 

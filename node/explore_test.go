@@ -15,7 +15,6 @@ type explorer struct {
 	plans  []exPlan
 	count  int
 	known  map[string]bool
-	stack  []*exWorld
 	steps  int
 	faults int // at the start
 	reach  int // hops of the farthest candidate

@@ -42,9 +42,6 @@ type mciProbe struct {
 	warm  [2]byte
 }
 
-// mciMeasureBytes are the bytes of page B4h with what is measured.
-const mciMeasureBytes = 256 - cmis.CalLanes
-
 // begin begins a search from nothing.
 func (d *mciDrive) begin(now time.Duration) error {
 	s, err := d.newSearches(now)

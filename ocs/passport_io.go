@@ -43,15 +43,13 @@ type passportIO struct {
 	hw    *hal.Module
 	chip  at24.Chip
 	token uint64
-	bus   hal.BusID
 	write *passport // nil: only read
 
 	step   passportStep
 	tries  int
 	polls  int
 	wake   time.Duration
-	serial string // of the identity; "" where it cannot be read
-	heads  [passportSlots][passportHead]byte
+	serial string             // of the identity; "" where it cannot be read
 	order  [passportSlots]int // newest first
 	next   int                // in order
 	slot   int                // being read or written

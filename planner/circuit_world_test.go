@@ -48,7 +48,6 @@ type fakeSwitch struct {
 	mute     bool
 	dieAt    string // dies at the next prepare, commit or applied
 	reportAt time.Duration
-	eventSeq uint64
 }
 
 type litCircuit struct {

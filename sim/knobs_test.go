@@ -98,9 +98,8 @@ func TestHeatGoesByPlace(t *testing.T) {
 	}
 	m := w.module(id, 0, 0)
 	m.refresh()
-	add := 0.02 * 8 * m.per.cells[0].piPower / 1000
 	for _, hot := range []int{0, 7, 13, 20, 35} {
-		add = 0.02 * 8 * m.per.cells[hot].piPower / 1000
+		add := 0.02 * 8 * m.per.cells[hot].piPower / 1000
 		var cold, warm, soon [hal.CellsPerMod]float64
 		m.phases(int64(w.now), 0, hal.CellsPerMod, &cold, &decay{})
 		m.setLevel(hot, 1)

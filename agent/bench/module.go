@@ -171,7 +171,6 @@ type moduleTest struct {
 	h       *direct
 	hw      *hal.Module
 	heating *heater.Driver
-	slow    []hal.Msg // the mux first
 	rep     ModuleReport
 }
 

@@ -65,7 +65,7 @@ func openSPI(b hal.Bus, mode func(chipSelect uint16) uint8) (*spiBus, error) {
 	number, ok := strings.CutPrefix(b.Device, "/dev/spidev")
 	number, dot := strings.CutSuffix(number, ".")
 	if _, err := strconv.Atoi(number); !ok || !dot || err != nil {
-		return nil, fmt.Errorf("%w: SPI device %q, want /dev/spidevN.", hal.ErrNoDevice, b.Device)
+		return nil, fmt.Errorf("%w: SPI device %q, want \"/dev/spidevN.\"", hal.ErrNoDevice, b.Device)
 	}
 	return &spiBus{prefix: b.Device, mode: mode, hz: uint32(b.Speed / physic.Hertz), open: openFile, call: realIoctl, chips: map[uint16]*chipSelect{}}, nil
 }

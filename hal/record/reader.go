@@ -19,7 +19,6 @@ type Reader struct {
 	seq  uint64
 	next uint64 // number of the next entry
 	lost uint64
-	open bool // inside a block
 }
 
 // NewReader reads the head of a recording.

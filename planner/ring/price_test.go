@@ -137,11 +137,13 @@ func replayPriced(nodes, spares int, events []outage, moves int, price time.Dura
 	far(nil)
 	rings = 0
 	for _, e := range events {
-		for due := now; dearer > 0; far(nil) {
-			if due = max(now+look, then+(time.Duration(dearer)*price-lost)/time.Duration(lacking)+1); due >= e.at {
+		for dearer > 0 {
+			due := max(now+look, then+(time.Duration(dearer)*price-lost)/time.Duration(lacking)+1)
+			if due >= e.at {
 				break
 			}
 			until(due)
+			far(nil)
 		}
 		until(e.at)
 		if down[e.node] = !e.back; e.back {

@@ -152,13 +152,13 @@ func (o *office) ask(k token, who string) string {
 	o.said = nil
 	o.meet()
 	o.take(proto.Packet{Kind: proto.Publish, Topic: topic, Sealed: seal.Sign(k.key, topic, seal.Sign(key, topic, b))})
-	for _, a := range o.said {
-		if a.Vouches() {
-			return ""
-		}
+	if len(o.said) == 0 {
+		return "no answer"
+	}
+	if a := o.said[0]; !a.Vouches() {
 		return a.Refused
 	}
-	return "no answer"
+	return ""
 }
 
 func (o *office) want(what, got, want string) {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	bolt "go.etcd.io/bbolt"
+	berrors "go.etcd.io/bbolt/errors"
 
 	"ringlight/planner"
 )
@@ -59,7 +60,7 @@ func OpenStore(path string) (_ Store, err error) {
 		return fail(err)
 	}
 	db, err := bolt.Open(path, 0o600, &bolt.Options{Timeout: lockPatience, FreelistType: bolt.FreelistMapType})
-	if errors.Is(err, bolt.ErrTimeout) {
+	if errors.Is(err, berrors.ErrTimeout) {
 		err = errHeld
 	}
 	if err != nil {

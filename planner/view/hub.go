@@ -51,7 +51,6 @@ type hub struct {
 	edition proto.Digest            // of the fabric's text
 	kept    []message               // the last frames, by rising sequence
 	viewers map[chan message]string // whose it is, by address
-	failed  error                   // why there is no picture
 	load    Load                    // but Viewers
 }
 

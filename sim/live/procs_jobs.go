@@ -66,7 +66,6 @@ type asking struct {
 	tally  JobsResult
 	c      *client.Client
 	rnd    *rand.Rand
-	steady []string // nodes of a job that nothing happens to
 	before []BoardRecord
 	others map[int]bool // nodes that are not of it
 }
