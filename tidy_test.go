@@ -83,7 +83,7 @@ var mayImport = map[string][]string{
 	"planner/isolate":       {"mzi/detmath"},
 	"planner/topo":          {"mzi/detmath"},
 	"planner/model":         {"mzi/detmath", "planner/topo", "proto"},
-	"proto/pki":             {"proto", "proto/seal"},
+	"proto/pki":             {"proto", "proto/seal", "github.com/youmark/pkcs8"},
 	"sim":                   {"hal", "hal/ad5535b", "hal/ad5676", "hal/ad7998", "hal/ads7138", "hal/at24", "hal/cmis", "hal/ina219", "hal/ltc2688", "hal/pca953x", "hal/tmp102", "periph.io/x/conn/v3/physic", "mzi/detmath", "sim/agenda"},
 	"sim/agenda":            {},
 	"sim/damage":            {},
@@ -103,7 +103,7 @@ var mayImport = map[string][]string{
 	"cmd/ocs-planner":       {"cmd/cli", "cmd/service", "planner", "planner/fabric", "planner/server", "planner/server/etcd", "proto", "proto/guard"},
 	"cmd/ocs-sim":           {"cmd/cli", "golang.org/x/sys/unix", "hal", "hal/boardfile", "planner/fabric", "planner/model", "proto", "proto/guard", "proto/mqtt", "sim", "sim/"},
 	"cmd/ocs-slurm":         {"cmd/cli", "planner/hostlist", "planner/job", "planner/jobapi/client", "proto"},
-	"cmd/ocsctl":            {"cmd/cli", "planner/audit", "planner/health", "planner/job", "planner/jobapi/client", "planner/fabric", "planner/isolate", "planner/model", "planner/ring", "planner/topo", "planner/wiring", "proto", "proto/guard", "proto/mqtt", "proto/pki", "proto/seal"},
+	"cmd/ocsctl":            {"cmd/cli", "planner/audit", "planner/health", "planner/job", "planner/jobapi/client", "planner/fabric", "planner/isolate", "planner/model", "planner/ring", "planner/topo", "planner/wiring", "proto", "proto/guard", "proto/mqtt", "proto/pki", "proto/seal", "golang.org/x/term"},
 }
 
 // neverImport overrides the column: physics is never shared, and a simulator

@@ -22,9 +22,14 @@ the one before. verify holds the whole chain against its hashes, and against
 who writes the whole store anew. The planner's log has the newest record after
 each change, too. FILE, - for stdin: what list -raw or ocs-planner store audit
 wrote. The last 65536 records are kept. Who is not marked * said so himself.
+follow writes the lines as they are kept, one a record, those that there are and
+each new one, until interrupted: for a log elsewhere. It goes on over restarts of
+the planner, and ends with an error where the chain does not go on from what it
+wrote last.
 
   ocsctl audit list -who alice -since 24h
   ocsctl audit verify -known 812:9f2c...e1
+  ocsctl audit follow -after 812 | logger -t ringlight-audit
 `
 
 // errAudit is what verify ends with when the chain is not as it was written.
@@ -59,6 +64,7 @@ func auditNoun(ctx context.Context, args []string, out io.Writer) error {
 	f := auditFilter{fs.String("who", "", "list: only what this `NAME` did"), fs.String("what", "", "list: only with this `TEXT` in what was done"),
 		fs.String("kind", "", "list: only this `KIND`: start, act, answer, refused, decision"), fs.Duration("since", 0, "list: only of the last `TIME`")}
 	raw := fs.Bool("raw", false, "list: the lines as they are kept, all of them, for verify")
+	after := fs.Uint64("after", 0, "follow: only records after this `NUMBER`")
 	known := fs.String("known", "", "verify: `NUMBER:SHA256` of a newest record that was kept elsewhere")
 	words, err := c.read(fs, args, auditHelp)
 	if err != nil {
@@ -75,9 +81,15 @@ func auditNoun(ctx context.Context, args []string, out io.Writer) error {
 		}
 		end = &h
 	}
-	switch verify := words[0] == "verify"; {
-	case words[0] != "list" && !verify || len(words) > 2 || len(words) == 2 && !verify:
-		return wrongUsage("audit", "list, or verify [FILE]", "%q", cli.Clip(strings.Join(words, " ")))
+	switch verify, follow := words[0] == "verify", words[0] == "follow"; {
+	case words[0] != "list" && !verify && !follow || len(words) > 2 || len(words) == 2 && !verify:
+		return wrongUsage("audit", "list, follow, or verify [FILE]", "%q", cli.Clip(strings.Join(words, " ")))
+	case !follow && *after != 0:
+		return wrongUsage("after", "with follow", "with %s", words[0])
+	case follow && (*raw || *f.who+*f.what+*f.kind+*known != "" || *f.since != 0):
+		return wrongUsage("audit", "-after alone with follow", "flags of list or verify")
+	case follow:
+		return c.with(ctx, func(cl *client) error { return auditFollow(ctx, cl, out, *after) })
 	case verify && (*raw || *f.who+*f.what+*f.kind != "" || *f.since != 0):
 		return wrongUsage("audit", "-known alone with verify", "flags of list")
 	case !verify && end != nil:
@@ -105,6 +117,45 @@ func auditNoun(ctx context.Context, args []string, out io.Writer) error {
 		}
 	}
 	return c.print(out, map[string][]audit.Record{"records": kept}, func() error { return printAudit(out, kept) })
+}
+
+// auditEvery is how often the planner is asked for more. chosen: a person does not wait.
+const auditEvery = time.Second
+
+// auditFollow writes each record after a number, as it is kept, until ctx ends.
+func auditFollow(ctx context.Context, cl *client, out io.Writer, last uint64) error {
+	place := uint64(1) << 52 // behind all: the head alone is told
+	for {
+		var text strings.Builder
+		err := cl.Pages(ctx, proto.OpRequest{Noun: proto.NounAudit, Bundle: -1, Page: place}, func(r *proto.OpReply) { text.WriteString(string(r.Text)) })
+		lines, records, head := audit.Parse(text.String())
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err != nil:
+			fmt.Fprintln(os.Stderr, "ocsctl:", err) // it is asked again
+		case len(lines) != len(records):
+			return errAudit
+		case head == nil || head.Seq == last:
+		case head.Seq < last:
+			return fmt.Errorf("%w: it ends with record %d, and record %d was there: the planner has an older store, or another", errAudit, head.Seq, last)
+		case place > 0 && (len(lines) == 0 || records[0].Seq > last+1):
+			place = 0 // from the oldest that is kept
+			continue
+		default:
+			for i := range records {
+				if records[i].Seq > last {
+					fmt.Fprintln(out, lines[i])
+				}
+			}
+			place, last = place+uint64(len(lines)), head.Seq
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(auditEvery):
+		}
+	}
 }
 
 // maxAuditFile bounds a chain in a file. chosen: as many records as are kept, of the

@@ -51,7 +51,9 @@ func TestAuditVerify(t *testing.T) {
 		{"audit verify -who alice " + whole, 2, "flags of list"},
 		{"audit list -kind x", 2, "decision"},
 		{"audit list -since -1h", 2, "since"},
-		{"audit burn", 2, "list, or verify"},
+		{"audit burn", 2, "list, follow, or verify"},
+		{"audit list -after 3", 2, "with follow"},
+		{"audit follow -raw", 2, "-after alone"},
 	} {
 		code, out, errs := ctl(t, strings.Fields(x.args)...)
 		if code != x.code || !strings.Contains(out+errs, x.want) {

@@ -47,7 +47,7 @@ func program() *cli.Program {
 			row("job replace", "drain a node of a job, so that a spare takes its place", jobReplace, "NAME NODE"),
 			row("job release", "give a job's rings back", jobRelease, "NAME"),
 			row("seal", "how far a fabric is with sealed messages, and who would be refused", sealNoun, "check"),
-			row("audit", "who did what, and whether anybody changed the record of it", auditNoun, "list", "verify [FILE]"),
+			row("audit", "who did what, and whether anybody changed the record of it", auditNoun, "list", "verify [FILE]", "follow"),
 			row("context", "where to ask and as whom, under a name", contextNoun, "list", "use NAME", "set NAME", "remove NAME"),
 			row("fabric new", "write a fabric description with the default wiring", fabricNew),
 			row("fabric show", "what the planner runs, and what it had to refuse", fabricShow),

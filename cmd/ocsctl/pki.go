@@ -1,11 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -26,12 +28,14 @@ type pkiFlags struct {
 	hosts string
 	role  string
 	key   string
+	words string // file with the passphrase of the root's key
 }
 
 func newPKI(name string) *pkiFlags {
 	f := &pkiFlags{fs: cli.NewFlags(name)}
 	f.fs.StringVar(&f.dir, "dir", "./pki", "`FOLDER` with the root; keep it off the network")
 	f.fs.BoolVar(&f.json, "json", false, "print JSON")
+	f.fs.StringVar(&f.words, "passphrase", os.Getenv("RINGLIGHT_PASSPHRASE"), "`FILE` whose first line the root's key is kept under, - to be asked on the terminal")
 	return f
 }
 
@@ -51,7 +55,7 @@ func (f *pkiFlags) open(args []string, text string, sign bool) (*pki.Folder, []s
 	if err != nil {
 		return nil, nil, err
 	}
-	folder, err := pki.Open(f.dir, sign)
+	folder, err := pki.Open(f.dir, sign, f.passphrase(false))
 	return folder, words, pkiError(err)
 }
 
@@ -86,11 +90,11 @@ func (f *pkiFlags) tell(folder *pki.Folder, out io.Writer, list []pki.Issued) er
 		return printJSON(out, map[string]any{"issued": list, "ca": ca, "trust": trust, "edition": folder.Trust.Edition})
 	}
 	for _, i := range list {
-		key := "key as before"
-		if i.KeyFile != "" {
-			key = i.KeyFile
+		fmt.Fprintf(out, "%s  key %s, until %s\n", i.Name, i.ID, i.NotAfter.Format("2006-01-02"))
+		if i.KeyFile != i.CertFile { // an issuer's file has both
+			fmt.Fprintf(out, "  %s\n", cmp.Or(i.KeyFile, "key as before"))
 		}
-		fmt.Fprintf(out, "%s  key %s, until %s\n  %s\n  %s\n", i.Name, i.ID, i.NotAfter.Format("2006-01-02"), key, i.CertFile)
+		fmt.Fprintf(out, "  %s\n", i.CertFile)
 	}
 	_, err := fmt.Fprintf(out, "edition %d of %s; authority %s\n", folder.Trust.Edition, trust, ca)
 	return err
@@ -102,12 +106,18 @@ func pkiInit(_ context.Context, args []string, out io.Writer) error {
 	domain := f.fs.String("domain", "ringlight", "`DOMAIN` of the names in certificates, spiffe://DOMAIN/f1/n/7")
 	if _, err := cli.ParseNone(f.fs, args, `Makes a folder with a new root: the key that signs all certificates and the trust
 document, which says whose messages count. Keep the folder off the network, and a copy
-of it elsewhere: without the root's key nothing more can be trusted or revoked.
+of it elsewhere: without the root's key nothing more can be trusted or revoked. With
+-passphrase that key is encrypted, and every later command that needs it wants the same.
 
-example: ocsctl pki init -dir pki -fabric f1 -domain cluster.example`); err != nil {
+example: ocsctl pki init -dir pki -fabric f1 -domain cluster.example
+example: ocsctl pki init -passphrase -`); err != nil {
 		return err
 	}
-	folder, err := pki.Init(f.dir, *fabric, *domain)
+	var under []pki.Passphrase
+	if f.words != "" {
+		under = append(under, f.passphrase(true))
+	}
+	folder, err := pki.Init(f.dir, *fabric, *domain, under...)
 	if err != nil {
 		return pkiError(err)
 	}
@@ -267,6 +277,13 @@ func trustedOf(t *seal.Trust) []trustedJSON {
 	for _, k := range t.All() {
 		out = append(out, trustedJSON{k.Holder.String(), k.Role.String(), seal.IDOf(k.Public[:]).String()})
 	}
+	for i, k := range slices.Concat(t.Issuers, t.Former) {
+		role := "former issuer"
+		if i == 0 {
+			role = "issuer"
+		}
+		out = append(out, trustedJSON{t.Fabric + "/issuer/+", role, seal.IDOf(k[:]).String()})
+	}
 	return out
 }
 
@@ -292,43 +309,6 @@ example: ocsctl pki list -dir pki`, false)
 			fmt.Fprintf(w, "%s\t%s\t%s\n", k.Name, k.Role, k.ID)
 		}
 	})
-}
-
-func pkiAdd(_ context.Context, args []string, out io.Writer) error {
-	f := newPKI("pki trust add")
-	cert := f.fs.String("cert", "", "PEM `FILE` with a certificate of the key, from any authority")
-	f.fs.StringVar(&f.role, "role", "", "`ROLE` of an operator: view, operate or admin")
-	folder, words, err := f.open(args, `Trusts a key that its holder, or another authority, made. Its name is what its topics
-begin with; TLS beyond it is that authority's business.
-
-example: ocsctl pki trust add f1/op/bob -role view -cert bob.pem`, true)
-	if err != nil {
-		return err
-	}
-	if len(words) != 1 || *cert == "" {
-		return wrongUsage("name", "a name, and -cert", "%q", strings.Join(words, " "))
-	}
-	h, err := proto.ParseHolder(words[0])
-	if err != nil {
-		return pkiError(err)
-	}
-	role, isOperator := proto.OperatorRole(f.role)
-	switch {
-	case h.Kind == proto.HolderNode:
-		role = proto.RoleNode
-	case h.Kind == proto.HolderPlanner:
-		role = proto.RolePlanner
-	case !isOperator:
-		return wrongUsage("role", "view, operate or admin", "%q", f.role)
-	}
-	if h.Fabric != folder.Trust.Fabric {
-		return wrongUsage("name", "of fabric "+folder.Trust.Fabric, "%q", words[0])
-	}
-	id, err := folder.Add(h, role, *cert)
-	if err != nil {
-		return pkiError(err)
-	}
-	return f.changed(folder, out, "trusts", h.String(), []seal.KeyID{id})
 }
 
 // changed tells what an edition changed.

@@ -94,3 +94,40 @@ example: ocsctl pki trust renew`, true)
 	}
 	return f.changed(folder, out, "renews", string(proto.HolderNode)+"/+, by issuers", ids)
 }
+
+func pkiAdd(_ context.Context, args []string, out io.Writer) error {
+	f := newPKI("pki trust add")
+	cert := f.fs.String("cert", "", "PEM `FILE` with a certificate of the key, from any authority")
+	f.fs.StringVar(&f.role, "role", "", "`ROLE` of an operator: view, operate or admin")
+	folder, words, err := f.open(args, `Trusts a key that its holder, or another authority, made. Its name is what its topics
+begin with; TLS beyond it is that authority's business.
+
+example: ocsctl pki trust add f1/op/bob -role view -cert bob.pem`, true)
+	if err != nil {
+		return err
+	}
+	if len(words) != 1 || *cert == "" {
+		return wrongUsage("name", "a name, and -cert", "%q", strings.Join(words, " "))
+	}
+	h, err := proto.ParseHolder(words[0])
+	if err != nil {
+		return pkiError(err)
+	}
+	role, isOperator := proto.OperatorRole(f.role)
+	switch {
+	case h.Kind == proto.HolderNode:
+		role = proto.RoleNode
+	case h.Kind == proto.HolderPlanner:
+		role = proto.RolePlanner
+	case !isOperator:
+		return wrongUsage("role", "view, operate or admin", "%q", f.role)
+	}
+	if h.Fabric != folder.Trust.Fabric {
+		return wrongUsage("name", "of fabric "+folder.Trust.Fabric, "%q", words[0])
+	}
+	id, err := folder.Add(h, role, *cert)
+	if err != nil {
+		return pkiError(err)
+	}
+	return f.changed(folder, out, "trusts", h.String(), []seal.KeyID{id})
+}

@@ -43,6 +43,9 @@ type Folder struct {
 	ca     *x509.Certificate
 	issued register
 	now    func() time.Time
+
+	ask        Passphrase // nil: keys of roots are not encrypted
+	passphrase []byte     // once it was asked for
 }
 
 func refuse(field, limit, format string, args ...any) error {
@@ -50,8 +53,9 @@ func refuse(field, limit, format string, args ...any) error {
 }
 
 // Init makes a folder with a new root that trusts nobody yet. domain is that of
-// the names in the certificates, spiffe://domain/f1/n/7.
-func Init(dir, fabric, domain string) (*Folder, error) {
+// the names in the certificates, spiffe://domain/f1/n/7; under, where there is one,
+// that under which the root's key is kept.
+func Init(dir, fabric, domain string, under ...Passphrase) (*Folder, error) {
 	if err := proto.CheckName("fabric", fabric); err != nil {
 		return nil, err
 	}
@@ -60,6 +64,10 @@ func Init(dir, fabric, domain string) (*Folder, error) {
 	}
 	if u, err := url.Parse("spiffe://" + domain); err != nil || u.Host != domain || domain == "" {
 		return nil, refuse("domain", "a name such as cluster.example", "%q", domain)
+	}
+	f := &Folder{Dir: dir, now: time.Now, ask: one(under)}
+	if _, err := f.words(); err != nil {
+		return nil, err
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, refuse("dir", "a folder that can be made", "%v", err)
@@ -73,7 +81,7 @@ func Init(dir, fabric, domain string) (*Folder, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &Folder{Dir: dir, root: root, now: time.Now}
+	f.root = root
 	var w writer
 	if f.ca, err = f.newAuthority(fabric, domain, &w); err != nil {
 		return nil, err
@@ -96,7 +104,7 @@ func (f *Folder) newAuthority(fabric, domain string, w *writer) (*x509.Certifica
 	if err != nil {
 		return nil, err
 	}
-	key, err := privatePEM(f.root)
+	key, err := f.rootPEM()
 	if err != nil {
 		return nil, err
 	}
@@ -122,9 +130,10 @@ func (f *Folder) rootFile(id seal.KeyID) string {
 	return filepath.Join(f.Dir, "root-"+id.String()+".key")
 }
 
-// Open opens a folder. With sign it needs the root's key.
-func Open(dir string, sign bool) (*Folder, error) {
-	f := &Folder{Dir: dir, now: time.Now}
+// Open opens a folder. With sign it needs the root's key, and the passphrase where that
+// is encrypted: then a new root's will be too.
+func Open(dir string, sign bool, under ...Passphrase) (*Folder, error) {
+	f := &Folder{Dir: dir, now: time.Now, ask: one(under)}
 	raw, err := os.ReadFile(filepath.Join(dir, TrustName))
 	if err != nil {
 		return nil, refuse("dir", "a folder made by ocsctl pki init", "%v", err)
@@ -152,7 +161,7 @@ func Open(dir string, sign bool) (*Folder, error) {
 		return nil, refuse("dir", "a certificate of the root", "none in %s", caName)
 	}
 	if sign {
-		if f.root, err = ReadKey(f.rootFile(seal.IDOf(f.Trust.Root[:]))); err != nil {
+		if f.root, err = f.readRoot(f.rootFile(seal.IDOf(f.Trust.Root[:]))); err != nil {
 			return nil, err
 		}
 	}
@@ -172,6 +181,14 @@ func (f *Folder) sign(c, parent *x509.Certificate, key any) (der []byte, cert *x
 	}
 	cert, err = x509.ParseCertificate(der)
 	return der, cert, err
+}
+
+// one is the passphrase of those that were given, nil where none was.
+func one(under []Passphrase) Passphrase {
+	if len(under) == 0 {
+		return nil
+	}
+	return under[0]
 }
 
 func certPEM(der []byte) []byte {
@@ -203,7 +220,7 @@ func (f *Folder) former() (keys []ed25519.PrivateKey, err error) {
 		if _, err := os.Stat(f.rootFile(id)); errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
-		key, err := ReadKey(f.rootFile(id))
+		key, err := f.readRoot(f.rootFile(id))
 		if err != nil {
 			return nil, err
 		}
@@ -219,7 +236,7 @@ func (f *Folder) publish(w *writer, m proto.Trust, nodes []seal.Key) error {
 		return err
 	}
 	if id := seal.IDOf(f.Trust.Root[:]); id != seal.IDOf(f.root.Public().(ed25519.PublicKey)) {
-		was, err := ReadKey(f.rootFile(id))
+		was, err := f.readRoot(f.rootFile(id))
 		if err != nil {
 			return err
 		}

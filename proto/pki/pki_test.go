@@ -5,6 +5,7 @@ import (
 	"crypto/x509"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -185,5 +186,54 @@ func TestRotateRevokeAndNewRoot(t *testing.T) {
 		t.Error(err)
 	} else if name := handshake(t, dir, list[0], issue(t, reopened, proto.RoleNode, "f1/n/9")[0]); name != "f1/n/9" {
 		t.Errorf("after new roots: %q", name)
+	}
+}
+
+// Goal: a root's key that is kept under a passphrase is no use without it, stays under it
+// when the root changes, and is what openssl reads. Method: a folder, opened with the words,
+// with others, without; openssl takes the key out, where it is there.
+func TestRootUnderPassphrase(t *testing.T) {
+	dir, words := t.TempDir(), []byte("correct horse battery")
+	under := func() ([]byte, error) { return words, nil }
+	if _, err := Init(filepath.Join(dir, "short"), "f1", "cluster.example", func() ([]byte, error) { return []byte("short"), nil }); err == nil || !strings.Contains(err.Error(), "at least 12") {
+		t.Errorf("a passphrase of 5 bytes: %v", err)
+	}
+	f, err := Init(dir, "f1", "cluster.example", under)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := f.rootFile(seal.IDOf(f.Trust.Root[:]))
+	if f, err = Open(dir, true, under); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.NewRoot(); err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range []string{first, f.rootFile(seal.IDOf(f.Trust.Root[:]))} {
+		if _, err := ReadKey(file); err == nil {
+			t.Errorf("%s is read without its passphrase", file)
+		}
+	}
+	if _, err := Open(dir, false); err != nil {
+		t.Errorf("who only reads needs no passphrase: %v", err)
+	}
+	if f, err = Open(dir, true, under); err == nil { // the former root seals along
+		err = f.Seal()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, ask := range map[string][]Passphrase{"none": nil, "another": {func() ([]byte, error) { return []byte("wrong horse battery"), nil }}} {
+		if _, err := Open(dir, true, ask...); err == nil || !strings.Contains(err.Error(), "passphrase") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	openssl, err := exec.LookPath("openssl")
+	if err != nil {
+		t.Skip("openssl is not here: the key is judged by our own reader alone")
+	}
+	out, err := exec.Command(openssl, "pkey", "-in", first, "-passin", "pass:"+string(words), "-noout", "-text").CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "ED25519 Private-Key") {
+		t.Errorf("openssl: %v, %s", err, out)
 	}
 }

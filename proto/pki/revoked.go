@@ -163,7 +163,7 @@ func (f *Folder) rootKey(c *x509.Certificate) (ed25519.PrivateKey, error) {
 	if !ok {
 		return nil, fs.ErrNotExist
 	}
-	return ReadKey(f.rootFile(id))
+	return f.readRoot(f.rootFile(id))
 }
 
 // revoke writes one authority's list. It is good as long as the authority: the root is
