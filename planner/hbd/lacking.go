@@ -11,7 +11,9 @@ import (
 // moved for them than may at once. That costs the jobs on those something once,
 // and that it is not done costs the GPUs of all that are lacking, all the time.
 // So they wait until the second has come to the price of the first: which never
-// costs more than twice the best of one who knew what comes.
+// costs more than twice the best of one who knew what comes. While nothing could be
+// gained, what was lost runs out as it ran up: an idle node that is away for a second
+// does not begin the wait anew, and a lack that is long over pays for no other.
 type lacking struct {
 	moves int           // whole rings that would have to move for one more; 0: nothing is lacking
 	rings int           // that could be whole
@@ -21,7 +23,11 @@ type lacking struct {
 
 // since counts on what is lost.
 func (l *lacking) since(now time.Duration) {
-	l.lost += time.Duration(l.rings) * (now - l.then)
+	if d := now - l.then; l.moves > 0 {
+		l.lost += time.Duration(l.rings) * d
+	} else {
+		l.lost = max(0, l.lost-d)
+	}
 	l.then = now
 }
 
@@ -35,9 +41,6 @@ func (l *lacking) paid(now, price time.Duration) bool {
 // needs none of its own.
 func (l *lacking) saw(res *ring.Result, now, price time.Duration) time.Duration {
 	l.since(now)
-	if l.moves == 0 {
-		l.lost = 0
-	}
 	l.moves, l.rings = res.Dearer, res.Lost
 	l.lost -= time.Duration(res.Fetched) * price
 	if l.moves == 0 || res.Fetched > 0 {

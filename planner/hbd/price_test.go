@@ -63,6 +63,57 @@ func TestMovesArePaidByWhatIsLacking(t *testing.T) {
 	}
 }
 
+// Goal: an idle node that is away for a moment does not begin the wait for the price anew.
+// Method: as above, and after half of the price one of the idle nodes is away for a look.
+func TestAMomentDoesNotBeginThePriceAnew(t *testing.T) {
+	p := standing(t, 400, 0)
+	p.fab.MovePriceMS = 1000
+	down := func(id proto.NodeID, mode proto.Mode) {
+		n := &p.nodes[id]
+		before := n.flags()
+		p.say(n, true, mode, 0)
+		p.changed(n, before)
+	}
+	down(5, proto.ModeHostDown)
+	down(395, proto.ModeHostDown)
+	var idle proto.NodeID
+	away, back := false, false
+	for start := p.j.Now; p.j.Now < start+time.Minute; {
+		p.j.Now += 2 * settleWait
+		waited := p.j.Now - start
+		switch {
+		case !away && waited > 12*time.Second:
+			for i := range p.nodes {
+				if p.nodes[i].free() {
+					idle = proto.NodeID(i)
+				}
+			}
+			away = true
+			down(idle, proto.ModeHostDown)
+		case away && !back && waited > 13*time.Second:
+			back = true
+			down(idle, proto.ModeService)
+		}
+		q := p.look()
+		if q == nil {
+			continue
+		}
+		for _, r := range q.rings {
+			if old := p.ring(r.id); len(old.nodes) == old.size && old.allReady() {
+				if waited < 23*time.Second || waited > 29*time.Second {
+					t.Errorf("a whole ring moves after %v, want 23 s and what node %d was away for: %s", waited, idle, q.explain())
+				}
+				if !back {
+					t.Errorf("a ring moves while node %d is away", idle)
+				}
+				return
+			}
+		}
+		commit(p, q)
+	}
+	t.Errorf("no ring moved; node %d was away: %t", idle, away)
+}
+
 // Goal: what is lost while moves wait counts for every ring that could be whole:
 // three rings that lack nodes are worth moves in a third of the time.
 // Method: four nodes lost far from one another make four rings short that could
