@@ -139,7 +139,8 @@ func (t *Table) Silence(d *Device, until time.Duration) {
 
 // Spoke hears that a life of a device says something. One that is not known to
 // be the present one is asked who it is, unless it was only late. What a new life sends
-// again of the one before it does not speak for that one.
+// again of the one before it does not speak for that one. Who speaks on after the broker
+// had it dead was late, or its new birth was lost: it is asked a moment later.
 func (t *Table) Spoke(d *Device, s proto.Session) {
 	x := &d.stranger
 	switch {
@@ -148,6 +149,9 @@ func (t *Table) Spoke(d *Device, s proto.Session) {
 	case s == d.Session && x.session != s && x.session != 0 && t.j.Now < x.since+strangerForgotten:
 	case x.session != s || d.Online() && t.j.Now > x.since+strangerForgotten:
 		d.own().stranger = stranger{s, t.j.Now}
+		if s == d.Session {
+			t.ask(d, s, strangerLate, timesGone)
+		}
 	case t.j.Now >= x.since+strangerLate:
 		d.own().stranger.since = t.j.Now
 		t.ask(d, s, 0, 1)
@@ -159,7 +163,7 @@ func (t *Table) Spoke(d *Device, s proto.Session) {
 func (t *Table) Health(d *Device, m *proto.Health) {
 	t.Spoke(d, m.Session)
 	if m.Session == d.Session {
-		d.signs.beat(t.j.Now)
+		d.signs.beat(m.Seq, t.j.Now)
 	}
 	switch {
 	case m.Session != d.Session || !d.Online() || d.state == Disputed || m.Reported == 0:

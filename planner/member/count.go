@@ -13,6 +13,7 @@ import (
 type signs struct {
 	last time.Duration
 	gap  time.Duration // between the last two, 0: there was one at most
+	seq  uint64        // number of the last one
 }
 
 // silentAfter is how long at least a device says nothing to be silent; chosen:
@@ -20,11 +21,17 @@ type signs struct {
 // configured another.
 const silentAfter = 35 * time.Second
 
-func (s *signs) beat(now time.Duration) {
-	if *s != (signs{}) {
+// beat takes one. A broker may hand the same one over twice, which says nothing of the
+// time between two.
+func (s *signs) beat(seq uint64, now time.Duration) {
+	switch {
+	case *s == (signs{}):
+	case seq <= s.seq:
+		return
+	default:
 		s.gap = now - s.last
 	}
-	s.last = now
+	s.last, s.seq = now, seq
 }
 
 // Telemetry is when it last came, and how long after the one before, 0: there was one
@@ -43,9 +50,10 @@ type Counts struct {
 	Silent int // nobody speaks for them, or not any more
 }
 
-// Mute: somebody should speak for the device, and nothing comes.
+// Mute: somebody should speak for the device, and nothing comes. Who answers when it is
+// asked is there, however seldom its telemetry comes.
 func (t *Table) Mute(d *Device, linkSince time.Duration) bool {
-	return d.state == Silent || t.j.LinkUp && d.Online() && d.signs.quiet(linkSince, t.j.Now)
+	return d.state == Silent || t.j.LinkUp && d.Online() && d.signs.quiet(max(linkSince, d.ReportAt), t.j.Now)
 }
 
 // Hush leaves out whose telemetry has stopped though the broker has it online: its agent

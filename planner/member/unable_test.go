@@ -36,8 +36,10 @@ func TestWhoCannotWriteTakesNoPart(t *testing.T) {
 func TestWhoSaysNothingIsSilent(t *testing.T) {
 	w := newWorld()
 	d := present(w)
-	for range 3 {
-		w.t.Health(d, &proto.Health{Version: 1, Session: 7, Reported: 1})
+	for i := range uint64(3) {
+		for range 2 { // a broker may hand it over twice
+			w.t.Health(d, &proto.Health{Version: 1, Session: 7, Seq: i, Reported: 1})
+		}
 		w.j.Now += 10 * time.Second
 	}
 	if w.t.Hush(0); !d.Ready() {
@@ -48,6 +50,54 @@ func TestWhoSaysNothingIsSilent(t *testing.T) {
 		t.Fatalf("%s, asked at %v: %q", d.state, d.AskAt(), d.WhyNot())
 	}
 	w.t.Reported(d, &proto.Reported{Version: 1, Session: 7, Seq: 2}, false)
+	if !d.Ready() {
+		t.Errorf("%s: %q", d.state, d.WhyNot())
+	}
+}
+
+// Goal: telemetry that comes seldom, and twice by the broker, makes nobody silent; who
+// answers is there without any. Method: two rounds of 16 min with the second handed over
+// twice; then none, and a report.
+func TestSeldomIsNotSilent(t *testing.T) {
+	w := newWorld()
+	d := present(w)
+	for _, seq := range []uint64{1, 2, 2} {
+		w.t.Health(d, &proto.Health{Version: 1, Session: 7, Seq: seq, Reported: 1})
+		if seq == 1 {
+			w.j.Now += 16 * time.Minute
+		}
+	}
+	w.j.Now += 16 * time.Minute
+	if w.t.Hush(0); !d.Ready() {
+		t.Fatalf("after one round: %s", d.WhyNot())
+	}
+	w.j.Now += time.Hour
+	w.t.Reported(d, &proto.Reported{Version: 1, Session: 7, Seq: 2}, false)
+	if w.t.Hush(0); !d.Ready() {
+		t.Errorf("it has just reported: %s", d.WhyNot())
+	}
+	w.j.Now += time.Hour
+	if w.t.Hush(0); d.Ready() {
+		t.Error("it says nothing any more, and is not silent")
+	}
+}
+
+// Goal: a device whose birth was lost after the broker had it dead is back with the first
+// thing that it says, and the answer to one question. Method: dead, asked in vain, then
+// the acknowledgement and the report that follow a birth, without the birth.
+func TestLostBirthIsAskedFor(t *testing.T) {
+	w := newWorld()
+	d := present(w)
+	w.t.Presence(d, &proto.Presence{Version: 1, Session: 7})
+	w.j.Now += 10 * time.Minute
+	w.t.Ask(true)
+	w.t.Ack(d, &proto.Ack{Version: 1, Session: 7})
+	w.t.Reported(d, &proto.Reported{Version: 1, Session: 7, Seq: 2}, false)
+	if d.Online() || d.AskAt() > w.j.Now+strangerLate {
+		t.Fatalf("online %t, asked at %v, now is %v", d.Online(), d.AskAt(), w.j.Now)
+	}
+	w.t.Presence(d, &proto.Presence{Version: 1, Session: 7, Online: true})
+	w.t.Reported(d, &proto.Reported{Version: 1, Session: 7, Seq: 3}, false)
 	if !d.Ready() {
 		t.Errorf("%s: %q", d.state, d.WhyNot())
 	}
