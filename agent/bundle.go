@@ -2,6 +2,7 @@ package agent
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 
@@ -174,13 +175,20 @@ func (a *nodeOptics) optical(now time.Duration, i int, ev *ocs.Event) {
 		a.remedied(now, id, ev)
 		if a.adopted {
 			a.step(now, node.Event{Kind: node.PathFailed, Bundle: id, Path: ev.Path, Module: ev.Module, Lane: ev.Lane, Text: proto.Clip(text(ev))})
-			if hal.Silent(ev.Err) { // what has lost its supply says so, and does not know it
+			switch { // what is looked at until it is over: no try tells anything before
+			case hal.Silent(ev.Err): // what has lost its supply says so, and does not know it
 				b.retry = now + restartAfter
 				a.setReady(now, i, ev.Err)
+			case errors.Is(ev.Err, ocs.ErrTooHot):
+				b.retry = now + coolsWithin
+				a.setReady(now, i, fmt.Errorf("%w: %s", ev.Err, ev.Text))
 			}
 		} else {
 			a.log(2, named(i, text(ev)))
 		}
+	case ocs.Cooled:
+		b.retry = Never
+		a.setReady(now, i, b.optics.Status().Err)
 	case ocs.Adopted:
 		// The file is lost or of another module: keep what the EEPROMs say.
 		a.put(Output{Kind: OutCalibrate, Bundle: id, Calibration: b.optics.Status().Calibration})
@@ -233,6 +241,10 @@ func unit(n uint8) uint8 {
 // some milliseconds of a bus that others use.
 const restartAfter = time.Second
 
+// coolsWithin is how often a module that is too warm is read again. chosen: a case cools
+// in minutes, and its node is out until it is known to have.
+const coolsWithin = 5 * time.Second
+
 // faulted tells that the bus or the chips of a bundle fail, or work again, and
 // makes sure that it is tried again.
 func (a *nodeOptics) faulted(now time.Duration, i int, ev *ocs.Event) {
@@ -258,7 +270,10 @@ func (a *nodeOptics) setReady(now time.Duration, i int, why error) {
 	b := &a.bundles[i]
 	s := b.optics.Status()
 	silent := ""
-	if s.Machine == ocs.Faulted || hal.Silent(why) || why == errUnread {
+	switch {
+	case s.Machine == ocs.Faulted || hal.Silent(why) || why == errUnread:
+		silent = proto.Clip("its bus or chips do not answer: " + reason(why))
+	case errors.Is(why, ocs.ErrTooHot):
 		silent = proto.Clip(reason(why))
 	}
 	ready := why == nil

@@ -90,7 +90,12 @@ func (a *nodeOptics) work(now time.Duration, out []Output) []Output {
 			b := &a.bundles[i]
 			if b.retry <= now {
 				b.retry, b.due = Never, true
-				b.optics.Start(now)
+				if b.optics.TooHot() {
+					b.retry = now + coolsWithin
+					b.optics.ReadHot()
+				} else {
+					b.optics.Start(now)
+				}
 			}
 			if b.due || len(b.done) > 0 || b.next <= now {
 				busy = true

@@ -64,10 +64,13 @@ func TestOverTemperatureIsolates(t *testing.T) {
 	if mode() != proto.ModeIsolated {
 		t.Errorf("mode %v while a module is too warm", mode())
 	}
+	if got := x.alarms(); !strings.Contains(got, "case at") || !strings.Contains(got, "that is read again") {
+		t.Errorf("while a module is too warm: %q", got)
+	}
 	if err := f.world.Repair(1, hot); err != nil {
 		t.Fatal(err)
 	}
-	f.must("back in service", time.Hour, func() bool { return mode() == proto.ModeService })
+	f.must("back in service", 10*time.Minute, func() bool { return mode() == proto.ModeService })
 	said := false
 	for _, e := range x.events {
 		said = said || e.Kind == proto.EvPathFailed && strings.Contains(e.Text, "case at")

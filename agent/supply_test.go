@@ -319,7 +319,7 @@ func TestEveryReasonNamesItsWayOut(t *testing.T) {
 	f.world.SetSupply(1, false)
 	f.run(time.Minute, nil)
 	out(proto.ModeIsolated, "its bus or chips do not answer: ")
-	if got := x.alarms(); strings.Count(got, "they are read again each second, and light is tried when they do") != 2 {
+	if got := x.alarms(); strings.Count(got, "that is read again every few seconds, and light is tried when it is over") != 2 {
 		t.Errorf("of both bundles: %q", got)
 	}
 	for bundle := range proto.BundleID(2) {

@@ -62,7 +62,7 @@ func (b *bundle) remedyWait() time.Duration {
 	return min(remedyFirst<<min(b.tries, 30), remedyLast)
 }
 
-// answers: bus and chips that were silent do answer. What the light failed for
+// answers: bus and chips that were silent do answer, or what was too warm has cooled. What the light failed for
 // may be over with it, so that it is tried the mildest way, and the first time at
 // once: a supply that comes and goes disturbs a ring no oftener than others.
 func (b *bundle) answers(now time.Duration) {
@@ -75,8 +75,8 @@ func (b *bundle) answers(now time.Duration) {
 	b.silent = ""
 }
 
-// runRemedies tries failed optics again. Those that do not answer are read again
-// by who drives them until they do: tries would tell nothing of their light.
+// runRemedies tries failed optics again. Those that do not answer, or are too warm, are
+// read again by who drives them until that is over: tries would tell nothing of their light.
 func (n *shared) runRemedies() {
 	for i := range n.bundles {
 		b := &n.bundles[i]
@@ -117,7 +117,7 @@ func (b *bundle) outlook(id int) string {
 	by := "ocs-agent calibrate " + itoa(id) + " tries at once"
 	switch {
 	case b.silent != "":
-		return "its bus or chips do not answer: " + b.silent + "; they are read again each second, and light is tried when they do"
+		return b.silent + "; that is read again every few seconds, and light is tried when it is over"
 	case b.tries >= maxRemedies:
 		return "no try of " + itoa(b.tries) + " helped: a person is needed; " + by + ", else the next comes " + b.remedyWait().String() + " after it"
 	case b.tries > 0:

@@ -19,9 +19,10 @@ const (
 	Degraded                               // works, but somebody should look: Err
 	Adopted                                // Status has a Calibration out of the modules' EEPROMs; Module, where it is of one alone
 	LanesSet                               // the loopback makes the permutation that Lanes tells
+	Cooled                                 // no module is too warm any more; whether there is light is to be tried
 )
 
-var eventNames = [...]string{"none", "ready", "switched", "verified", "path_failed", "calibrated", "calibration_failed", "degraded", "adopted", "lanes_set"}
+var eventNames = [...]string{"none", "ready", "switched", "verified", "path_failed", "calibrated", "calibration_failed", "degraded", "adopted", "lanes_set", "cooled"}
 
 func (k EventKind) String() string { return proto.NameOf(eventNames[:], uint8(k)) }
 

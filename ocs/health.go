@@ -41,8 +41,19 @@ func (t *Transceiver) warm(now, read time.Duration, module int, millicelsius int
 		t.port = proto.Failed
 		t.verify.told = finding{PathFailed, t.path, uint8(module), None}
 		t.emit(t.tooHot(now))
+	case millicelsius < coolMilliCelsius && h.hot == bit:
+		h.hot = 0
+		t.emit(Event{Kind: Cooled, At: now, Path: t.path, Module: uint8(module), Cell: None, Lane: None, Expected: proto.NoPower, Measured: proto.NoPower})
 	case millicelsius < coolMilliCelsius:
 		h.hot &^= bit
+	}
+}
+
+// ReadHot reads the first module that is too warm, without a round: Cooled tells when
+// none is any more.
+func (t *Transceiver) ReadHot() {
+	if t.state == Idle && t.health.hot != 0 {
+		t.drive.readHealth(bits.TrailingZeros16(t.health.hot))
 	}
 }
 
