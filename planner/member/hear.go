@@ -1,6 +1,7 @@
 package member
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -155,21 +156,23 @@ func (t *Table) Reported(d *Device, m *proto.Reported, sealed bool) {
 
 // replayed: a sealed report is older than the last one. A broker may have kept it; or
 // somebody who has the device's key gave the last one a number that is false. The
-// device is asked, and what answers that is believed, whatever its number.
+// device is asked, and what answers a question that is younger than the last report, or
+// than the doubt, is believed, whatever its number.
 func (t *Table) replayed(d *Device, m *proto.Reported) bool {
+	if d.answersNow(m, cmp.Or(d.lowerAt, d.ReportAt)) {
+		return false
+	}
 	if d.lowerAt == 0 {
 		d.own().lowerAt = max(1, t.j.Now)
-	} else if d.answersNow(m, d.lowerAt) {
-		return false
 	}
 	t.askNow(d)
 	return true
 }
 
-// askNow asks a device of whose word there is a doubt.
+// askNow asks a device of whose word there is a doubt, not too soon after it was asked.
 func (t *Table) askNow(d *Device) {
-	if d.asks.at == journal.Never && t.j.Now >= d.asks.last+strangerLate {
-		t.ask(d, d.Session, time.Millisecond, 1)
+	if d.asks.at == journal.Never {
+		t.ask(d, d.Session, max(time.Millisecond, d.asks.last+strangerLate-t.j.Now), 1)
 	}
 }
 
