@@ -227,6 +227,11 @@ func (d *Device) Beyond() bool {
 	return m != nil && !d.At(*d.Want.Decided) && (m.Term > d.Want.Term || m.Term == d.Want.Term && m.Gen >= d.Want.Gen)
 }
 
+// Strayed names a device that is Beyond.
+func (t *Table) Strayed(d *Device) {
+	d.own().wrong = wrong{tookNoPlan, fmt.Sprintf("says that it has generation %d of term %d, which it was not given", d.Report.Gen, d.Report.Term), t.j.Now}
+}
+
 // At reports whether it has applied a decision.
 func (d *Device) At(x Decided) bool {
 	return d.Report != nil && *d.Report.Decided == x
