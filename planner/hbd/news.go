@@ -224,7 +224,7 @@ func (h *Rings) judge(n *node) {
 	// An adopted target has no bytes to send again.
 	if n.Want.Term != h.j.Term || n.Want.Payload == "" || n.Beyond() || n.Group == 0 && *n.Want.Decided != h.idleDecision {
 		if n.Beyond() && n.Want.Term == h.j.Term { // it says that it has what was never given: told again, later and later
-			h.table.Strayed(n.Device)
+			n.Strayed(h.j.Now)
 			if h.j.Now < n.again.until {
 				return
 			}

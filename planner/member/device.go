@@ -228,8 +228,8 @@ func (d *Device) Beyond() bool {
 }
 
 // Strayed names a device that is Beyond.
-func (t *Table) Strayed(d *Device) {
-	d.own().wrong = wrong{tookNoPlan, fmt.Sprintf("says that it has generation %d of term %d, which it was not given", d.Report.Gen, d.Report.Term), t.j.Now}
+func (d *Device) Strayed(now time.Duration) {
+	d.own().wrong = wrong{tookNoPlan, fmt.Sprintf("says that it has generation %d of term %d, which it was not given", d.Report.Gen, d.Report.Term), now}
 }
 
 // At reports whether it has applied a decision.
