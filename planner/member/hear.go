@@ -157,9 +157,11 @@ func (t *Table) Reported(d *Device, m *proto.Reported, sealed bool) {
 // replayed: a sealed report is older than the last one. A broker may have kept it; or
 // somebody who has the device's key gave the last one a number that is false. The
 // device is asked, and what answers a question that is younger than the last report, or
-// than the doubt, is believed, whatever its number.
+// than the doubt, is believed, whatever its number: then the last one was not its own,
+// or it lied, which is named.
 func (t *Table) replayed(d *Device, m *proto.Reported) bool {
 	if d.answersNow(m, cmp.Or(d.lowerAt, d.ReportAt)) {
+		d.own().wrong = wrong{"not believed", fmt.Sprintf("report %d answered a question after report %d had come: one of them is false", m.Seq, d.Report.Seq()), t.j.Now}
 		return false
 	}
 	if d.lowerAt == 0 {
