@@ -187,6 +187,9 @@ func (r *Rollout) Run() {
 	for i := 0; i < len(r.way); {
 		done, why := r.judge(&r.way[i])
 		switch x := &r.way[i]; {
+		case why != "" && x.Asked && x.now == 0 && r.fab.Look(x.Node).Present:
+			r.j.Persist(journal.Record{Key: key(x.Node)}) // its own wish, and its own affair: nobody else's roll-out stops
+			r.note(journal.Warn, "a node that asked for it does not start anew", x.Node, why)
 		case why != "":
 			r.fail(x, why)
 		case done:

@@ -406,6 +406,27 @@ func TestHostsGetLeave(t *testing.T) {
 	}
 }
 
+// Goal: a node that asks for leave to start anew and does not stops nobody's roll-out: who
+// lies could. Method: one that asks and stays as it is beyond its time, then one that does.
+func TestWhoAsksAndDoesNotStopsNothing(t *testing.T) {
+	c := newCell(t, 40, 2)
+	c.comes = func(id proto.NodeID, l *Look, _ string) {
+		if id == 3 {
+			l.Hold.Session -= 1_000_000 // as before
+		}
+	}
+	for _, id := range []proto.NodeID{3, 20} {
+		c.looks[id].Asks = true
+		c.do(func() { c.r.Asked(id) })
+		c.run(startPatience + time.Minute)
+		c.looks[id].Asks = false
+	}
+	told := slices.CompactFunc(c.told, func(a, b []proto.NodeID) bool { return slices.Equal(a, b) }) // 3 is told again and again
+	if s := c.r.Status(); fmt.Sprint(told) != "[[3] [20]]" || s.State == proto.RolloutStopped {
+		t.Errorf("told %v, %s: %s", c.told, s.State, s.Reason)
+	}
+}
+
 // Goal: an answer to no command is none of a node that nothing was commanded.
 func TestAnswerToNothingStopsNothing(t *testing.T) {
 	c := newCell(t, 8, 2)

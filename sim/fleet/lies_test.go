@@ -89,6 +89,7 @@ type liars struct {
 	told     string
 	noted    bool
 	prepares int
+	bound    time.Duration     // when a generation of its ring was committed that it was asked to prepare, 0: none was
 	said     uint64            // messages of this case
 	lies     uint64            // of those, false
 	honest   map[string][]byte // the last truth, by its topic
@@ -180,7 +181,13 @@ func (b *liars) hear(_ *Run, p proto.Packet) proto.Packet {
 // note looks for what the planner writes down of the one that lies: ocsctl why has it.
 func (b *liars) note(line string) {
 	_, said, planner := strings.Cut(line, " planner: ")
-	if b.who == nil || !planner || !strings.Contains(said+" ", fmt.Sprintf(" node=%d ", b.who.id)) {
+	if b.who == nil || !planner {
+		return
+	}
+	if strings.Contains(said, "generation committed") && strings.Contains(said+";", fmt.Sprintf(" ring %d;", own+1)) && b.prepares > 0 && b.bound == 0 {
+		b.bound = b.now
+	}
+	if !strings.Contains(said+" ", fmt.Sprintf(" node=%d ", b.who.id)) {
 		return
 	}
 	for _, blame := range []string{"left out", "out of service", "refused a plan", "did not answer", "not believed", "claims a number", "two agents", "went back", "stepped over", "events are missing"} {
@@ -345,7 +352,7 @@ func (b *liars) why() string {
 // holds tries one case: how it held, or why it did not.
 func (b *liars) holds(c *lying) (how string, broke []string) {
 	fails := func(format string, args ...any) { broke = append(broke, fmt.Sprintf(format, args...)) }
-	b.who, b.asked, b.said, b.lies, b.noted, b.prepares, b.before = b.liar(c.role), nil, 0, 0, false, 0, b.audit.violations
+	b.who, b.asked, b.said, b.lies, b.noted, b.prepares, b.bound, b.before = b.liar(c.role), nil, 0, 0, false, 0, 0, b.audit.violations
 	var said proto.Reported
 	var born proto.Presence
 	topics := proto.Topics{Fabric: b.cfg.Fabric.Name}
@@ -365,7 +372,7 @@ func (b *liars) holds(c *lying) (how string, broke []string) {
 		b.must(b.runTo(b.now + 2*time.Second))
 	}
 	before, began, usual := b.standing(), b.now, b.usual
-	each, lies, told := tellEach, true, false
+	each, lies, told, within := tellEach, true, false, began+nameWithin
 	named, innocent, asked := false, "", began
 	if c.lie.Rises {
 		each = riseEach
@@ -382,7 +389,7 @@ func (b *liars) holds(c *lying) (how string, broke []string) {
 				b.tell(c, &said, &born)
 			}
 			b.must(b.runTo(min(until, b.now+each)))
-			if b.now <= began+nameWithin && b.now >= asked+250*time.Millisecond {
+			if b.now <= within && b.now >= asked+250*time.Millisecond {
 				asked = b.now
 				is, blamed := b.named(c)
 				named = named || is
@@ -411,7 +418,11 @@ func (b *liars) holds(c *lying) (how string, broke []string) {
 		}
 		b.gone, hurt = hurt, b.gone
 	}
-	goOn(began+nameWithin, nil)
+	goOn(within, nil)
+	if !named && b.bound > 0 { // what it said yes to and did not do
+		within = b.bound + nameWithin
+		goOn(within, nil)
+	}
 	switch {
 	case b.standing() == before, c.answers && b.prepares == 0: // nobody asked it
 		how = "no effect"
