@@ -3,6 +3,7 @@ package linux
 import (
 	"fmt"
 	"slices"
+	"sort"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -121,7 +122,7 @@ func (t *thread) measure(p *hal.Prompt) {
 		}
 		late[i] = t.board.Now() - due
 	}
-	slices.Sort(late)
+	sort.Slice(late, func(i, j int) bool { return late[i] < late[j] })
 	p.WakeP50, p.WakeP99, p.WakeMax = late[wakeTrials/2], late[wakeTrials*99/100], late[wakeTrials-1]
 }
 
