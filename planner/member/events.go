@@ -151,7 +151,7 @@ func (t *Table) unsaid(d *Device) bool {
 
 // CheckGaps gives up events that did not come in several re-sends.
 func (t *Table) CheckGaps() {
-	if t.j.Now < t.gapAt {
+	if !t.j.LinkUp || t.j.Now < t.gapAt {
 		return
 	}
 	t.gapAt = journal.Never

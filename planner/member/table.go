@@ -142,7 +142,7 @@ func (t *Table) Quiet() bool { return t.holding == 0 }
 // Next is when Roll or CheckGaps want to be called.
 func (t *Table) Next() time.Duration {
 	if !t.j.LinkUp {
-		return t.gapAt
+		return journal.Never
 	}
 	return min(t.gapAt, t.callAt, t.askAt)
 }
@@ -178,6 +178,9 @@ func (t *Table) LinkUp() {
 		}
 		if d.Pending() {
 			t.Resend(d)
+		}
+		if len(d.ahead) > 0 { // what is missing is sent again from now on
+			d.own().gapSince, t.gapAt = t.j.Now, t.j.Now+gapPatience
 		}
 	}
 }

@@ -221,3 +221,35 @@ func TestEventsOfWhoWasAwayAreNotMissing(t *testing.T) {
 		t.Errorf("told up to %d, %d missing, quiet %v", d.Events.Last, w.t.Gaps(), w.t.Quiet())
 	}
 }
+
+// Goal: no event counts as missing for a time in which the planner itself was cut off,
+// and one that does not come after it does.
+func TestNoEventIsMissingWhileThePlannerIsCutOff(t *testing.T) {
+	w := newWorld()
+	d := present(w)
+	event := func(seq uint64) { w.t.Event(d, &proto.Event{Version: 1, Session: 7, Seq: seq}) }
+	event(1)
+	w.t.Reported(d, &proto.Reported{Version: 1, Session: 7, Seq: 2, LastEvent: 3}, false)
+	event(3)
+	w.j.LinkUp = false
+	if w.t.Next() != journal.Never {
+		t.Error("something is due without a broker")
+	}
+	w.j.Now += 2 * gapPatience
+	w.t.CheckGaps()
+	w.j.LinkUp = true
+	w.t.LinkUp()
+	w.j.Now += gapPatience - 1
+	w.t.CheckGaps()
+	if d.Events.Last != 1 || w.t.Gaps() != 0 {
+		t.Errorf("told up to %d, %d missing", d.Events.Last, w.t.Gaps())
+	}
+	w.j.Now++
+	if w.t.Next() > w.j.Now {
+		t.Error("nobody looks for it")
+	}
+	w.t.CheckGaps()
+	if d.Events.Last != 3 || w.t.Gaps() != 1 {
+		t.Errorf("told up to %d, %d missing", d.Events.Last, w.t.Gaps())
+	}
+}
