@@ -27,7 +27,10 @@ func (a *audit) rings(st *station, strand []sim.GPU, closed bool, strands int) {
 func (a *audit) closed(st *station, strand []sim.GPU, closed bool) {
 	w := &st.watch
 	if closed {
-		w.openSince, w.listed = 0, false
+		for _, at := range strand { // another of them may have begun the walk that found it open
+			w := &a.r.stations[at.Board].watch
+			w.openSince, w.listed = 0, false
+		}
 		return
 	}
 	busy := time.Duration(0)
