@@ -84,6 +84,9 @@ func (b *alarmBook) device(t *member.Table, d *member.Device) (x health.Device, 
 				s.Since = b.ago(p.j.Now - d.ReportAt + max(0, d.Report.Uptime()-time.Duration(a.SinceMicros)*time.Microsecond))
 			}
 			x.Said = append(x.Said, s)
+			if a.Kind == proto.EvBoundNotMet {
+				x.Slow = hbd.SlowOf(p.rings, d.ID)
+			}
 			b.raised[x.IDOf(&s)] = by{d.Report.Session, a.SinceMicros}
 			if a.Kind == proto.EvPathFailed && x.What == "isolated" && s.Since != 0 && (x.Since == 0 || s.Since < x.Since) {
 				x.Since, x.Why = s.Since, x.Why+": "+a.Text

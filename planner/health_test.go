@@ -140,6 +140,13 @@ var states = []made{
 		w.nodes[4].times = &slow
 		w.birth(4, false)
 	}, proto.HealthDegraded, "4/no-ring-possible", "it would slow its whole ring", fabric.Params{}},
+	{"a node makes its ring too slow", func(w *fleet) {
+		slow := measured
+		slow.DetectMaxMicros = 700
+		w.nodes[4].times = &slow
+		w.birth(4, false)
+		w.raises(5, proto.EvBoundNotMet, proto.SeverityWarning, "recovery takes up to 1950 us")
+	}, proto.HealthDegraded, "4/slows", "it takes up to 700 us to find light, the others of its ring 150", fabric.Params{}},
 	{"a liar", func(w *fleet) {
 		for i := range 3 {
 			w.hear(w.topics.Presence(8), proto.TopicPresence, &proto.Presence{Version: 1, Node: 8, Session: w.nodes[8].session, Online: true, SeenTerm: proto.Term(i+1) * 1000})

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"ringlight/planner/health"
 	"ringlight/planner/member"
 	"ringlight/proto"
 )
@@ -180,6 +181,38 @@ const (
 // slowest is the longest of the times that a ring waits with.
 func slowest(e proto.Envelope) uint32 {
 	return max(e.DetectMaxMicros, e.SwitchMaxMicros, e.SkewMicros)
+}
+
+// SlowOf is the member that makes the ring of a node wait at least twice as long as all
+// others would, nil when none does.
+func SlowOf(h *Rings, id proto.NodeID) (slow *health.Slow) {
+	r := h.ring(h.nodes[id].Group)
+	if r == nil {
+		return nil
+	}
+	worst := uint32(0)
+	for _, t := range [...]struct {
+		does string
+		of   func(proto.Envelope) uint32
+	}{
+		{"find light", func(e proto.Envelope) uint32 { return e.DetectMaxMicros }},
+		{"switch", func(e proto.Envelope) uint32 { return e.SwitchMaxMicros }},
+		{"be dark on all bundles when it dies", func(e proto.Envelope) uint32 { return e.SkewMicros }},
+	} {
+		most, second, who := uint32(0), uint32(0), id
+		for _, m := range r.nodes {
+			if own := t.of(h.nodes[m].envelope()); own > most {
+				most, second, who = own, most, m
+			} else {
+				second = max(second, own)
+			}
+		}
+		if most-second > worst && most >= 2*second {
+			worst = most - second
+			slow = &health.Slow{ID: who, Text: fmt.Sprintf("it says that it takes up to %d us to %s, the others of its ring %d", most, t.does, second)}
+		}
+	}
+	return slow
 }
 
 // typical is the median of the slowest times of the nodes round one, 0 where too few

@@ -61,6 +61,16 @@ var Checks = []Check{
 	out("refused a plan", "no device refuses a plan", "ocsctl why SUBJECT; it is asked again by itself", false),
 	out("does not follow", "who prepares a plan follows it", "ocsctl why SUBJECT; on its host: systemctl restart ocs-agent, which changes no light", false),
 	out("no ring possible", "what nodes measured of their optics lets rings work", "on its host: ocs-agent calibrate", false),
+	{"slow", "no node slows its ring", proto.HealthDegraded, "on its host: ocs-agent calibrate, or another board; ocsctl quarantine SUBJECT -reason TEXT keeps it out", false,
+		func(x *Facts, tell func(finding)) {
+			told := map[proto.NodeID]bool{}
+			for i := range x.Devices {
+				if d := &x.Devices[i]; d.Slow != nil && !told[d.Slow.ID] {
+					told[d.Slow.ID] = true
+					tell(finding{id: slows(d.Slow.ID), subject: Subject(d.Slow.ID), node: &d.Slow.ID, ring: d.Ring, text: "slows its ring", cause: d.Slow.Text})
+				}
+			}
+		}},
 	{"board_silent", "every board answers its agent", proto.HealthDegraded, "on its host: ocs-agent status; then reset the board, or restart the agent", false,
 		device(func(d *Device, f *finding) bool {
 			f.id, f.text, f.since = "board-silent", "its board does not answer", d.Board
@@ -155,6 +165,9 @@ func device(one func(*Device, *finding) bool) func(*Facts, func(finding)) {
 		}
 	}
 }
+
+// slows is the id of the alarm of a node that slows its ring.
+func slows(id proto.NodeID) string { return place(id) + "/slows" }
 
 // out makes the check of a word that keeps devices out of plans.
 func out(word, looks, remedy string, grave bool) Check {

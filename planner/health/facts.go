@@ -46,6 +46,13 @@ type Device struct {
 	Board  uint64 // since when its board has answered nothing, 0: it answers
 	Low    []Low
 	Said   []Said
+	Slow   *Slow // where its ring cannot recover in time
+}
+
+// Slow is the member whose times a ring waits with, and by how much the others are quicker.
+type Slow struct {
+	ID   proto.NodeID
+	Text string
 }
 
 // Said is an alarm of a device's own.

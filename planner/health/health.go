@@ -155,6 +155,9 @@ func (u *under) cause(a *proto.AlarmStatus) string {
 		if id == "" && strings.HasSuffix(a.ID, "/"+proto.EvClosed.Slug()) {
 			id = u.ofRing(a.Ring)
 		}
+		if strings.HasSuffix(a.ID, "/"+proto.EvBoundNotMet.Slug()) {
+			id = u.slow(*a.Node)
+		}
 	case a.Check == "rings_missing" || a.Check == "spares":
 		id = u.lost()
 	case a.Ring != 0:
@@ -164,6 +167,16 @@ func (u *under) cause(a *proto.AlarmStatus) string {
 		return ""
 	}
 	return id
+}
+
+// slow is what keeps a node's ring from recovering in time.
+func (u *under) slow(id proto.NodeID) string {
+	for i := range u.x.Devices {
+		if d := &u.x.Devices[i]; d.ID == id && d.Slow != nil {
+			return slows(d.Slow.ID)
+		}
+	}
+	return ""
 }
 
 // ofRing is what is wrong with a ring: a member, or a fibre.

@@ -333,6 +333,7 @@ func (b *liars) named(c *lying) (named bool, innocent string) {
 		switch {
 		case a.Node != nil && *a.Node == b.who.id || strings.Contains(a.What+" "+a.Why+" ", deviceName(b.who.id)+" "):
 			named = true
+		case strings.HasPrefix(a.Under, fmt.Sprint(b.who.id, "/")): // it follows from what names it
 		case a.Node != nil && !b.station(*a.Node).dark && !(c.answers && strings.Count(a.ID, "/") > 1): // a neighbour says that its light is gone, and it is
 			innocent = a.ID + ": " + a.Why
 		}
