@@ -135,12 +135,13 @@ func (t *Table) takeAhead(d *Device) {
 }
 
 // unsaid drops events that are waited for in vain: the device reports that it
-// has not given their numbers out. It tells whether none is left.
+// has not given their numbers out, and no former life gave out more. It tells whether
+// none is left.
 func (t *Table) unsaid(d *Device) bool {
 	m := d.Report
 	if m != nil && m.Session == d.Session {
 		x, last := d.own(), m.LastEvent()
-		x.ahead = slices.DeleteFunc(x.ahead, func(e *proto.Event) bool { return e.Session == m.Session && e.Seq > last })
+		x.ahead = slices.DeleteFunc(x.ahead, func(e *proto.Event) bool { return e.Seq > last })
 	}
 	if len(d.ahead) > 0 {
 		return false

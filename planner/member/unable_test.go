@@ -253,3 +253,18 @@ func TestNoEventIsMissingWhileThePlannerIsCutOff(t *testing.T) {
 		t.Errorf("told up to %d, %d missing", d.Events.Last, w.t.Gaps())
 	}
 }
+
+// Goal: an event far ahead of what its device says that it gave out, with the session of
+// another life, is not waited for again and again.
+func TestAnEventThatNobodyGaveOutIsNotWaitedFor(t *testing.T) {
+	w := newWorld()
+	d := present(w)
+	w.t.Event(d, &proto.Event{Version: 1, Session: 7, Seq: 1})
+	w.t.Reported(d, &proto.Reported{Version: 1, Session: 7, Seq: 2, LastEvent: 1}, false)
+	w.t.Event(d, &proto.Event{Version: 1, Session: 6, Seq: 1000})
+	w.j.Now += gapPatience
+	w.t.CheckGaps()
+	if d.Events.Last != 1 || w.t.Gaps() != 0 || !w.t.Quiet() {
+		t.Errorf("told up to %d, %d missing, quiet %v", d.Events.Last, w.t.Gaps(), w.t.Quiet())
+	}
+}
