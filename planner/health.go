@@ -84,7 +84,7 @@ func (b *alarmBook) device(t *member.Table, d *member.Device) (x health.Device, 
 				s.Since = b.ago(p.j.Now - d.ReportAt + max(0, d.Report.Uptime()-time.Duration(a.SinceMicros)*time.Microsecond))
 			}
 			x.Said = append(x.Said, s)
-			if a.Kind == proto.EvBoundNotMet {
+			if a.Kind == proto.EvBoundNotMet && !d.ID.IsSwitch() {
 				x.Slow = hbd.SlowOf(p.rings, d.ID)
 			}
 			b.raised[x.IDOf(&s)] = by{d.Report.Session, a.SinceMicros}

@@ -60,7 +60,10 @@ func (t *Table) Ask(may bool) {
 			if x.wait = min(2*x.wait, resendLast); x.left > always/2 {
 				x.wait = min(x.wait, askAlways)
 			}
-			if x.left--; x.left <= 0 {
+			switch x.left--; {
+			case x.left <= 0 && !d.Online(): // its next birth may be lost, and it may have little to say
+				x.left, x.at = 1, t.j.Now+askGone
+			case x.left <= 0:
 				x.at = journal.Never
 			}
 		}

@@ -49,6 +49,7 @@ const (
 	askFirst  = time.Second
 	askAnswer = 500 * time.Millisecond // a birth within this time answers
 	timesGone = 3                      // that one is asked whose death note came, or no birth
+	askGone   = time.Minute            // apart, after that, while nobody speaks for it; chosen: 10,000 of them are 170 messages a second
 	always    = 1 << 30                // who is silent is asked until it speaks,
 	askAlways = 4 * time.Second        // and this long apart at most: its ring may wait for it
 	// A word of another life than the one known may be late by strangerLate;

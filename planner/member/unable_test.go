@@ -268,3 +268,28 @@ func TestAnEventThatNobodyGaveOutIsNotWaitedFor(t *testing.T) {
 		t.Errorf("told up to %d, %d missing, quiet %v", d.Events.Last, w.t.Gaps(), w.t.Quiet())
 	}
 }
+
+// Goal: who is gone is asked to announce itself for ever: the birth with which it came
+// back may be lost, and it may say little.
+func TestWhoIsGoneIsAskedForEver(t *testing.T) {
+	w := newWorld()
+	d := present(w)
+	w.t.Presence(d, &proto.Presence{Version: 1, Session: 7})
+	last, n := w.j.Now, 0
+	for end := w.j.Now + time.Hour; w.j.Now < end; {
+		w.j.Now = max(w.j.Now+time.Millisecond, w.t.Next())
+		if w.t.Ask(true); d.asks.last > last {
+			if last, n = d.asks.last, n+1; n > 3 && d.AskAt() != last+askGone {
+				t.Fatalf("asked at %v, next at %v", last, d.AskAt())
+			}
+		}
+	}
+	if n < 50 {
+		t.Errorf("asked %d times in an hour", n)
+	}
+	w.t.Presence(d, &proto.Presence{Version: 1, Session: 7, Online: true})
+	w.t.Reported(d, &proto.Reported{Version: 1, Session: 7, Seq: 2}, false)
+	if d.AskAt() != journal.Never {
+		t.Error("who speaks is asked")
+	}
+}
