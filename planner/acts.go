@@ -213,7 +213,7 @@ func (p *Planner) clear(q *proto.OpRequest, r *proto.OpReply) {
 			r.Refuse(&proto.Error{Code: proto.NotFound, Field: "fibre", Limit: "one that is held to be cut: ocsctl alarm list", Reason: fmt.Sprintf("fibre %q is not", proto.Clip(q.Name))})
 			return
 		}
-		p.j.Note(Info, "operator's request", journal.Note{Rule: "clear", Node: -1, Cause: proto.CauseOperator, Text: "fibre " + q.Name + " is tried now"})
+		p.j.Note(Info, "operator's request", journal.Note{Rule: "clear", Node: -1, Cause: proto.CauseOperator, Text: "what was held against fibre " + q.Name + " is forgotten"})
 		return
 	}
 	t, d := p.find(q.Node)

@@ -48,7 +48,7 @@ const (
 	NounAudit         // the audit chain, a line a record from place Page on, its head last
 	NounQuarantine    // nothing that Node says counts, and its ring is formed without it; Reason
 	NounLift          // ends that
-	NounClearFibre    // Name is a fibre's that is held to be cut: it is tried now
+	NounClearFibre    // Name is a fibre's: what is held against it is forgotten
 	NounLinks         // all fibres
 )
 

@@ -83,7 +83,7 @@ func link(ctx context.Context, args []string, out io.Writer) error {
 		if _, err := c.change(ctx, &q); err != nil {
 			return err
 		}
-		return c.print(out, clearedJSON{words[1], true}, func() error { return cli.Say(out, "fibre %s is tried now", words[1]) })
+		return c.print(out, clearedJSON{words[1], true}, func() error { return cli.Say(out, "what was held against fibre %s is forgotten", words[1]) })
 	}
 	return wrongUsage("link", "list, or clear FIBRE", "%q", words)
 }
