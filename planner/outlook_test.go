@@ -28,6 +28,7 @@ func TestWhatBreaksNextDoes(t *testing.T) {
 		{params: fabric.Params{Name: "f", Nodes: 20, GPUsPerNode: 4, K: 3, TP: 16, Spares: 4}, lost: []proto.NodeID{2, 9, 10}},
 		{params: fabric.Params{Name: "f", Nodes: 20, GPUsPerNode: 4, K: 2, TP: 32, Topology: fabric.Ring}, lost: []proto.NodeID{3, 16}},
 		{params: fabric.Params{Name: "f", Nodes: 12, GPUsPerNode: 4, K: 1, TP: 16}},
+		{params: fabric.Params{Name: "f", Nodes: 40, GPUsPerNode: 4, K: 2, TP: 32, Spares: 4}, lost: []proto.NodeID{5, 22}},
 	} {
 		f, err := fabric.New(c.params)
 		if err != nil {
