@@ -18,7 +18,7 @@ func (v *View) about(r *http.Request) (any, error) {
 		return nil, err
 	}
 	out := map[string]any{"edition": edition.String(), "name": f.Name, "nodes": f.Nodes, "gpus_per_node": f.GPUsPerNode, "k": f.K, "tp": f.TP, "bundles": f.Bundles,
-		"topology": f.Topology, "spares": f.Spares, "broker": v.broker, "core": nil}
+		"topology": f.Topology, "spares": f.Spares, "broker": v.broker, "core": nil, "node_names": f.NodeNames}
 	if f.Core != nil {
 		out["core"] = f.Core.String()
 	}

@@ -139,6 +139,7 @@ func TestViewInARealBrowser(t *testing.T) {
 	b.Until("[...ringlight.page.shown.right, ...ringlight.page.shown.left].includes(2) && document.querySelector('aside .clock').innerText.length > 4")
 	b.Eval("new Promise((done) => setTimeout(done, 800))", nil)
 	shot(t, b, "view-time")
+	reads(t, b, "view-time")
 	for _, p := range []struct{ name, at, until string }{
 		{"view-fabric", "/#/", "/and \\d\\d more/.test(document.getElementById('risks').innerText)"},
 		{"view-ring", "/#/ring/2", "document.querySelectorAll('td').length > 20"},
@@ -149,6 +150,7 @@ func TestViewInARealBrowser(t *testing.T) {
 		b.Until(p.until)
 		b.Eval("new Promise((done) => setTimeout(done, 1800))", nil)
 		shot(t, b, p.name)
+		reads(t, b, p.name)
 	}
 	// keys alone: from the fabric to a node, its ring, why, and back
 	b.Open(url + "/#/")
@@ -174,6 +176,41 @@ func TestViewInARealBrowser(t *testing.T) {
 	if e := b.Errors(); len(e) > 0 {
 		t.Errorf("the page complains: %v", e)
 	}
+}
+
+// faint lists texts of a page with less contrast than 4.5 to what is behind them
+// (WCAG 2.2, 1.4.3), and drawings that say nothing to who does not see them.
+const faint = `(() => {
+  const rgb = (c) => { const m = c.match(/[\d.]+/g).map(Number); return [m[0], m[1], m[2], m[3] ?? 1]; };
+  const lum = (c) => c.slice(0, 3).map((x) => (x /= 255) <= .04045 ? x / 12.92 : ((x + .055) / 1.055) ** 2.4).reduce((s, x, i) => s + x * [.2126, .7152, .0722][i], 0);
+  const behind = (e) => { for (; e; e = e.parentElement) { const c = rgb(getComputedStyle(e).backgroundColor); if (c[3] === 1) return c; } return [5, 7, 11, 1]; };
+  const bad = new Set(), walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  for (let n = walk.nextNode(); n; n = walk.nextNode()) {
+    const e = n.parentElement;
+    if (!n.data.trim() || !e.checkVisibility() || e.closest('noscript')) continue;
+    const [a, b] = [lum(rgb(getComputedStyle(e).color)), lum(behind(e))], ratio = (Math.max(a, b) + .05) / (Math.min(a, b) + .05);
+    if (ratio < 4.5) bad.add(ratio.toFixed(2) + ': ' + n.data.trim().slice(0, 30));
+  }
+  for (const c of document.querySelectorAll('canvas')) if (c.ariaHidden !== 'true' && !(c.role === 'img' && c.ariaLabel)) bad.add('a canvas without role and name');
+  return [...bad];
+})()`
+
+// reads looks whether a page can be read: by who sees little, by who sees nothing, and on
+// a telephone 390 pixels wide.
+func reads(t *testing.T, b *browser.Browser, name string) {
+	t.Helper()
+	var bad []string
+	if b.Eval(faint, &bad); len(bad) > 0 {
+		t.Errorf("%s: %q", name, bad)
+	}
+	b.Resize(390, 844)
+	b.Eval("new Promise((done) => setTimeout(done, 300))", nil)
+	var wide int
+	b.Eval("Math.max(document.documentElement.scrollWidth, document.body.scrollWidth, document.getElementById('page').scrollWidth)", &wide)
+	if wide > 390 {
+		t.Errorf("%s: %d pixels wide on a screen of 390", name, wide)
+	}
+	b.Resize(1180, 700)
 }
 
 // marks counts the pixels of a colour about a node of the fabric.

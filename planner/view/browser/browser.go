@@ -233,6 +233,12 @@ func (b *Browser) Open(url string) {
 	b.must(b.session, "Page.navigate", map[string]any{"url": url}, nil)
 }
 
+// Resize makes the window so many pixels wide and high.
+func (b *Browser) Resize(width, height int) {
+	b.t.Helper()
+	b.must(b.session, "Emulation.setDeviceMetricsOverride", map[string]any{"width": width, "height": height, "deviceScaleFactor": 1, "mobile": false}, nil)
+}
+
 // Eval runs an expression on the page, waits for its promise, and decodes what
 // it gives.
 func (b *Browser) Eval(expression string, into any) {

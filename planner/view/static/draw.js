@@ -68,6 +68,7 @@ export class FabricCanvas {
     this.stage = stage; this.p = picture; this.open = open; this.onSelect = select;
     this.canvas = document.createElement('canvas'); this.over = document.createElement('canvas');
     this.tip = document.createElement('div'); this.tip.className = 'tip'; this.tip.hidden = true;
+    this.canvas.ariaHidden = 'true'; this.over.role = 'img';
     stage.append(this.canvas, this.over, this.tip);
     this.g = this.canvas.getContext('2d', { alpha: true }); this.o = this.over.getContext('2d');
     this.selected = -1; this.hover = -1; this.dirty = null; this.flash = new Map(); this.times = [];
@@ -77,6 +78,12 @@ export class FabricCanvas {
     this.sized = new ResizeObserver(() => this.resize());
     this.sized.observe(stage);
     this.resize();
+    this.said();
+  }
+  // said is what is drawn, for who does not see it
+  said() {
+    const n = this.selected;
+    this.over.ariaLabel = n < 0 ? `the ${this.p.nodes} nodes of the fabric in their rings; the arrows choose one` : describe(this.p, n).map((x) => x.textContent ?? x).join(' ');
   }
   close() { this.sized.disconnect(); this.closed = true; }
 
@@ -291,6 +298,7 @@ export class FabricCanvas {
   }
   select(n) {
     this.selected = n < 0 ? -1 : Math.max(0, Math.min(this.p.nodes - 1, n));
+    this.said();
     this.onSelect(this.selected);
     this.hover = -2; this.point(this.selected);
     this.redraw([]);
@@ -307,7 +315,7 @@ export function standingWords(p, n) {
 
 export function describe(p, n) {
   const b = document.createElement('b'), ring = p.rings.get(p.ring[n]);
-  b.textContent = `node ${n}`;
+  b.textContent = `node ${p.called(n)}`;
   const out = [b, ` ${standingWords(p, n)}`];
   if (ring) {
     const side = (s, peer, q) => SIDES[s] + (s === LIGHT.bypass ? ` to node ${peer}` : s === LIGHT.lit ? ` to node ${q}` : '');

@@ -5,7 +5,7 @@ import { el, get, keep, link, plural, lineToPaste, ago } from './parts.js';
 
 // swatch draws a class as the fabric does.
 export function swatch(kind, value) {
-  const c = el('canvas', { width: 88, height: 36 }), g = c.getContext('2d');
+  const c = el('canvas', { width: 88, height: 36, ariaHidden: 'true' }), g = c.getContext('2d');
   g.scale(2, 2);
   if (kind === 'node') { g.translate(22, 9); stamp(g, value, false, false, 5); return c; }
   if (kind === 'spare') { g.translate(22, 9); stamp(g, 1, true, false, 5); return c; }

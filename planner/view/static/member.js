@@ -14,7 +14,7 @@ function endOf(node, side) {
 }
 
 export function ringPage(root, app, id) {
-  const head = el('div.head'), canvas = el('canvas.drawn'), members = el('section'), sheet = el('div.sheet', head, el('section', canvas), members);
+  const head = el('div.head'), canvas = el('canvas.drawn', { role: 'img', ariaLabel: `ring ${id}: its members in order, and the light between them` }), members = el('section'), sheet = el('div.sheet', head, el('section', canvas), members);
   root.append(sheet);
   let data = null;
   const draw = () => {
@@ -82,7 +82,7 @@ export function ringPage(root, app, id) {
 
 // gauge draws a power against what is expected, down to where the path ends.
 function gauge(b) {
-  const c = el('canvas', { width: 640, height: 92 }); c.style.width = '320px'; c.style.height = '46px';
+  const c = el('canvas', { width: 640, height: 92, ariaHidden: 'true' }); c.style.width = '320px'; c.style.height = '46px';
   const g = c.getContext('2d'); g.scale(2, 2);
   const expected = b.expected_mdbm ?? b.measured_mdbm, x = (m) => 12 + (m - expected + 3400) / 4400 * 296;
   g.fillStyle = '#141d28'; g.beginPath(); g.roundRect(12, 14, 296, 9, 4.5); g.fill();
@@ -107,10 +107,10 @@ export function nodePage(root, app, id) {
   const told = keep(async () => {
     let data;
     try { data = await get(`node/${id}`); } catch (e) { head.replaceChildren(el('h1', `Node ${id}`)); sides.replaceChildren(failure(e)); return; }
-    const n = data.nodes[0], r = n.reported, p = app.picture, glyph = el('canvas', { width: 72, height: 72 }), g = glyph.getContext('2d');
+    const n = data.nodes[0], r = n.reported, p = app.picture, glyph = el('canvas', { width: 72, height: 72, ariaHidden: 'true' }), g = glyph.getContext('2d');
     glyph.style.width = glyph.style.height = '36px'; glyph.style.alignSelf = 'center';
     g.scale(2, 2); g.translate(18, 18); stamp(g, p.standing[id], !p.ring[id] && p.standing[id] === 1, p.leaving[id], 8.5);
-    head.replaceChildren(glyph, el('h1', `Node ${id}`), el('span.dim', standingWords(p, id)), n.ring ? link('ring', n.ring) : '', n.reason ? el('span.bypass', n.reason) : '', el('span.faint', `generation ${n.generation} of ${n.want} wanted${n.online ? '' : ', agent offline'}`), el('span', link('why', id, 'why (w)')));
+    head.replaceChildren(glyph, el('h1', `Node ${p.called(id)}`), el('span.dim', standingWords(p, id)), n.ring ? link('ring', n.ring) : '', n.reason ? el('span.bypass', n.reason) : '', el('span.faint', `generation ${n.generation} of ${n.want} wanted${n.online ? '' : ', agent offline'}`), el('span', link('why', id, 'why (w)')));
     if (!r) { bundles.replaceChildren(el('p.dim', 'It has not reported yet.')); return; }
     bundles.replaceChildren(...r.bundles.map((b) => el('section', el('h2', `Bundle ${b.bundle}`), el('div', el('b', b.path), '  ', el(b.state === 'tuned' ? 'span.lit' : b.state === 'failed' ? 'span.dead' : 'span.moving', b.state), el('span.dim', `  ${dBm(b.measured_mdbm)} of ${dBm(b.expected_mdbm)} expected${b.cause !== 'none' ? ', ' + b.cause.replaceAll('_', ' ') : ''}`)),
       b.measured_mdbm === null ? '' : gauge(b), el('div.dim', `${plural(b.flaps, 'loss', 'losses')} so far. Fibres: `, data.fibres[0].filter((f) => f.bundle === b.bundle).map((f, i) => [i ? ', ' : '', `${f.path} to `, link('node', f.node)])))));

@@ -57,7 +57,8 @@ document.addEventListener('keydown', (e) => {
   if (e.target === go) {
     if (e.key === 'Escape') { go.value = ''; go.blur(); }
     if (e.key !== 'Enter') return;
-    const m = /^\s*(?:(node|ring|why|n|r|w)\s*)?(\d+)(?:\/(\d+))?\s*$/i.exec(go.value);
+    const named = app.picture?.names.indexOf(go.value.trim());
+    const m = named >= 0 ? [null, 'node', named] : /^\s*(?:(node|ring|why|n|r|w)\s*)?(\d+)(?:\/(\d+))?\s*$/i.exec(go.value);
     if (m) { location.hash = `#/${{ n: 'node', r: 'ring', w: 'why' }[m[1]?.[0]?.toLowerCase()] ?? 'node'}/${m[2]}`; go.value = ''; go.blur(); }
     else go.select();
     return;

@@ -18,8 +18,9 @@ class Reader {
 
 // Picture is what is drawn: typed arrays by node, and rings by id.
 export class Picture {
-  constructor(nodes) {
+  constructor({ nodes, node_names }) {
     this.nodes = nodes;
+    this.names = node_names ?? [];
     this.standing = new Uint8Array(nodes);
     this.leaving = new Uint8Array(nodes);
     this.left = new Uint8Array(nodes);
@@ -33,6 +34,8 @@ export class Picture {
     this.rings = new Map();
     this.seq = -1; this.term = 0; this.last = 0; this.wall = 0; this.linked = false; this.serving = false; this.switches = [0, 0];
   }
+  // called is a node's number, and its name where it has one
+  called(n) { return this.names[n] ? `${n}, ${this.names[n]}` : String(n); }
 
   // take lays a frame over it and gives the nodes that changed; null: a frame is missing.
   take(bytes) {
@@ -116,7 +119,7 @@ export function entries(bytes) {
 // edited(about) when it is of another fabric from now on.
 export class Stream {
   constructor(about, changed, state, edited) {
-    this.picture = new Picture(about.nodes); this.edition = about.edition;
+    this.picture = new Picture(about); this.edition = about.edition;
     this.changed = changed; this.state = state; this.edited = edited;
     this.source = null; this.heard = 0; this.retry = 0;
     document.addEventListener('visibilitychange', () => document.hidden ? this.stop() : this.start());
@@ -138,7 +141,7 @@ export class Stream {
         if (about.edition !== edition) throw new Error('edited meanwhile');
       }
       if (turn !== this.retry) return;
-      if (about) { this.picture = new Picture(about.nodes); this.edition = edition; this.edited(about); }
+      if (about) { this.picture = new Picture(about); this.edition = edition; this.edited(about); }
       this.picture.take(bytes);
       this.changed(null);
     } catch { if (turn === this.retry) { this.state('silent'); setTimeout(() => turn === this.retry && this.start(), 1000); } return; }
