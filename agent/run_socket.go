@@ -244,15 +244,28 @@ func AskSocket(path string, q Question) (*Answer, error) {
 	if err != nil {
 		return nil, err
 	}
+	if q.Verb == "status" { // others wait for light
+		conn.SetDeadline(time.Now().Add(answersWithin))
+	}
 	if _, err := conn.Write(append(raw, '\n')); err != nil {
 		return nil, err
 	}
 	var ans Answer
 	if err := json.NewDecoder(conn).Decode(&ans); err != nil {
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			err = ErrHangs
+		}
 		return nil, fmt.Errorf("agent at %s: %w", path, err)
 	}
 	return &ans, nil
 }
+
+// answersWithin is how long an agent may take to say how it is. chosen: 64 agents on two
+// busy cores answer within a second.
+const answersWithin = 5 * time.Second
+
+// ErrHangs says that an agent is there and does not answer.
+var ErrHangs = errors.New("it does not answer within 5 s: it hangs or was stopped; its light is as it was")
 
 // ErrNoAgent says that no agent listens at a socket.
 var ErrNoAgent = errors.New("no agent runs")

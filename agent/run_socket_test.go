@@ -145,3 +145,17 @@ func (p *pipes) Accept() (net.Conn, error) {
 }
 func (p *pipes) Close() error   { close(p.next); return nil }
 func (p *pipes) Addr() net.Addr { return &net.UnixAddr{} }
+
+// Goal: who asks an agent that is stopped is told so, and does not wait for ever.
+func TestAskerOfAStoppedAgentIsToldSo(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "s")
+	l, err := net.Listen("unix", path) // as the kernel listens for a stopped process
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	if _, err := AskSocket(path, Question{Verb: "status"}); !errors.Is(err, ErrHangs) || errors.Is(err, ErrNoAgent) {
+		t.Error(err)
+	}
+}

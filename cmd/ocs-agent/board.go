@@ -177,7 +177,9 @@ type asker struct {
 // simulated one on its virtual clock.
 func (c *Config) asker(ctx context.Context) (*asker, error) {
 	sock := c.socketPath()
-	if _, err := agent.AskSocket(sock, agent.Question{Verb: "status"}); !errors.Is(err, agent.ErrNoAgent) {
+	if _, err := agent.AskSocket(sock, agent.Question{Verb: "status"}); errors.Is(err, agent.ErrHangs) {
+		return nil, err
+	} else if !errors.Is(err, agent.ErrNoAgent) {
 		return &asker{close: func() error { return nil },
 			ask: func(q agent.Question) (*agent.Answer, error) { return agent.AskSocket(sock, q) }}, nil
 	}
