@@ -18,7 +18,8 @@ max_inflight_messages 200
 max_queued_messages 20000
 C
 broker() { mosquitto -c "$dir/mosquitto.conf" >>"$dir/mosquitto.log" 2>&1 & broker=$!; }
-planner() { bin/ocs-planner run -broker "$url" -cache "${CACHE:-on}" -state "$dir/planner.db" >>"$dir/planner.log" 2>&1 & planner=$!; }
+bin/ocsctl fabric new -o "$dir/fabric.json" >/dev/null
+planner() { bin/ocs-planner run -fabric-file "$dir/fabric.json" -broker "$url" -cache "${CACHE:-on}" -state "$dir/planner.db" >>"$dir/planner.log" 2>&1 & planner=$!; }
 rings() { bin/ocsctl ring list -json -broker "$url" 2>/dev/null; }
 serving() { # all rings in service?
   local r; r=$(rings) || return 1

@@ -11,7 +11,8 @@ cd "$(dirname "$0")/.."
 dir=$(mktemp -d)
 trap 'kill -9 $(jobs -p) 2>/dev/null || true; wait 2>/dev/null || true; rm -rf "$dir"' EXIT
 port=${PORT:-18947}; url=mqtt://127.0.0.1:$port
-( ulimit -n 512; exec bin/ocs-planner run -listen 127.0.0.1:$port -state "$dir/planner.db" ) >"$dir/planner.log" 2>&1 & planner=$!
+bin/ocsctl fabric new -o "$dir/fabric.json"
+( ulimit -n 512; exec bin/ocs-planner run -fabric-file "$dir/fabric.json" -listen 127.0.0.1:$port -state "$dir/planner.db" ) >"$dir/planner.log" 2>&1 & planner=$!
 bin/ocs-sim agents -json -broker "$url" -modules "${MODULES:-2}" >"$dir/agents.out" 2>"$dir/agents.log" & agents=$!
 bin/ocsctl fabric new -name c1 -pods 4 -spines 4 -servers 2 -o "$dir/core.json"
 bin/ocs-planner run -broker "$url" -fabric-file "$dir/core.json" -state "$dir/core.db" >"$dir/core.log" 2>&1 & core=$!

@@ -41,7 +41,8 @@ echo "$(nproc) cores, load $(cut -d' ' -f1 /proc/loadavg)"
 typed; git clone -q "$here" "$work/ringlight"
 typed; cd "$work/ringlight"
 typed; make -s build; reached 'built'
-typed; bin/ocs-planner run -listen "127.0.0.1:$port" -http 127.0.0.1:0 -state planner.db >planner.log 2>&1 &
+typed; bin/ocsctl fabric new -o fabric.json
+typed; bin/ocs-planner run -fabric-file fabric.json -listen "127.0.0.1:$port" -http 127.0.0.1:0 -state planner.db >planner.log 2>&1 &
 typed; bin/ocs-sim agents -modules 2 -broker "$RINGLIGHT_BROKER" >agents.log 2>&1 &
 typed; until bin/ocsctl ring list 2>/dev/null | grep -q in_service; do sleep 0.2; done; reached 'first ring'
 typed; bin/ocsctl why 3 | sed -n 1,2p; reached 'first why'

@@ -54,6 +54,11 @@ sleep 1
 [ "$(light)" = "$before" ] || fail "light changed: $before, then $(light)"
 say "restarted: no light changed"
 
+! systemctl start ocs-planner 2>/dev/null || fail "a planner without a fabric started"
+sleep 2
+is ocs-planner NRestarts 0 && journalctl -q --no-pager -u ocs-planner | grep -q "ocsctl fabric new" || fail "a planner without a fabric does not say how to write one, once"
+say "a planner without a fabric does not start, and says how to write one"
+ocsctl fabric new -o /etc/ringlight/fabric.json >/dev/null
 systemctl start ocs-planner || fail "the planner does not start"
 ocsctl ring list >/dev/null || fail "the planner does not answer"
 kill -STOP "$(pid ocs-planner)"
@@ -62,7 +67,7 @@ ocsctl ring list >/dev/null || fail "the planner does not answer again"
 say "planner: starts as its package has it, answers, is restarted when it stands still"
 
 dpkg --purge ringlight-agent ringlight-planner ringlight-tools >/dev/null 2>&1
-rm -f /etc/ringlight/agent.json
+rm -f /etc/ringlight/agent.json /etc/ringlight/fabric.json
 rmdir /etc/ringlight 2>/dev/null || true
 left=$(find / -xdev \( -name 'ocs-*' -o -name 'ringlight*' -o -name 'ocsctl*' \) -not -path '/proc/*' -not -path '/sys/*' -not -path '/in/*' -not -path '/var/log/*' -not -path '/tmp/*')
 [ -z "$left" ] || fail "left behind: $left"

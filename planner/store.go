@@ -26,7 +26,7 @@ const (
 )
 
 // Start makes a Config from what a store holds. f is the fabric asked for; nil
-// takes the stored one, else the default. A store knows one fabric: another is
+// takes the stored one; without one there is nothing to plan for. A store knows one fabric: another is
 // refused. life is drawn at random at each start and must not be 0; it becomes
 // the planner's id when the store has none. Nothing is stored before the
 // planner has listened.
@@ -55,7 +55,8 @@ func Start(st State, f *fabric.Fabric, life uint64) (Config, error) {
 		f = stored
 	}
 	if f == nil {
-		f = fabric.Default()
+		const limit = "a description, by -fabric-file, where the store has none: 'ocsctl fabric new -nodes 64 -gpus 4 -k 2 -tp 32 -o fabric.json' writes one"
+		return Config{}, &fabric.Error{Field: "fabric", Limit: limit, Message: "there is no fabric to plan for: want " + limit}
 	}
 	cfg := Config{Fabric: f, Store: st, Term: proto.Term(term), PlannerID: id, Life: life, First: []Record{
 		{Key: keyPlanner, Value: strconv.AppendUint(nil, id, 10)},

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -24,6 +25,7 @@ type Command struct {
 	Name  string   // its words: plan ring
 	Forms []string // what may follow, each a way to use it: list, show RING; none: nothing
 	Short string   // one line
+	Group string   // under which the overview lists it; "": under the one before
 	// Run reads its own arguments. It gives its flags to Parse before anything
 	// else, and returns what that returns.
 	Run func(ctx context.Context, args []string, t Terminal) error
@@ -34,7 +36,8 @@ type Program struct {
 	Name, Short string
 	Version     string
 	Commands    []Command
-	About       string // what else its user has to know: environment, files
+	Nouns       map[string]string // first words of several commands that the overview lists as one, and what they are about
+	About       string            // what else its user has to know: environment, files
 }
 
 // Main runs what the shell asked for, until it is done or interrupted.
@@ -66,7 +69,7 @@ var errInterrupted = errors.New("interrupted; what was under way is not finished
 // own are the commands that every program has.
 func (p *Program) own() []Command {
 	return []Command{
-		{Name: "help", Forms: []string{"[COMMAND]"}, Short: "explain a command", Run: p.help},
+		{Name: "help", Group: p.ownGroup(), Forms: []string{"[COMMAND]"}, Short: "explain a command", Run: p.help},
 		{Name: "completion", Forms: []string{"bash", "zsh", "fish"}, Short: "print what makes a shell complete commands and flags", Run: p.completion},
 		{Name: "man", Short: "print the manual page", Run: p.man},
 		{Name: "version", Short: "print the version", Run: func(_ context.Context, args []string, t Terminal) error {
@@ -77,6 +80,14 @@ func (p *Program) own() []Command {
 			return err
 		}},
 	}
+}
+
+// ownGroup is what its own commands stand under where the others stand in groups.
+func (p *Program) ownGroup() string {
+	if slices.ContainsFunc(p.Commands, func(c Command) bool { return c.Group != "" }) {
+		return "This program"
+	}
+	return ""
 }
 
 func (p *Program) all() []Command { return append(slices.Clone(p.Commands), p.own()...) }
@@ -90,6 +101,9 @@ func (p *Program) dispatch(ctx context.Context, args []string, t Terminal) error
 		if args, err = p.wordsFirst(args); err != nil {
 			return err
 		}
+	}
+	if len(args) == 0 {
+		_ = p.overview(t.Err) // the error tells
 	}
 	if len(args) == 0 || strings.HasPrefix(args[0], "-") {
 		return Usage("command", "one of those that "+p.Name+" help lists", "none is given")
@@ -206,16 +220,43 @@ func (p *Program) help(ctx context.Context, args []string, t Terminal) error {
 // overview lists the commands.
 func (p *Program) overview(out io.Writer) error {
 	s := ScreenOf(out)
-	fmt.Fprintf(out, "%s %s\n\n", p.Name, Wrap(p.Short, s.Width-len(p.Name)-1, ""))
-	list := Table{Screen: s}
-	for _, c := range p.all() {
-		list.Row("  "+c.synopsis(), c.Short)
+	fmt.Fprintf(out, "%s %s\n", p.Name, Wrap(p.Short, s.Width-len(p.Name)-1, ""))
+	list, all, told := Table{Screen: s}, p.all(), map[string]bool{}
+	for i := range all {
+		c := &all[i]
+		if c.Group != "" || i == 0 {
+			list.Row("")
+		}
+		if c.Group != "" {
+			list.Row(c.Group)
+		}
+		noun, _, _ := strings.Cut(c.Name, " ")
+		switch what := p.Nouns[noun]; {
+		case what == "":
+			list.Row("  "+c.Name, c.Short)
+		case !told[noun]:
+			told[noun] = true
+			list.Row("  "+noun, what+": "+strings.Join(p.verbs(noun), ", "))
+		}
 	}
 	if err := list.Print(out); err != nil {
 		return err
 	}
 	_, err := fmt.Fprintf(out, "\n%s COMMAND -h explains one. Flags may stand anywhere.\nExit: 0 done; 1 attempted and failed, or no solution exists;\n      2 command line or input not acceptable, nothing attempted.\n", p.Name)
 	return err
+}
+
+// verbs are what may follow a noun.
+func (p *Program) verbs(noun string) (out []string) {
+	for _, c := range p.all() {
+		if of, verb, _ := strings.Cut(c.Name, " "); of == noun && verb != "" {
+			first, _, _ := strings.Cut(verb, " ")
+			if !slices.Contains(out, first) {
+				out = append(out, first)
+			}
+		}
+	}
+	return out
 }
 
 // nounHelp lists what there is of a noun.
@@ -294,5 +335,5 @@ func unknownFlag(name string, known map[string]*flag.Flag) error {
 		names = append(names, "-"+n)
 	}
 	slices.Sort(names)
-	return Usage("", "", "flag provided but not defined: -%s%s", Clip(name), Meant("-"+name, names))
+	return Usage("", "", "flag provided but not defined: -%s%s", Clip(name), cmp.Or(Meant("-"+name, names), "; -h lists them"))
 }

@@ -17,7 +17,7 @@ import (
 // Config is the whole of what a planner is configured with. What is done once,
 // -takeover and -term-above, has no key: a file would do it at every start.
 type Config struct {
-	FabricFile string `json:"fabric_file" doc:"fabric description, JSON; empty: the stored one, else f1: 64 nodes, 4 GPUs each, k 2, tp 32"`
+	FabricFile string `json:"fabric_file" doc:"fabric description, JSON; empty: the stored one"`
 	Broker     string `json:"broker" doc:"URL of the MQTT broker, mqtt:// or mqtts://host:port, or several of one cluster with commas between; empty: an embedded one"`
 	Cache      string `json:"cache" doc:"on: the broker keeps plans and decisions for who comes later; off: nothing is left with it, all goes at QoS 0, plans again until they are reported, and agents are called on each connection; for clusters of brokers that lose what they keep, with cache off of the agents"`
 	Listen     string `json:"listen" doc:"address of the embedded broker; empty: 127.0.0.1:18830, or none where broker is given"`
@@ -67,7 +67,7 @@ func readConfig(file string, stdin io.Reader) (Config, error) {
 
 // flags are those that stand for a key, and override it.
 func (c *Config) flags(fs *flag.FlagSet) {
-	fs.StringVar(&c.FabricFile, "fabric-file", c.FabricFile, "fabric description, JSON, - = stdin (default: the stored one, else f1: 64 nodes, 4 GPUs each, k 2, tp 32)")
+	fs.StringVar(&c.FabricFile, "fabric-file", c.FabricFile, "fabric description, JSON, - = stdin (default: the stored one)")
 	fs.StringVar(&c.Listen, "listen", c.Listen, "address of the embedded broker (default 127.0.0.1:18830)")
 	fs.StringVar(&c.Broker, "broker", c.Broker, "use this broker, mqtt://host:port or mqtts://host:port, or several of one cluster with commas between, instead of the embedded one")
 	fs.StringVar(&c.Cache, "cache", c.Cache, "on, or off: nothing is left with the broker")

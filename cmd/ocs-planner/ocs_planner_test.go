@@ -116,8 +116,8 @@ func start(t *testing.T, args ...string) (lines chan string, stop func() int) {
 	}
 }
 
-// Without flags but a place: the default fabric and the embedded broker; the
-// second start is of the same planner; a signal ends with 0.
+// Without a fabric nothing is planned, and nothing stored. With one: the embedded
+// broker; the second start, of the same planner, needs no file; a signal ends with 0.
 func TestRunTwice(t *testing.T) {
 	state := filepath.Join(t.TempDir(), "planner.db")
 	var last struct {
@@ -126,9 +126,14 @@ func TestRunTwice(t *testing.T) {
 		Planner      uint64
 		Broker       string
 	}
+	var none bytes.Buffer
+	if code := program().Run(context.Background(), []string{"run", "-listen", "127.0.0.1:0", "-state", state}, cli.Terminal{Out: io.Discard, Err: &none}); code != cli.BadInput || !strings.Contains(none.String(), "ocsctl fabric new") {
+		t.Errorf("without a fabric: exit %d: %s", code, none.String())
+	}
+	args := []string{"run", "-json", "-listen", "127.0.0.1:0", "-state", state}
 	for again := 1; again <= 2; again++ {
-		was := last.Planner
-		lines, stop := start(t, "run", "-json", "-listen", "127.0.0.1:0", "-state", state)
+		was, more := last.Planner, []string{"-fabric-file", file(t, string(fabric.Default().Encode()))}
+		lines, stop := start(t, append(args, more[:2*(2-again)]...)...)
 		if err := json.Unmarshal([]byte(<-lines), &last); err != nil {
 			t.Fatal(err)
 		}
@@ -160,7 +165,7 @@ func TestPortInUse(t *testing.T) {
 	}
 	defer l.Close()
 	var errs bytes.Buffer
-	code := program().Run(context.Background(), []string{"run", "-listen", l.Addr().String(), "-state", filepath.Join(t.TempDir(), "p.db")},
+	code := program().Run(context.Background(), []string{"run", "-fabric-file", file(t, string(fabric.Default().Encode())), "-listen", l.Addr().String(), "-state", filepath.Join(t.TempDir(), "p.db")},
 		cli.Terminal{Out: io.Discard, Err: &errs})
 	if code != cli.Failed || !strings.Contains(errs.String(), "in use") {
 		t.Errorf("exit %d: %s", code, errs.String())

@@ -3,8 +3,10 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 
 	"ringlight/cmd/cli"
@@ -36,12 +38,13 @@ func parseRun(args []string, stdin io.Reader) (*runFlags, error) {
 	fs.BoolVar(&f.takeover, "takeover", false, "replace a planner that is in service, or rings planned from another description")
 	fs.Uint64Var(&f.above, "term-above", 0, "begin above this term: for agents that know one beyond what a planner believes (see ocsctl why)")
 	fs.BoolVar(&f.json, "json", false, "log and report errors as JSON, one object per line")
-	_, err := cli.ParseNone(fs, args, `Plans a fabric until it is told to stop. A store or a planner in service that
+	_, err := cli.ParseNone(fs, args, `Plans a fabric until it is told to stop. Its description, which ocsctl fabric new
+writes, is stored at the first start: later ones need no -fabric-file. A store or a planner in service that
 plans otherwise is never run over: see -takeover. At SIGHUP the level of the log is
 read again from the file of -config.
 
-example: ocs-planner run -broker mqtt://127.0.0.1:1883 -state planner.db
-example: ocs-planner run -broker mqtt://127.0.0.1:1883 -store etcd:http://127.0.0.1:2379
+example: ocs-planner run -fabric-file fabric.json -broker mqtt://127.0.0.1:1883 -state planner.db
+example: ocs-planner run -fabric-file fabric.json -broker mqtt://127.0.0.1:1883 -store etcd:http://127.0.0.1:2379
 example: ocs-planner run -config /etc/ringlight/planner.json`)
 	if err != nil {
 		return nil, err
@@ -120,6 +123,9 @@ func (f *runFlags) announce(out io.Writer, broker string, start planner.Config) 
 
 func readFabric(name string, stdin io.Reader) (*fabric.Fabric, error) {
 	text, err := readBounded("fabric-file", name, stdin, maxFabricFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, cli.Usage("fabric-file", "a description of the fabric: 'ocsctl fabric new -name f1 -nodes 64 > "+name+"' writes one", "there is no %s", name)
+	}
 	if err != nil {
 		return nil, err
 	}

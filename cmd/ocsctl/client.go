@@ -352,6 +352,12 @@ func (f *filters) stateIs(mode string, online, usable bool) bool {
 
 // duplicate: what is asked for is done already.
 func duplicate(err error) bool {
-	var refused *proto.Error
-	return errors.As(err, &refused) && refused.Code == proto.Duplicate
+	var e *proto.Error
+	return errors.As(err, &e) && e.Code == proto.Duplicate
+}
+
+// saidNo: the planner answered, and refused; not that nobody answered.
+func saidNo(err error) bool {
+	var e *proto.Error
+	return errors.As(err, &e) && !(e.Code == proto.Expired && e.Field == "fabric")
 }

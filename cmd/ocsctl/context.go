@@ -44,6 +44,15 @@ func (f *contextsJSON) names() []string {
 	return out
 }
 
+// unknown refuses a name that no context has.
+func (f *contextsJSON) unknown(name string) error {
+	limit := "one of " + strings.Join(f.names(), ", ")
+	if len(f.Contexts) == 0 {
+		limit = "one that 'ocsctl context set NAME' wrote; there is none yet"
+	}
+	return wrongUsage("context", limit, "%q", name)
+}
+
 // contextFile is where the configuration is.
 func contextFile() (string, error) {
 	if name := os.Getenv("RINGLIGHT_CONFIG"); name != "" {
@@ -96,7 +105,7 @@ func (c *clientFlags) settle() error {
 	}
 	in, known := f.Contexts[c.context]
 	if c.context != "" && !known {
-		return wrongUsage("context", "one of "+strings.Join(f.names(), ", "), "%q", c.context)
+		return f.unknown(c.context)
 	}
 	if !given["insecure"] {
 		c.insecure = in.Insecure
@@ -162,7 +171,7 @@ func contextNoun(_ context.Context, args []string, out io.Writer) error {
 		}
 	case "use", "remove":
 		if !known {
-			return wrongUsage("context", "one of "+strings.Join(f.names(), ", "), "%q", name)
+			return f.unknown(name)
 		}
 		if words[0] == "use" {
 			f.Context = name

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -36,6 +37,9 @@ func costOf(id proto.NodeID, verb string, dry bool, c *proto.Cost) costJSON {
 }
 
 func printCost(out io.Writer, j *costJSON) error {
+	if j.Verb == "lift" {
+		return cli.Say(out, "node %d is no longer quarantined: it is asked who it is, and told where it stands", j.Node)
+	}
 	did := map[string]string{"drain": "drained", "undrain": "let in again", "quarantine": "quarantined"}[j.Verb]
 	switch {
 	case j.DryRun:
@@ -66,8 +70,8 @@ func printCost(out io.Writer, j *costJSON) error {
 	return err
 }
 
-const drainHelp = `ocsctl drain NODE [-reason TEXT] [-dry-run] [flags]
-ocsctl undrain NODE [-reason TEXT] [-dry-run] [flags]
+const drainHelp = `ocsctl drain NODE... [-reason TEXT] [-dry-run] [flags]
+ocsctl undrain NODE... [-reason TEXT] [-dry-run] [flags]
 
 drain forms the node's ring without it, a spare in its place where one
 reaches; when every link of the ring has light the node is taken out, all its
@@ -78,10 +82,12 @@ and is drained then.
 Who drained it and why is kept, and shown by node list and node show, until it
 is undrained: that lets the node in again after its own loopback has shown
 light on every bundle. Why it was let in again is in ocsctl audit.
--dry-run answers what would be touched and changes nothing.
+Several are taken one after the other, each when the one before it is out; one
+that is refused does not stop those behind it. -dry-run answers what each by
+itself would touch, and changes nothing. -json is a list where several are told.
 
   ocsctl drain 17 -dry-run
-  ocsctl drain 17 -reason "RMA 4711, fan"
+  ocsctl drain 13 14 gpu-r3-17 -reason "RMA 4711, fans of rack 3"
 `
 
 func drain(ctx context.Context, args []string, out io.Writer) error {
@@ -132,26 +138,47 @@ func takeOut(ctx context.Context, args []string, out io.Writer, verb string, nou
 	if proto.Clip(*reason) != *reason {
 		return wrongUsage("reason", fmt.Sprintf("at most %d bytes of UTF-8", proto.MaxText), "%d bytes", len(*reason))
 	}
-	if len(words) != 1 {
-		return wrongUsage("node", "one NODE", "%q", strings.Join(words, " "))
+	if len(words) == 0 || noun != proto.NounDrain && noun != proto.NounUndrain && len(words) > 1 {
+		return wrongUsage("node", map[bool]string{true: "a NODE or several", false: "one NODE"}[len(words) == 0], "%q", strings.Join(words, " "))
 	}
-	q := proto.OpRequest{Noun: noun, DryRun: *dry, Author: c.author(), Reason: *reason}
-	if err := c.nodeArg("node", words[0], &q.Node); err != nil {
+	asks := make([]proto.OpRequest, len(words))
+	for i := range asks {
+		asks[i] = proto.OpRequest{Noun: noun, DryRun: *dry, Author: c.author(), Reason: *reason}
+		if err := c.nodeArg("node", words[i], &asks[i].Node); err != nil {
+			return err
+		}
+	}
+	done, errs := []costJSON{}, error(nil)
+	err = c.with(ctx, func(cl *client) error {
+		for i := range asks {
+			q := &asks[i]
+			r, err := cl.Ask(ctx, *q)
+			if duplicate(err) {
+				r, err = &proto.OpReply{}, nil
+			}
+			if err != nil {
+				if errs = errors.Join(errs, err); ctx.Err() != nil || !saidNo(err) {
+					return errs // nobody answers; who comes after would wait for as long
+				}
+				continue
+			}
+			j := costOf(q.Node, verb, *dry, r.Cost)
+			if j.Note = r.Reason; noun == proto.NounLift {
+				j.Verb = "lift"
+			}
+			if done = append(done, j); !c.json {
+				errs = errors.Join(errs, printCost(out, &j))
+			}
+		}
+		return errs
+	})
+	switch {
+	case !c.json || len(done) == 0:
 		return err
+	case len(words) == 1:
+		return printJSON(out, done[0])
 	}
-	r, err := c.change(ctx, &q)
-	if err != nil {
-		return err
-	}
-	j := costOf(q.Node, verb, *dry, r.Cost)
-	if noun == proto.NounLift {
-		j.Verb = "lift"
-		return c.print(out, j, func() error {
-			return cli.Say(out, "node %d is no longer quarantined: it is asked who it is, and told where it stands", q.Node)
-		})
-	}
-	j.Note = r.Reason
-	return c.print(out, j, func() error { return printCost(out, &j) })
+	return errors.Join(printJSON(out, done), err)
 }
 
 const switchHelp = `list and show are about the optical switches between pods, from 0.

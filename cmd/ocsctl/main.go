@@ -20,41 +20,51 @@ func row(name, short string, run command, forms ...string) cli.Command {
 		Run: func(ctx context.Context, args []string, t cli.Terminal) error { return run(ctx, args, t.Out) }}
 }
 
+// group begins a group of the overview with a command.
+func group(name string, c cli.Command) cli.Command {
+	c.Group = name
+	return c
+}
+
 func program() *cli.Program {
 	p := &cli.Program{Name: "ocsctl", Version: version, About: about,
 		Short: "asks the planner of a fabric, tells it what to do, and prepares its input",
+		Nouns: map[string]string{
+			"job":    "rings or circuits for a job, from the ask to the release",
+			"fabric": "its description, and planning for another while it runs",
+			"plan":   "placements, settings and costs of the published systems, without a planner",
+			"pki":    "keys, certificates and rights of planner, nodes, brokers and operators",
+		},
 		Commands: []cli.Command{
-			row("status", "where the fabric stands, at a glance, and what breaks next", status),
+			group("See how it is", row("status", "where the fabric stands, at a glance, and what breaks next", status)),
 			row("alarm", "what is not as it should be; say that it is known", alarm, "list", "ack ALARM"),
 			row("node", "every node, or one with its bundles, sides and alarms", node, "list", "show NODE"),
 			row("ring", "every ring, or one with its links, their losses and fibres", ringNoun, "list", "show RING"),
-			row("why", "what holds now for a node, a bundle or a switch, and what led to it", why, "NODE[/BUNDLE]", "switch-N[/PORT]"),
-			row("trace", "how a generation came into force, as a Chrome trace", trace, "GENERATION"),
-			row("watch", "events, births and deaths as they happen", watch),
-			row("drain", "take a node out of its ring", drain, "NODE"),
-			row("undrain", "let a node in again", undrain, "NODE"),
-			row("quarantine", "nothing that a node says counts; its ring goes round it", quarantine, "NODE"),
 			row("link", "every fibre, or try one now that is held to be cut", link, "list", "clear FIBRE"),
-			row("rollout", "new software to all agents, wave after wave, the light as it is", rolloutNoun, "plan VERSION", "run VERSION", "status", "stop"),
-			row("clear", "forget what keeps a node or switch out of plans", clearNode, "NODE"),
 			row("switch", "optical switches; or hold or move one side of a node (G.808.1)", switchSide, "list", "show SWITCH", "lockout|forced|manual|clear NODE SIDE [PEER]"),
-			row("circuit", "jobs on optical switches and the circuits that carry them", circuit, "list", "show JOB", "tables [JOB]", "apply FILE", "plan FILE", "flip JOB"),
-			row("job submit", "ask for rings, and wait until light is confirmed on every link", jobSubmit, "NAME"),
+			row("why", "what holds now for a node, a bundle or a switch, and what led to it", why, "NODE[/BUNDLE]", "switch-N[/PORT]"),
+			row("watch", "events, births and deaths as they happen", watch),
+			row("trace", "how a generation came into force, as a Chrome trace", trace, "GENERATION"),
+			group("Change it", row("drain", "take nodes out of their rings", drain, "NODE...")),
+			row("undrain", "let nodes in again", undrain, "NODE..."),
+			row("quarantine", "nothing that a node says counts; its ring goes round it", quarantine, "NODE"),
+			row("clear", "forget what keeps a node or switch out of plans", clearNode, "NODE"),
+			row("rollout", "new software to all agents, wave after wave, the light as it is", rolloutNoun, "plan VERSION", "run VERSION", "status", "stop"),
+			group("Jobs", row("job submit", "ask for rings, and wait until light is confirmed on every link", jobSubmit, "NAME")),
 			row("job list", "jobs that are not released", jobList),
 			row("job show", "a job, its rings and its events' number", jobShow, "NAME"),
 			row("job watch", "what happens to a job, each event once", jobWatch, "NAME"),
 			row("job files", "files for launchers: ranks, hostfile, nccl.env, torch_mesh.json, megatron.env", jobFiles, "NAME"),
 			row("job replace", "drain a node of a job, so that a spare takes its place", jobReplace, "NAME NODE"),
 			row("job release", "give a job's rings back", jobRelease, "NAME"),
-			row("seal", "how far a fabric is with sealed messages, and who would be refused", sealNoun, "check"),
-			row("audit", "who did what, and whether anybody changed the record of it", auditNoun, "list", "verify [FILE]", "follow"),
-			row("context", "where to ask and as whom, under a name", contextNoun, "list", "use NAME", "set NAME", "remove NAME"),
-			row("fabric new", "write a fabric description with the default wiring", fabricNew),
+			row("circuit", "jobs on optical switches and the circuits that carry them", circuit, "list", "show JOB", "tables [JOB]", "apply FILE", "plan FILE", "flip JOB"),
+			group("Describe a fabric", row("fabric new", "write a fabric description with the default wiring", fabricNew)),
 			row("fabric show", "what the planner runs, and what it had to refuse", fabricShow),
 			row("fabric cabling", "put a cabling sheet into a description, or write its sheet", fabricCabling, "FABRIC [SHEET]"),
 			row("fabric get", "write the description that the planner plans for", fabricGet),
 			row("fabric diff", "in what a description differs, and what an apply would do", fabricDiff, "FILE"),
-			row("pki init", "a root for keys and certificates, offline", pkiInit),
+			row("fabric apply", "plan for another description, while everything runs", fabricApply, "FILE"),
+			group("Say who may", row("pki init", "a root for keys and certificates, offline", pkiInit)),
 			row("pki planner", "key and certificate of a planner", pkiPlanner, "NAME"),
 			row("pki broker", "key and certificate of a broker that is no planner", pkiBroker, "NAME"),
 			row("pki node", "keys and certificates of nodes", pkiNode, "NODES"),
@@ -73,11 +83,13 @@ func program() *cli.Program {
 			row("pki trust revoke", "the same as pki revoke", pkiRevoke, "NAME"),
 			row("pki trust renew", "have the nodes' keys replaced", pkiTrustRenew),
 			row("pki trust sign", "the trust document anew, or by a new root", pkiSign),
-			row("fabric apply", "plan for another description, while everything runs", fabricApply, "FILE"),
+			row("seal", "how far a fabric is with sealed messages, and who would be refused", sealNoun, "check"),
+			row("audit", "who did what, and whether anybody changed the record of it", auditNoun, "list", "verify [FILE]", "follow"),
+			row("context", "where to ask and as whom, under a name", contextNoun, "list", "use NAME", "set NAME", "remove NAME"),
 		}}
-	for _, name := range planNames() {
+	for i, name := range planNames() {
 		v := planVerbs[name]
-		p.Commands = append(p.Commands, cli.Command{Name: "plan " + name, Forms: v.forms, Short: v.short, Run: v.command(name)})
+		p.Commands = append(p.Commands, cli.Command{Group: []string{"Compute without a planner", ""}[min(i, 1)], Name: "plan " + name, Forms: v.forms, Short: v.short, Run: v.command(name)})
 	}
 	return p
 }

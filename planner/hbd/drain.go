@@ -70,6 +70,7 @@ func (ds *drains) begin(client string, q *proto.OpRequest, n *node, r *proto.OpR
 		return false
 	case n.drained(), n.hold != nil && !n.leaving:
 		if q.Reason != "" {
+			said.Quarantine = n.hold != nil && n.hold.Quarantine
 			ds.h.j.Persist(ds.take(n, said))
 		}
 		return refuse(proto.Duplicate, "a node in service", "node %d is drained already", n.ID)

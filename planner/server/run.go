@@ -21,7 +21,7 @@ import (
 
 // Config of Run.
 type Config struct {
-	Fabric *fabric.Fabric // nil: the stored one, else the default
+	Fabric *fabric.Fabric // nil: the stored one
 	State  string         // file of the store, or its name where Open is given
 	// Open opens a store of another kind; nil: the file. It returns when there is
 	// something to read, or ctx has ended.

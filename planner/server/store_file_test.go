@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"ringlight/planner"
+	"ringlight/planner/fabric"
 )
 
 // A store that went through an export is the same store; a line changed, lost or added
@@ -19,7 +20,7 @@ func TestStoreThroughAnExport(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	start, err := planner.Start(nil, nil, 7)
+	start, err := planner.Start(nil, fabric.Default(), 7)
 	if err != nil {
 		t.Fatal(err)
 	}
