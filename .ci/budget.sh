@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# The agent's file against what a controller's flash has for it: 8.5 MB on arm64. Where
+# The agent's file against what a controller's flash has for it: 10 MB on arm64. Where
 # it is more, packages are listed by how much they grew since the table beside this was
 # written (UPDATE=1 writes it). arm (v7) is printed only: 32-bit code is larger.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-budget=${BUDGET:-8500000} table=.ci/agent-size.txt
+budget=${BUDGET:-10000000} table=.ci/agent-size.txt
 dir=$(mktemp -d); trap 'rm -rf "$dir"' EXIT
 
 packages() { # bytes of code and data by package: symbols are what make cross leaves out
-  GOOS=linux GOARCH=arm64 ${GO:-go} build -trimpath $SMALL -o "$dir/agent" ./cmd/ocs-agent
+  GOOS=linux GOARCH=arm64 ${GO:-go} build -trimpath -o "$dir/agent" ./cmd/ocs-agent
   ${GO:-go} tool nm -size "$dir/agent" | awk '
     $3 ~ /^[tTrRdD]$/ && $2 < 1e7 {
       n = substr($0, index($0, " " $3 " ") + 3); sub(/^(type:)?\.?(eq\.|hash\.)?[*(]*/, "", n); sub(/\[.*/, "", n)

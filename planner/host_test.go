@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"ringlight/planner/fabric"
 	"ringlight/proto"
 )
 
@@ -17,7 +18,7 @@ func (p *ports) Log(*Line)                    {}
 
 func hosted(t *testing.T) (*Host, *ports) {
 	t.Helper()
-	cfg, err := Start(nil, nil, 7)
+	cfg, err := Start(nil, fabric.Default(), 7)
 	if err != nil {
 		t.Fatal(err)
 	}

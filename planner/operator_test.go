@@ -281,7 +281,10 @@ func TestStartChecksTheStore(t *testing.T) {
 			t.Errorf("%s: %v", key, err)
 		}
 	}
-	if cfg, err := Start(nil, nil, 5); err != nil || cfg.Fabric.Name != "f1" || cfg.Term != 0 || cfg.PlannerID != 5 {
+	if _, err := Start(nil, nil, 5); err == nil || !strings.Contains(err.Error(), "ocsctl fabric new") {
+		t.Errorf("nothing to plan for: %v", err)
+	}
+	if cfg, err := Start(nil, fabric.Default(), 5); err != nil || cfg.Fabric.Name != "f1" || cfg.Term != 0 || cfg.PlannerID != 5 {
 		t.Errorf("empty store: %+v %v", cfg, err)
 	}
 }

@@ -9,6 +9,7 @@ var version = "unknown"
 func program() *cli.Program {
 	p := &cli.Program{Name: "ocs-sim", Version: version, About: about,
 		Short: "runs Ringlight on simulated boards, and repeats the papers' experiments",
+		Nouns: map[string]string{"study": "what the papers measured, by our own code"},
 		Commands: []cli.Command{
 			{Name: "demo", Short: "broker, planner and a fabric of simulated nodes through a fault trace", Run: demo},
 			{Name: "agents", Short: "simulated nodes in real time against a broker", Run: agents},

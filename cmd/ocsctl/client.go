@@ -163,9 +163,10 @@ func tellOnce(out io.Writer, asJSON bool) func(why string) {
 }
 
 // findFabric takes the fabric that is wanted, once it shows itself, or the only one
-// that does. Planners show fabrics at once; only where none does, agents do.
+// that does, or of several the only one with a planner in service. Planners show
+// fabrics at once; only where none does, agents do.
 func (cl *client) findFabric(ctx context.Context, broker, wanted string) (string, error) {
-	var names []string
+	var names, served []string
 	every := proto.Topics{Fabric: proto.AnyFabric}
 	limit := time.After(min(cl.Wait, patience))
 	for look, asked := time.After(lookRound), wanted == ""; ; {
@@ -175,6 +176,12 @@ func (cl *client) findFabric(ctx context.Context, broker, wanted string) (string
 			topic, err := proto.ParseTopic(p.Topic)
 			if p.Kind == proto.Publish && err == nil && len(p.Payload) > 0 && !slices.Contains(names, topic.Fabric) {
 				names = append(names, topic.Fabric)
+			}
+			if s := new(proto.PlannerState); topic.Kind == proto.TopicPlanner && err == nil {
+				served = slices.DeleteFunc(served, func(name string) bool { return name == topic.Fabric })
+				if _, err := proto.Decode(p.Payload, s); err == nil && s.Online {
+					served = append(served, topic.Fabric)
+				}
 			}
 			if wanted != "" && slices.Contains(names, wanted) {
 				return wanted, nil
@@ -198,6 +205,11 @@ func (cl *client) findFabric(ctx context.Context, broker, wanted string) (string
 		case wanted != "" || len(names) == 0:
 		case len(names) == 1:
 			return names[0], nil
+		case len(served) == 1:
+			slices.Sort(names)
+			others := slices.DeleteFunc(names, func(name string) bool { return name == served[0] })
+			fmt.Fprintf(os.Stderr, "ocsctl: fabric %s; without a planner in service: %s\n", served[0], strings.Join(others, ", "))
+			return served[0], nil
 		default:
 			slices.Sort(names)
 			return "", wrongUsage("fabric", "one of "+strings.Join(names, ", "), "several fabrics on %s", broker)

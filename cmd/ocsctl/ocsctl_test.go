@@ -185,7 +185,8 @@ func TestAgainstARunningFabric(t *testing.T) {
 		{"node show 3", "loopback", 0},
 		{"node show 1 -json -fabric lab", `"state":"tuned"`, 0},
 		{"node show 4 -json", `"limit":"0 to 3"`, 2},
-		{"why 1", "placement", 0},
+		{"why 1 -all", "placement", 0},
+		{"why 1", "wrong: nothing", 0},
 		{"why gpu-a -json", "the fabric's description has no node_names", 2},
 		{"fabric show -fabric lab", "4 of 4 nodes online", 0},
 		{"fabric show -json -fabric lab", `"messages_refused":0,"unknown_keys":0,"messages_shed":0,"planner":`, 0},
@@ -219,7 +220,7 @@ func TestAgainstARunningFabric(t *testing.T) {
 		t.Errorf("status: %s", out)
 	}
 	editOne(t, broker)
-	// A second fabric on the broker makes the name necessary.
+	// A second fabric on the broker makes the name necessary,
 	link, err := mqtt.Dial(mqtt.Config{Broker: broker, ClientID: "stray"})
 	if err != nil {
 		t.Fatal(err)
@@ -238,13 +239,23 @@ func TestAgainstARunningFabric(t *testing.T) {
 	if err := link.Send(stray); err != nil {
 		t.Fatal(err)
 	}
-	for deadline := time.Now().Add(20 * time.Second); ; {
-		code, out, _ := ctl(t, "node", "list", "-json", "-broker", broker)
-		if code == 2 && strings.Contains(out, `"limit":"one of lab, stray"`) {
-			break
+	// ... when both have a planner; else the one that has is meant.
+	for _, both := range []bool{true, false} {
+		state, err := proto.Encode(&proto.PlannerState{Version: proto.Version, Planner: 7, Life: 7, Term: 1, Online: both, PeriodMillis: 2000, Fabric: "stray"})
+		if err != nil {
+			t.Fatal(err)
 		}
-		if time.Now().After(deadline) {
-			t.Fatalf("exit %d, %s", code, out)
+		if err := link.Send(proto.Packet{Topic: proto.Topics{Fabric: "stray"}.Planner(), Payload: state, QoS: 1, Retain: true}); err != nil {
+			t.Fatal(err)
+		}
+		for deadline := time.Now().Add(20 * time.Second); ; {
+			code, out, _ := ctl(t, "node", "list", "-json", "-broker", broker)
+			if both && code == 2 && strings.Contains(out, `"limit":"one of lab, stray"`) || !both && code == 0 {
+				break
+			}
+			if time.Now().After(deadline) {
+				t.Fatalf("both %v: exit %d, %s", both, code, out)
+			}
 		}
 	}
 	aloneOne(t, broker, link)

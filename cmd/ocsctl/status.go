@@ -265,7 +265,11 @@ func (j *statusJSON) text(out io.Writer, s *proto.Status, planner string) error 
 	t.Row("  nodes", counts(n.Total, []count{{n.Online, "online"}, {n.Silent, "silent"}, {n.Isolated, "isolated"}, {n.HostDown, "host down"}, {n.Drained, "drained"}})+spares)
 	r := j.Rings
 	t.Row("  rings", counts(r.Total, []count{{r.InService, "in service"}, {r.Degraded, "degraded"}, {r.Forming, "forming"}, {r.Down, "down"}})+wanted)
-	t.Row("  links", fmt.Sprintf("%d of %d confirmed by light", j.Links.Confirmed, j.Links.Total))
+	links := fmt.Sprintf("%d of %d confirmed by light", j.Links.Confirmed, j.Links.Total)
+	if j.Nodes.Silent > 0 {
+		links += fmt.Sprintf(", by %s as last heard", proto.Count(int(j.Nodes.Silent), "silent node"))
+	}
+	t.Row("  links", links)
 	if s.Switches > 0 {
 		t.Row("  switches", fmt.Sprintf("%d of %d online", s.SwitchesOn, s.Switches))
 	}

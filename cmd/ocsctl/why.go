@@ -1,9 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -34,9 +36,10 @@ type whyLineJSON struct {
 	place, sentence string // for people
 }
 
-const whyHelp = `Says how a node, a bundle, an optical switch or one of its circuits is, then
-lists what led to it, from the planner's log and the agent's last events, then
-what holds now; each with the rule that decided.
+const whyHelp = `Says how a node, a bundle, an optical switch or one of its circuits is: where
+it is planned, what is wrong with it and why, its light, and the last thing that
+happened there. -all lists what led to it, from the planner's log and the
+agent's last events, then what holds now; each with the rule that decided.
 A * stands behind the parts of a switching time that were modelled, not measured.
 
   ocsctl why 20
@@ -47,7 +50,9 @@ A * stands behind the parts of a switching time that were modelled, not measured
 
 func why(ctx context.Context, args []string, out io.Writer) error {
 	var c clientFlags
-	words, err := c.read(cli.NewFlags("why"), args, whyHelp)
+	fs := cli.NewFlags("why")
+	all := fs.Bool("all", false, "list all that led to it")
+	words, err := c.read(fs, args, whyHelp)
 	if err != nil {
 		return err
 	}
@@ -71,17 +76,22 @@ func why(ctx context.Context, args []string, out io.Writer) error {
 		l := &r.Why[i]
 		j.Lines = append(j.Lines, whyLineJSON{l.Seq, l.AtMillis, l.Node, place(l.Bundle), l.Rule, l.Cause.String(), l.Text, power(l.Measured), power(l.Expected), l.Gen, l.Place(), l.Sentence()})
 	}
-	return c.print(out, j, func() error { return j.print(out) })
+	return c.print(out, j, func() error { return j.print(out, *all) })
 }
 
-// print says first how it is, then how it came to that: a line for each day,
+// print says how it is; with all also how it came to that: a line for each day,
 // what happened on it, and what holds now.
-func (j *whyJSON) print(out io.Writer) error {
-	if err := cli.Say(out, "%s\n", j.answer()); err != nil {
-		return err
+func (j *whyJSON) print(out io.Writer, all bool) error {
+	for _, line := range j.answer(!all) {
+		if err := cli.Say(out, "%s", line); err != nil {
+			return err
+		}
+	}
+	if !all {
+		return nil
 	}
 	return table(out, func(w io.Writer) {
-		fmt.Fprintln(w, "TIME\tWHERE\tCAUSE\tGEN\tWHAT")
+		fmt.Fprintln(w, "\nTIME\tWHERE\tCAUSE\tGEN\tWHAT")
 		day := ""
 		for _, l := range j.Lines {
 			at := time.UnixMilli(int64(l.AtMS))
@@ -89,30 +99,44 @@ func (j *whyJSON) print(out io.Writer) error {
 				day = today
 				fmt.Fprintf(w, "%s\t\t\t\t\n", day)
 			}
-			what := l.sentence
-			if !strings.HasPrefix(l.Rule, "Ringlight.") && l.Rule != "bundle" { // an event's name is its sentence
-				what = l.Rule + ": " + what
-			}
-			fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\n", clock(l), l.place, strings.TrimPrefix(strings.ReplaceAll(l.Cause, "_", " "), "none"), l.Generation, what)
+			fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\n", clock(l), l.place, l.why(), l.Generation, l.what())
 		}
 	})
 }
 
-// answer is how it is now, in a sentence: where it is planned, what keeps it out,
-// how its light is.
-func (j *whyJSON) answer() string {
-	var parts []string
-	who := ""
+func (l *whyLineJSON) why() string {
+	return strings.TrimPrefix(strings.ReplaceAll(l.Cause, "_", " "), "none")
+}
+
+func (l *whyLineJSON) what() string {
+	if strings.HasPrefix(l.Rule, "Ringlight.") || l.Rule == "bundle" { // an event's name is its sentence
+		return l.sentence
+	}
+	return l.Rule + ": " + l.sentence
+}
+
+// answer is how it is now, a line each: where it is planned, what is wrong with it,
+// its light, and what happened last.
+func (j *whyJSON) answer(last bool) (lines []string) {
+	var at, wrong, light []string
+	who, led := "", 0
+	var latest whyLineJSON
 	for _, l := range j.Lines {
 		if l.Seq != 0 || l.AtMS == 0 {
+			if led++; l.Seq != 0 && l.why() != "" {
+				latest = l
+			}
 			continue
 		}
 		switch l.Rule {
-		case "check", "placement", "usable", "frozen", "circuit":
-			parts = append(parts, l.Text)
+		case "placement", "circuit":
+			at = append(at, l.Text)
+		case "check", "usable", "frozen":
+			if !slices.ContainsFunc(wrong, func(said string) bool { return strings.Contains(said, l.Text) }) {
+				wrong = append(wrong, l.Text)
+			}
 		case "bundle":
-			text, _, _ := strings.Cut(l.Text, ", 0 losses")
-			parts = append(parts, fmt.Sprintf("bundle %d %s", *l.Bundle, text))
+			light = append(light, fmt.Sprintf("bundle %d %s", *l.Bundle, strings.Replace(l.Text, ", 0 losses so far", "", 1)))
 		default:
 			continue
 		}
@@ -120,13 +144,27 @@ func (j *whyJSON) answer() string {
 			who = l.place
 		}
 	}
-	if len(parts) == 0 {
-		return "nothing is known of it now"
+	if len(at)+len(wrong)+len(light) == 0 {
+		return []string{"nothing is known of it now"}
 	}
 	if !strings.HasPrefix(who, "switch") {
 		who = "node " + who
 	}
-	return who + ": " + strings.Join(parts, "; ")
+	say := func(name string, parts []string, none string) {
+		if text := cmp.Or(strings.Join(parts, "; "), none); text != "" {
+			lines = append(lines, name+": "+text)
+		}
+	}
+	say(who, at, "")
+	say("wrong", wrong, "nothing")
+	say("light", light, "")
+	if last && latest.Seq != 0 {
+		lines = append(lines, fmt.Sprintf("last: %s %s: %s", time.UnixMilli(int64(latest.AtMS)).Format("2006-01-02 15:04:05.000"), latest.why(), latest.what()))
+	}
+	if last && led > 0 {
+		lines = append(lines, fmt.Sprintf("-all shows %s that led to it", proto.Count(led, "line")))
+	}
+	return lines
 }
 
 func clock(l whyLineJSON) string {
