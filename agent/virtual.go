@@ -28,8 +28,8 @@ type Bench struct {
 	host     *Host
 	board    VirtualBoard
 	thinking Thinking
-	// Idle, when not nil, is called now and then during long work.
-	Idle func()
+	// Over, when not nil, is asked now and then during long work: its error ends it.
+	Over func() error
 }
 
 // NewBench starts an agent on a board and lets it read the hardware. Every
@@ -79,14 +79,16 @@ func (p benchPorts) Persist(now time.Duration, id uint64, _ []byte) error {
 	return nil
 }
 
-// idleEvery is how many events pass between two calls of Idle.
-const idleEvery = 1 << 12
+// overEvery is how many events pass between two calls of Over.
+const overEvery = 1 << 12
 
 // Run lets time pass until limit or until stop says so after an event.
 func (b *Bench) Run(limit time.Duration, stop func() bool) error {
 	for n := 0; ; n++ {
-		if b.Idle != nil && n%idleEvery == 0 {
-			b.Idle()
+		if b.Over != nil && n%overEvery == 0 {
+			if err := b.Over(); err != nil {
+				return err
+			}
 		}
 		if stop != nil && stop() {
 			return nil

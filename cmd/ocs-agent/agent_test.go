@@ -275,3 +275,29 @@ func TestSelfTestPasses(t *testing.T) {
 		t.Errorf("exit %d, %s%s", code, out, errs)
 	}
 }
+
+// Who ends an agent while its simulated board is calibrated is heard at once, and
+// nothing of that calibration is kept.
+func TestEndDuringACalibration(t *testing.T) {
+	state := t.TempDir()
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	var said strings.Builder
+	config := write(t, "c.json", `{"broker":"","state":"`+state+`","socket":"`+state+`/s","board":{"kind":"sim","bundles":1,"modules":1}}`)
+	old := os.Stderr
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	os.Stderr = w
+	code := program().Run(ctx, []string{"run", "-config", config}, cli.Terminal{In: strings.NewReader(""), Out: io.Discard, Err: w})
+	os.Stderr = old
+	w.Close()
+	if _, err := io.Copy(&said, r); err != nil {
+		t.Fatal(err)
+	}
+	kept, err := filepath.Glob(state + "/calibration*")
+	if code != cli.Done || !strings.Contains(said.String(), "ended while the simulated board was calibrated") || len(kept) > 0 || err != nil {
+		t.Errorf("exit %d, kept %v, %v: %s", code, kept, err, said.String())
+	}
+}

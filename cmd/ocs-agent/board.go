@@ -128,7 +128,7 @@ func (c *Config) bench() (*simBench, error) { return c.recordedBench(-1, nil) }
 // its recording.
 func (c *Config) recordedBench(health time.Duration, blocks func([]byte)) (*simBench, error) {
 	if c.Board.ModuleKind == moduleCMIS { // such modules leave their maker calibrated
-		if err := c.calibrateSimulated(c.logger().Logger); err != nil {
+		if err := c.calibrateSimulated(context.Background(), c.logger().Logger); err != nil {
 			return nil, err
 		}
 	}

@@ -110,7 +110,7 @@ func (c *Config) bringup(b bench.BringUp) (*bench.Report, error) {
 		return nil, errAgentRuns
 	}
 	if c.Board.Kind == "sim" && c.Board.ModuleKind == moduleCMIS { // such modules leave their maker calibrated
-		if err := c.calibrateSimulated(c.logger().Logger); err != nil {
+		if err := c.calibrateSimulated(context.Background(), c.logger().Logger); err != nil {
 			return nil, err
 		}
 	}

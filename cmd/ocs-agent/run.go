@@ -89,7 +89,10 @@ func (c *Config) run(ctx context.Context, recording string, log *slog.Logger, ne
 	if c.Board.Kind == "sim" {
 		log.Warn("this board is simulated: no light of this machine moves")
 	}
-	if err := c.calibrateSimulated(log); err != nil {
+	if err := c.calibrateSimulated(ctx, log); ctx.Err() != nil {
+		log.Info("ended while the simulated board was calibrated")
+		return nil
+	} else if err != nil {
 		return err
 	}
 	a, err := c.agentConfig()
@@ -218,7 +221,7 @@ func (c *Config) runConfig(a agent.Config, log *slog.Logger) agent.RunConfig {
 // calibrateSimulated gives a simulated board that is to be calibrated the
 // calibrations that it lacks, by calibrating it on its virtual clock before
 // its real one starts.
-func (c *Config) calibrateSimulated(log *slog.Logger) error {
+func (c *Config) calibrateSimulated(ctx context.Context, log *slog.Logger) error {
 	if c.Board.Kind != "sim" || !c.Board.Calibrated || c.Board.isSwitch() {
 		return nil
 	}
@@ -250,6 +253,7 @@ func (c *Config) calibrateSimulated(log *slog.Logger) error {
 			if b, err = maker.bench(); err != nil {
 				return err
 			}
+			b.Over = ctx.Err
 		}
 		ans, err := answered(b.Ask(agent.Ask{Verb: agent.AskCalibrate, Bundle: proto.BundleID(i)}, calibratePatience))
 		if err != nil {
