@@ -20,11 +20,13 @@ build: ## native commands into bin/
 	@[ -x bin/ocs-sim ] || echo "builds the commands from source; the first time takes about a minute"
 	$(BUILD) -o bin/ $(addprefix ./cmd/,$(CMDS))
 
-cross: $(addprefix cross-,$(CROSS)) ## static commands for linux/arm64, arm (v7) and amd64 into bin/linux-<arch>/
+# Agents for board controllers leave periph's drivers of single-board computers out.
+TAGS ?= nohost
+cross: $(addprefix cross-,$(CROSS)) ## static commands for linux/arm64, arm (v7) and amd64 into bin/linux-<arch>/ (TAGS=: with periph's host drivers)
 
 cross-linux-%:
 	@mkdir -p bin/linux-$*
-	GOOS=linux GOARCH=$* GOARM=7 $(BUILD) -o bin/linux-$*/ $(addprefix ./cmd/,$(CMDS))
+	GOOS=linux GOARCH=$* GOARM=7 $(BUILD) -tags '$(TAGS)' -o bin/linux-$*/ $(addprefix ./cmd/,$(CMDS))
 
 PREFIX ?= /usr/local
 .PHONY: install
@@ -273,6 +275,10 @@ bench-seal: build ## what seals cost: sign and verify on amd64, arm64 and arm (u
 .PHONY: bench-cose
 bench-cose: ## sealed messages against veraison/go-cose, byte for byte (a module of its own: fetched, or skipped)
 	@if (cd bridge/cose && $(GO) mod download) 2>/dev/null; then cd bridge/cose && $(GO) test -count=1 .; else echo "skipped: go-cose cannot be had here; its vectors are in proto/seal/testdata"; fi
+
+.PHONY: bench-drivers
+bench-drivers: ## TinyGo's drivers on the simulated board's chips (a module of its own: fetched, or skipped)
+	@if (cd bridge/tinygo && $(GO) mod download) 2>/dev/null; then cd bridge/tinygo && $(GO) test -count=1 -v .; else echo "skipped: TinyGo's drivers cannot be had here"; fi
 
 .PHONY: rights
 rights: ## who may do what on the planner's broker, mosquitto and nats-server, every cell tried: writes the table of docs/security.md

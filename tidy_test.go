@@ -40,7 +40,8 @@ var mayImport = map[string][]string{
 	"proto/metric/promtool": {},
 	"proto/mqtt":            {"proto", "proto/cert", "proto/limit", "proto/seal", "github.com/eclipse/paho.mqtt.golang", "github.com/eclipse/paho.mqtt.golang/packets"},
 	"hal":                   {"periph.io/x/conn/v3/"},
-	"hal/linux":             {"hal", "periph.io/x/conn/v3/physic", "golang.org/x/sys/unix"},
+	"hal/linux":             {"hal", "periph.io/x/conn/v3", "periph.io/x/conn/v3/", "periph.io/x/host/v3", "golang.org/x/sys/unix"}, // periph's interfaces are its seam
+	"hal/periph":            {"hal", "periph.io/x/conn/v3", "periph.io/x/conn/v3/"},
 	"hal/socket":            {"hal", "proto/limit"},
 	"hal/*":                 {"hal"},
 	"hal/boardfile":         {"hal", "proto", "periph.io/x/conn/v3/physic"},
@@ -130,7 +131,7 @@ var impureFiles = map[string]*regexp.Regexp{
 }
 
 // notPure are packages matched by a pattern in pure that are shells.
-var notPure = []string{"hal/linux", "hal/socket"}
+var notPure = []string{"hal/linux", "hal/periph", "hal/socket"}
 
 // belowAgent must never be linked into the agent's binary.
 var belowAgent = []string{"planner", "sim/fleet", "sim/live", "go.etcd.io/bbolt", "go.etcd.io/etcd/client/v3", "github.com/mochi-mqtt/server/v2", "hal/tl1/tl1test"}

@@ -19,8 +19,8 @@ const (
 type Bus struct {
 	Name string // in board files and errors; may be empty
 	Kind BusKind
-	// Device names it on a real board: "/dev/i2c-3", or "/dev/spidev1." to
-	// which the chip select is appended.
+	// Device names it on a real board: "/dev/i2c-3", "/dev/spidev1." to which the
+	// chip select is appended, or Registered and a name.
 	Device string
 	Speed  physic.Frequency
 	// SCL and SDA are GPIO lines wired to an I2C bus beside its controller,
@@ -33,6 +33,11 @@ type Bus struct {
 	Adapter bool
 	Root    BusID
 }
+
+// Registered begins the device of a bus, or the name of a line, that is looked up in
+// periph's registries: "periph:FT232H", or "periph:FT232H." to which the chip select is
+// appended.
+const Registered = "periph:"
 
 // Line is one input line, by its name or by chip and offset.
 type Line struct {

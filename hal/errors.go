@@ -25,6 +25,15 @@ var (
 	ErrInUse           = errors.New("in use by another driver")
 )
 
+// causes are all of them.
+var causes = []error{ErrNoDevice, ErrAddressNACK, ErrByteNACK, ErrClockStretch, ErrTimeout, ErrBusStuck, ErrArbitrationLost, ErrCRC, ErrOutOfRange,
+	ErrUnsupported, ErrQueueFull, ErrQuarantined, ErrClosed, ErrRelieved, ErrInUse}
+
+// Caused reports whether err matches one of them.
+func Caused(err error) bool {
+	return slices.ContainsFunc(causes, func(cause error) bool { return errors.Is(err, cause) })
+}
+
 // silences are causes that say nothing of what a device was asked.
 var silences = []error{ErrAddressNACK, ErrByteNACK, ErrClockStretch, ErrTimeout, ErrBusStuck, ErrArbitrationLost, ErrCRC, ErrQuarantined}
 

@@ -85,6 +85,9 @@ var wrong = []struct {
 	{"buses[0].device", 0, []string{`"/dev/i2c-0"`, `"/dev/i2c"`}},
 	{"buses[1].device", 0, []string{`"/dev/spidev0."`, `"/dev/spidev0.0"`}},
 	{"buses[2].device", 0, []string{`"/dev/i2c-1"`, `"/dev/i2c-0"`}},
+	{"buses[0].device", 0, []string{`"/dev/i2c-0"`, `"periph:"`}},
+	{"buses[0].device", 0, []string{`"/dev/i2c-0"`, `"periph:usb:1"`}},
+	{"buses[1].device", 0, []string{`"/dev/spidev0."`, `"periph:FT232H"`}},
 	{"buses[0].hz", 0, []string{`"/dev/i2c-0", "hz": 1000000`, `"/dev/i2c-0", "hz": 9000`}},
 	{"buses[0].hz", 1, []string{`"latch0", "part": "pcal6524"`, `"latch0", "part": "pca9535"`}},
 	{"buses[4].hz", 40, []string{`"hz": 400000`, `"hz": 1000000`}},
@@ -133,6 +136,14 @@ var wrong = []struct {
 	{"bundles[0].modules[1].temperature", 3, []string{`"channel": 1,`, `"channel": 0,`}},
 	{"bundles[0].modules[0].mci", 0, []string{`"spi": "b0.dac"`, `"mci": "b0.slow", "spi": "b0.dac"`}},
 	{"bundles[0].modules[0].rail", 0, []string{`"rail": "0x40", `, ``}},
+}
+
+// Goal: a bus may be one that is registered with periph.
+func TestRegisteredBuses(t *testing.T) {
+	text := strings.Replace(strings.Replace(defaultFile, `"/dev/i2c-0"`, `"periph:FT232H"`, 1), `"/dev/spidev0."`, `"periph:FT232H."`, 1)
+	if _, b, err := Parse([]byte(text)); err != nil || b.Buses[0].Device != "periph:FT232H" || b.Buses[1].Device != "periph:FT232H." {
+		t.Errorf("%v", err)
+	}
 }
 
 // Goal: a file that is written out again is the board that it was.

@@ -173,6 +173,24 @@ func (m *maker) part(field, name string, role hal.Role) hal.Part {
 
 var kinds = map[string]hal.BusKind{"i2c": hal.I2C, "spi": hal.SPI}
 
+// isDevice reports whether a device is a path of a kind of bus, or a name in periph's
+// registries, where a colon has no place.
+func isDevice(kind hal.BusKind, device string) bool {
+	path := "/dev/i2c-"
+	if kind == hal.SPI {
+		var dot bool
+		path = "/dev/spidev"
+		if device, dot = strings.CutSuffix(device, "."); !dot {
+			return false
+		}
+	}
+	if name, ok := strings.CutPrefix(device, hal.Registered); ok {
+		return name != "" && !strings.Contains(name, ":")
+	}
+	digits, ok := strings.CutPrefix(device, path)
+	return ok && digits != "" && strings.Trim(digits, "0123456789") == ""
+}
+
 func (m *maker) bus(i int) {
 	b := &m.f.Buses[i]
 	at := fmt.Sprintf("buses[%d].", i)
@@ -180,17 +198,8 @@ func (m *maker) bus(i int) {
 	if !ok {
 		m.bad(at+"kind", "i2c or spi", "%q", b.Kind)
 	}
-	digits, isI2C := strings.CutPrefix(b.Device, "/dev/i2c-")
-	if kind == hal.SPI {
-		digits, isI2C = strings.CutPrefix(b.Device, "/dev/spidev")
-		if body, dot := strings.CutSuffix(digits, "."); dot {
-			digits = body
-		} else {
-			isI2C = false
-		}
-	}
-	if ok && (!isI2C || digits == "" || strings.Trim(digits, "0123456789") != "") {
-		m.bad(at+"device", map[hal.BusKind]string{hal.I2C: "/dev/i2c-N", hal.SPI: "/dev/spidevN."}[kind], "%q", b.Device)
+	if ok && !isDevice(kind, b.Device) {
+		m.bad(at+"device", map[hal.BusKind]string{hal.I2C: "/dev/i2c-N or periph:NAME", hal.SPI: "/dev/spidevN. or periph:NAME."}[kind], "%q", b.Device)
 	}
 	if j := slices.IndexFunc(m.f.Buses[:i], func(o Bus) bool { return o.Device == b.Device }); j >= 0 {
 		m.bad(at+"device", "a device of its own", "%s is that of buses[%d]", b.Device, j)

@@ -19,7 +19,7 @@ type File struct {
 type Bus struct {
 	Name     string    `json:"name"`                   // by which the rest of the file calls it
 	Kind     string    `json:"kind"`                   // i2c or spi
-	Device   string    `json:"device"`                 // /dev/i2c-N, or /dev/spidevN. to which the chip select is appended
+	Device   string    `json:"device"`                 // /dev/i2c-N, or /dev/spidevN. to which the chip select is appended; or periph:NAME, or periph:NAME., of a bus that is registered with periph
 	Hz       int64     `json:"hz,omitempty" unit:"Hz"` // clock; not of a bus that the kernel makes of a mux, which has that of the wires
 	Mux      string    `json:"mux,omitempty"`          // the mux, driven by the kernel, whose channel this bus is
 	Channel  int       `json:"channel,omitempty"`      // of that mux
@@ -34,7 +34,7 @@ type Recovery struct {
 
 // Line is one GPIO line.
 type Line struct {
-	Line      string `json:"line,omitempty"`       // its name in the device tree; or
+	Line      string `json:"line,omitempty"`       // its name in the device tree, or periph:NAME of a pin that is registered with periph; or
 	Chip      string `json:"chip,omitempty"`       // its chip, such as gpiochip0, and
 	Offset    int    `json:"offset,omitempty"`     // its number there
 	ActiveLow bool   `json:"active_low,omitempty"` // low means light

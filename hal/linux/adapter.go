@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"periph.io/x/conn/v3/physic"
 
@@ -20,8 +21,8 @@ const sysDevices = "/sys/bus/i2c/devices"
 // own, 100 kHz as a rule, and no chip's trouble. A slower one costs time, which the
 // calibration measures.
 func checkAdapter(sys string, b *hal.Bus) error {
-	if b.Speed == 0 {
-		return nil // nothing is said of it
+	if b.Speed == 0 || strings.HasPrefix(b.Device, hal.Registered) {
+		return nil // nothing is said of it, or it is no adapter of the kernel's
 	}
 	at := filepath.Join(sys, filepath.Base(b.Device))
 	if raw, err := os.ReadFile(filepath.Join(at, "of_node", "clock-frequency")); err == nil && len(raw) == 4 {

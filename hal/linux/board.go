@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+	"periph.io/x/conn/v3/gpio"
 
 	"ringlight/hal"
 )
@@ -19,6 +20,7 @@ type Board struct {
 	epoch   time.Duration // the kernel's monotonic clock at born
 	owners  []*owner
 	lines   []*lines
+	foreign foreign
 	latches []hal.BusID
 	shared  []string
 	thread  *thread
@@ -42,16 +44,20 @@ func openWire(board *hal.Board, i hal.BusID) (wire, error) {
 		if err := checkAdapter(sysDevices, &b); err != nil {
 			return nil, err
 		}
-		return openI2C(b.Device)
+		bus, err := i2cOf(b.Device)
+		if err != nil {
+			return nil, err
+		}
+		return &i2cWire{bus: bus}, nil
 	case hal.SPI:
-		return openSPI(b, func(sel uint16) uint8 { return board.SPIMode(i, sel) })
+		return spiOf(b, func(sel uint16) uint8 { return board.SPIMode(i, sel) })
 	case hal.TextLine:
 		return openText(b.Device)
 	}
 	return nil, fmt.Errorf("%w: kind %d", hal.ErrUnsupported, b.Kind)
 }
 
-func open(board *hal.Board, events func(hal.Event), wires func(hal.BusID) (wire, error), pins *gpio) (*Board, error) {
+func open(board *hal.Board, events func(hal.Event), wires func(hal.BusID) (wire, error), pins *gpioChips) (*Board, error) {
 	var ts unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts); err != nil {
 		return nil, fmt.Errorf("linux: clock: %w", err)
@@ -77,7 +83,8 @@ func open(board *hal.Board, events func(hal.Event), wires func(hal.BusID) (wire,
 			errs = append(errs, fmt.Errorf("linux: bus %d %s: %w", i, bus.Device, err))
 		}
 	}
-	if o.lines, err = pins.watch(board.Lines, o.Now); err != nil {
+	o.foreign = foreign{now: o.Now, epoch: o.epoch, wake: o.Wake}
+	if o.lines, err = pins.watch(board.Lines, o.Now, &o.foreign); err != nil {
 		errs = append(errs, err)
 	}
 	if o.thread, err = newThread(o); err != nil {
@@ -87,23 +94,24 @@ func open(board *hal.Board, events func(hal.Event), wires func(hal.BusID) (wire,
 		o.Close()
 		return nil, errors.Join(errs...)
 	}
+	o.foreign.start()
 	return o, nil
 }
 
 // recoveryOf is nil for a bus without lines of its own.
-func recoveryOf(bus hal.Bus, pins *gpio) (*recovery, error) {
+func recoveryOf(bus hal.Bus, pins *gpioChips) (*recovery, error) {
 	if bus.SCL == nil && bus.SDA == nil {
 		return nil, nil
 	}
 	if bus.Kind != hal.I2C || bus.SCL == nil || bus.SDA == nil {
 		return nil, fmt.Errorf("%w: lines to free a bus: want SCL and SDA, of an I2C bus", hal.ErrOutOfRange)
 	}
-	var wires [2]wirePin
+	var wires [2]gpio.PinIO
 	for i, l := range []*hal.Line{bus.SCL, bus.SDA} {
 		var err error
 		if wires[i], err = pins.wire(*l); err != nil {
 			if i > 0 {
-				_ = wires[0].close()
+				_ = wires[0].Halt()
 			}
 			return nil, fmt.Errorf("%s: %w", [...]string{"scl", "sda"}[i], err)
 		}
@@ -141,6 +149,9 @@ func (o *Board) Level(line hal.LineID) (bool, error) {
 			}
 		}
 	}
+	if high, ok := o.foreign.level(line); ok {
+		return high, nil
+	}
 	return false, fmt.Errorf("linux: line %d: %w", line, hal.ErrNoDevice)
 }
 
@@ -162,6 +173,7 @@ func (o *Board) Close() error {
 	for _, w := range o.lines {
 		w.close()
 	}
+	errs = append(errs, o.foreign.close())
 	for _, w := range o.owners {
 		errs = append(errs, w.shut())
 	}

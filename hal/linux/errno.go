@@ -2,6 +2,7 @@ package linux
 
 import (
 	"fmt"
+	"strings"
 	"syscall"
 
 	"ringlight/hal"
@@ -36,9 +37,23 @@ func causeOf(e syscall.Errno) error {
 	return hal.ErrNoDevice
 }
 
+// wrapErrno is nil or an error that matches the cause and the errno.
 func wrapErrno(e syscall.Errno) error {
 	if e == 0 {
 		return nil
 	}
-	return fmt.Errorf("%w (%v)", causeOf(e), e)
+	return fmt.Errorf("%w (%w)", causeOf(e), e)
+}
+
+// lastErrno is the highest that Linux has.
+const lastErrno = 133
+
+// errnoIn is the errno with whose text an error's text ends, 0: none.
+func errnoIn(text string) syscall.Errno {
+	for e := syscall.Errno(1); e <= lastErrno; e++ {
+		if strings.HasSuffix(text, ": "+e.Error()) {
+			return e
+		}
+	}
+	return 0
 }

@@ -10,6 +10,7 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+	"periph.io/x/conn/v3/gpio"
 
 	"ringlight/hal"
 )
@@ -30,15 +31,15 @@ const (
 // consumer is what others see as the owner of our lines.
 const consumer = "ocs-agent"
 
-// gpio is the machine's GPIO chips. Its fields are seams for tests.
-type gpio struct {
+// gpioChips is the machine's GPIO chips. Its fields are seams for tests.
+type gpioChips struct {
 	paths func() []string
 	open  func(path string) (fd uintptr, close func() error, err error)
 	call  ioctl
 }
 
-func realGPIO() *gpio {
-	return &gpio{paths: func() []string {
+func realGPIO() *gpioChips {
+	return &gpioChips{paths: func() []string {
 		paths, _ := filepath.Glob("/dev/gpiochip*") // the pattern is good
 		sort.Slice(paths, func(i, k int) bool {
 			return len(paths[i]) < len(paths[k]) || len(paths[i]) == len(paths[k]) && paths[i] < paths[k]
@@ -55,7 +56,7 @@ type place struct {
 }
 
 // find looks for a line by its name, or by its chip and offset.
-func (g *gpio) find(l hal.Line) (place, error) {
+func (g *gpioChips) find(l hal.Line) (place, error) {
 	var found []place
 	chip := false
 	for _, path := range g.paths() {
@@ -80,17 +81,26 @@ func (g *gpio) find(l hal.Line) (place, error) {
 	return place{}, fmt.Errorf("%w: no GPIO line is called %q", hal.ErrNoDevice, l.Name)
 }
 
-// onChip looks for a line on one chip; lines is 0 where it is not the line's.
-func (g *gpio) onChip(path string, l hal.Line) (found []place, lines int, err error) {
+// chip opens a chip and says what it is.
+func (g *gpioChips) chip(path string) (*unix.GPIOChipInfo, uintptr, func() error, error) {
 	fd, closer, err := g.open(path)
+	if err != nil {
+		return nil, 0, nil, err
+	}
+	info := new(unix.GPIOChipInfo)
+	if e := g.call(fd, unix.GPIO_GET_CHIPINFO_IOCTL, unsafe.Pointer(info)); e != 0 {
+		return nil, 0, nil, errors.Join(fmt.Errorf("%s: %w", path, wrapErrno(e)), closer())
+	}
+	return info, fd, closer, nil
+}
+
+// onChip looks for a line on one chip; lines is 0 where it is not the line's.
+func (g *gpioChips) onChip(path string, l hal.Line) (found []place, lines int, err error) {
+	info, fd, closer, err := g.chip(path)
 	if err != nil {
 		return nil, 0, err
 	}
 	defer closer()
-	info := new(unix.GPIOChipInfo)
-	if e := g.call(fd, unix.GPIO_GET_CHIPINFO_IOCTL, unsafe.Pointer(info)); e != 0 {
-		return nil, 0, fmt.Errorf("%s: %w", path, wrapErrno(e))
-	}
 	if name := text(info.Name[:]); l.Chip != "" && l.Chip != name && l.Chip != text(info.Label[:]) {
 		return nil, 0, nil
 	}
@@ -100,23 +110,35 @@ func (g *gpio) onChip(path string, l hal.Line) (found []place, lines int, err er
 		}
 		return []place{{path, uint32(l.Offset), fmt.Sprintf("%s line %d", l.Chip, l.Offset)}}, int(info.Lines), nil
 	}
-	for i := range info.Lines {
-		if line, err := g.info(fd, i); err != nil {
-			return nil, 0, fmt.Errorf("%s line %d: %w", path, i, err)
-		} else if text(line.Name[:]) == l.Name {
-			found = append(found, place{path, i, l.Name})
+	names, err := g.names(path, fd, int(info.Lines))
+	for i, name := range names {
+		if name == l.Name {
+			found = append(found, place{path, uint32(i), name})
 		}
 	}
-	return found, int(info.Lines), nil
+	return found, int(info.Lines), err
 }
 
-func (g *gpio) info(fd uintptr, offset uint32) (*unix.GPIOV2LineInfo, error) {
+// names are what the device tree calls the lines of an open chip, by offset.
+func (g *gpioChips) names(path string, fd uintptr, lines int) ([]string, error) {
+	names := make([]string, lines)
+	for i := range names {
+		line, err := g.info(fd, uint32(i))
+		if err != nil {
+			return nil, fmt.Errorf("%s line %d: %w", path, i, err)
+		}
+		names[i] = text(line.Name[:])
+	}
+	return names, nil
+}
+
+func (g *gpioChips) info(fd uintptr, offset uint32) (*unix.GPIOV2LineInfo, error) {
 	line := &unix.GPIOV2LineInfo{Offset: offset}
 	return line, wrapErrno(g.call(fd, unix.GPIO_V2_GET_LINEINFO_IOCTL, unsafe.Pointer(line)))
 }
 
 // request takes lines of one chip. Who holds one that cannot be had is said.
-func (g *gpio) request(path string, flags uint64, lines ...place) (fd uintptr, err error) {
+func (g *gpioChips) request(path string, flags uint64, lines ...place) (fd uintptr, err error) {
 	chip, closer, err := g.open(path)
 	if err != nil {
 		return 0, err
@@ -153,46 +175,36 @@ func heldBy(who string) error {
 }
 
 // values are the levels of the lines of a request, by bit.
-func (g *gpio) values(fd uintptr, lines int, v *unix.GPIOV2LineValues) error {
+func (g *gpioChips) values(fd uintptr, lines int, v *unix.GPIOV2LineValues) error {
 	*v = unix.GPIOV2LineValues{Mask: 1<<lines - 1}
 	return wrapErrno(g.call(fd, unix.GPIO_V2_LINE_GET_VALUES_IOCTL, unsafe.Pointer(v)))
 }
 
 func text(b []byte) string { s, _, _ := strings.Cut(string(b), "\x00"); return s }
 
-// wireLine is a line of a bus that is pulled low or let go.
-type wireLine struct {
-	gpio *gpio
-	fd   uintptr
+// wire takes a line to free a bus by, let go.
+func (g *gpioChips) wire(l hal.Line) (gpio.PinIO, error) {
+	p, err := g.pinIO(l)
+	if err != nil {
+		return nil, err
+	}
+	if err = letGo(p); errors.Is(err, hal.ErrInUse) || errors.Is(err, hal.ErrOutOfRange) { // a strict pin controller says EINVAL
+		err = fmt.Errorf("%w; a controller frees a bus by its own pins itself: leave scl and sda out, or name two other lines that are wired to the bus", err)
+	}
+	if err != nil {
+		return nil, errors.Join(err, p.Halt())
+	}
+	return p, nil
 }
 
-// wire takes a line to free a bus by, let go.
-func (g *gpio) wire(l hal.Line) (wirePin, error) {
+// pinIO is a line of this machine, or one of periph's registry.
+func (g *gpioChips) pinIO(l hal.Line) (gpio.PinIO, error) {
+	if name, ok := strings.CutPrefix(l.Name, hal.Registered); ok {
+		return registeredPin(name)
+	}
 	at, err := g.find(l)
 	if err != nil {
 		return nil, err
 	}
-	fd, err := g.request(at.path, lineInput, at)
-	if errors.Is(err, hal.ErrInUse) || errors.Is(err, hal.ErrOutOfRange) { // a strict pin controller says EINVAL
-		err = fmt.Errorf("%w; a controller frees a bus by its own pins itself: leave scl and sda out, or name two other lines that are wired to the bus", err)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return &wireLine{g, fd}, nil
+	return &pin{gpio: g, at: at}, nil
 }
-
-func (w *wireLine) config(flags uint64) error {
-	c := &unix.GPIOV2LineConfig{Flags: flags} // an output starts low
-	return wrapErrno(w.gpio.call(w.fd, gpioSetConfig, unsafe.Pointer(c)))
-}
-
-func (w *wireLine) pull() error    { return w.config(lineOutput) }
-func (w *wireLine) release() error { return w.config(lineInput) }
-
-func (w *wireLine) high() bool {
-	v := new(unix.GPIOV2LineValues)
-	return w.gpio.values(w.fd, 1, v) != nil || v.Bits&1 != 0 // a line that cannot be read holds nothing
-}
-
-func (w *wireLine) close() error { return syscall.Close(int(w.fd)) }

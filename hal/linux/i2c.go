@@ -3,8 +3,12 @@ package linux
 import (
 	"fmt"
 	"runtime"
+	"sync"
 	"syscall"
 	"unsafe"
+
+	"periph.io/x/conn/v3/i2c"
+	"periph.io/x/conn/v3/physic"
 
 	"ringlight/hal"
 )
@@ -38,48 +42,51 @@ func realIoctl(fd, request uintptr, arg unsafe.Pointer) syscall.Errno {
 	return e
 }
 
-// i2cBus is one /dev/i2c-N. Everything that the kernel sees is part of it or
-// hangs on it by real pointers, so it lives on the heap and stays put.
+// i2cBus is one /dev/i2c-N, an i2c.BusCloser. What the kernel reads lies in it, and
+// the caller's buffers hang on it by real pointers: all of it is on the heap and stays
+// put, where a pointer kept as a number would not follow a stack that moves.
 type i2cBus struct {
-	shut func() error
-	fd   uintptr
-	call ioctl
+	device string
+	shut   func() error
+	fd     uintptr
+	call   ioctl
+
+	mu   sync.Mutex // several drivers may share a bus
 	msgs [2]i2cMsg
 	data i2cRDWR
-	w, r []byte
 }
 
 // openI2C leaves the adapter's own timeout and retries as they are: they are
 // its own, not the file's, can be written and not read, and so could not be
 // given back to its other users.
-func openI2C(device string) (*i2cBus, error) {
+func openI2C(device string) (i2c.BusCloser, error) {
 	fd, closer, err := openFile(device)
 	if err != nil {
 		return nil, err
 	}
-	return &i2cBus{fd: fd, shut: closer, call: realIoctl}, nil
+	return &i2cBus{device: device, fd: fd, shut: closer, call: realIoctl}, nil
 }
 
-func (b *i2cBus) transfer(m *hal.Msg) error {
-	if len(m.W) == 0 && len(m.R) == 0 || len(m.W) > maxTransfer || len(m.R) > maxTransfer || m.Addr > 0x3ff {
-		return fmt.Errorf("%w: address %#x, %d bytes out, %d back", hal.ErrOutOfRange, m.Addr, len(m.W), len(m.R))
+// Tx is one I2C_RDWR: w, and after a repeated start r; one of the two may be empty.
+// Its errors match a cause of package hal and the kernel's errno. An address over
+// 0x7f is sent as one of ten bits.
+func (b *i2cBus) Tx(addr uint16, w, r []byte) error {
+	if len(w) == 0 && len(r) == 0 || len(w) > maxTransfer || len(r) > maxTransfer || addr > 0x3ff {
+		return fmt.Errorf("%w: address %#x, %d bytes out, %d back", hal.ErrOutOfRange, addr, len(w), len(r))
 	}
 	flags := uint16(0)
-	if m.Addr > 0x7f {
+	if addr > 0x7f {
 		flags = flagTen
 	}
-	b.w = append(b.w[:0], m.W...)
-	if cap(b.r) < len(m.R) {
-		b.r = make([]byte, len(m.R), maxTransfer)
-	}
-	b.r = b.r[:len(m.R)]
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	n := 0
-	if len(b.w) > 0 {
-		b.msgs[n] = i2cMsg{m.Addr, flags, uint16(len(b.w)), unsafe.Pointer(&b.w[0])}
+	if len(w) > 0 {
+		b.msgs[n] = i2cMsg{addr, flags, uint16(len(w)), unsafe.Pointer(&w[0])}
 		n++
 	}
-	if len(b.r) > 0 {
-		b.msgs[n] = i2cMsg{m.Addr, flags | flagRead, uint16(len(b.r)), unsafe.Pointer(&b.r[0])}
+	if len(r) > 0 {
+		b.msgs[n] = i2cMsg{addr, flags | flagRead, uint16(len(r)), unsafe.Pointer(&r[0])}
 		n++
 	}
 	b.data = i2cRDWR{unsafe.Pointer(&b.msgs[0]), uint32(n)}
@@ -88,7 +95,12 @@ func (b *i2cBus) transfer(m *hal.Msg) error {
 	return wrapErrno(e)
 }
 
-// read is what the last transfer read.
-func (b *i2cBus) read() []byte { return b.r }
+// SetSpeed is refused: the clock of an adapter is the device tree's.
+func (b *i2cBus) SetSpeed(physic.Frequency) error {
+	return fmt.Errorf("%s: %w: the clock is the device tree's", b.device, hal.ErrUnsupported)
+}
 
-func (b *i2cBus) close() error { return b.shut() }
+func (b *i2cBus) String() string { return b.device }
+
+// Close lets go of the device.
+func (b *i2cBus) Close() error { return b.shut() }

@@ -3,12 +3,17 @@ package linux
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"runtime"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"unsafe"
+
+	"periph.io/x/conn/v3/i2c"
+	"periph.io/x/conn/v3/physic"
+	"periph.io/x/conn/v3/spi"
 
 	"ringlight/hal"
 	"ringlight/hal/boardfile"
@@ -47,7 +52,7 @@ func (k *kernel) ioctl(fd, request uintptr, arg unsafe.Pointer) syscall.Errno {
 
 func TestI2CMessagesReachTheKernel(t *testing.T) {
 	k := &kernel{}
-	b := &i2cBus{call: k.ioctl}
+	b := &i2cWire{bus: &i2cBus{call: k.ioctl}}
 	if err := b.transfer(&hal.Msg{Addr: 0x50, W: []byte{7, 1, 2, 3}}); err != nil {
 		t.Fatal(err)
 	}
@@ -63,10 +68,30 @@ func TestI2CMessagesReachTheKernel(t *testing.T) {
 			t.Errorf("%+v: %v, want out of range", m.Addr, err)
 		}
 	}
+	if err := b.bus.SetSpeed(physic.MegaHertz); !errors.Is(err, hal.ErrUnsupported) {
+		t.Errorf("the clock of an adapter was set: %v", err)
+	}
+}
+
+// printed is a bus whose driver prints errnos into its errors, as that of periph's host
+// does, or wraps them.
+type printed struct {
+	errno syscall.Errno
+	verb  string
+}
+
+func (b printed) String() string                    { return "printed" }
+func (b printed) Close() error                      { return nil }
+func (b printed) SetSpeed(physic.Frequency) error   { return nil }
+func (b printed) Tx(uint16, []byte, []byte) error   { return fmt.Errorf("somebody's: "+b.verb, b.errno) }
+func (b printed) LimitSpeed(physic.Frequency) error { return nil }
+func (b printed) Connect(physic.Frequency, spi.Mode, int) (spi.Conn, error) {
+	return nil, fmt.Errorf("somebody's: "+b.verb, b.errno)
 }
 
 func TestEveryErrnoHasOneCause(t *testing.T) {
-	// Goal: the cause of a failed transfer survives, on either kind of bus.
+	// Goal: the cause of a failed transfer and the errno itself survive, on either
+	// kind of bus, through our own driver and through one that prints or wraps it.
 	for e, want := range map[syscall.Errno]error{ // any order: independent rows
 		syscall.ENXIO: hal.ErrAddressNACK, syscall.EREMOTEIO: hal.ErrAddressNACK,
 		syscall.EIO: hal.ErrByteNACK, syscall.EPROTO: hal.ErrByteNACK,
@@ -76,17 +101,26 @@ func TestEveryErrnoHasOneCause(t *testing.T) {
 		syscall.EOPNOTSUPP: hal.ErrUnsupported, syscall.ENODEV: hal.ErrNoDevice,
 	} {
 		k := &kernel{errnos: map[uint16]syscall.Errno{0x33: e}}
-		b := &i2cBus{call: k.ioctl}
-		if err := b.transfer(&hal.Msg{Addr: 0x33, W: []byte{1}}); !errors.Is(err, want) {
-			t.Errorf("%v: %v, want %v", e, err, want)
+		for name, bus := range map[string]i2c.BusCloser{"ours": &i2cBus{call: k.ioctl}, "printed": printed{e, "%v"}, "wrapped": printed{e, "%w"}} { // any order: independent rows
+			err := (&i2cWire{bus: bus}).transfer(&hal.Msg{Addr: 0x33, W: []byte{1}})
+			if !errors.Is(err, want) || !errors.Is(err, e) {
+				t.Errorf("%s, %v: %v, want %v and the errno", name, e, err, want)
+			}
 		}
-		spi := &spiBus{call: func(uintptr, uintptr, unsafe.Pointer) syscall.Errno { return e }, chips: map[uint16]*chipSelect{1: {}}}
-		if err := spi.transfer(&hal.Msg{Addr: 1, Frame: 1, W: []byte{1}}); !errors.Is(err, want) {
-			t.Errorf("SPI, %v: %v, want %v", e, err, want)
+		refusing := &spiPort{call: func(uintptr, uintptr, unsafe.Pointer) syscall.Errno { return e }}
+		for name, chip := range map[string]*spiChip{"ours": {port: refusing, conn: refusing, most: 8}, "printed": nil} { // any order: independent rows
+			w := &spiWire{ports: map[uint16]*spiChip{1: chip}, mode: func(uint16) uint8 { return 0 },
+				open: func(string) (spi.PortCloser, error) { return printed{e, "%v"}, nil }}
+			if err := w.transfer(&hal.Msg{Addr: 1, Frame: 1, W: []byte{1}}); !errors.Is(err, want) || !errors.Is(err, e) {
+				t.Errorf("SPI %s, %v: %v, want %v and the errno", name, e, err, want)
+			}
 		}
 	}
-	if wrapErrno(0) != nil {
+	if wrapErrno(0) != nil || caused(nil) != nil {
 		t.Error("no error became one")
+	}
+	if err := caused(errors.New("somebody's: the cable is out")); !errors.Is(err, hal.ErrNoDevice) {
+		t.Errorf("an error without an errno: %v", err)
 	}
 }
 
@@ -101,7 +135,7 @@ func TestI2CSurvivesTheCollector(t *testing.T) {
 	}
 	var wg sync.WaitGroup
 	answers := make([]chan hal.Event, 8)
-	o := newOwner(0, "fake", &i2cBus{call: k.ioctl}, sinceStart(), func(ev hal.Event) {
+	o := newOwner(0, "fake", &i2cWire{bus: &i2cBus{call: k.ioctl}}, sinceStart(), func(ev hal.Event) {
 		answers[ev.Completion.Op.Token] <- ev
 	})
 	defer stop(o)

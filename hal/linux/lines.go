@@ -3,6 +3,7 @@ package linux
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 	"unsafe"
 
@@ -29,7 +30,7 @@ type input struct {
 
 // lines is one request for edges of lines of one chip.
 type lines struct {
-	gpio   *gpio
+	gpio   *gpioChips
 	fd     uintptr
 	inputs []input
 	seq    uint32 // of the last edge
@@ -40,13 +41,23 @@ type lines struct {
 }
 
 // watch asks for the edges of a board's lines, a request for each chip and 64
-// lines.
-func (g *gpio) watch(board []hal.Line, now func() time.Duration) ([]*lines, error) {
+// lines; others are pins of periph's registry.
+func (g *gpioChips) watch(board []hal.Line, now func() time.Duration, others *foreign) ([]*lines, error) {
 	var all []*lines
 	var places [][]place
 	var paths []string
 	var errs []error
 	for id, l := range board {
+		if name, ok := strings.CutPrefix(l.Name, hal.Registered); ok {
+			p, err := registeredPin(name)
+			if err == nil {
+				err = others.add(hal.LineID(id), l, p)
+			}
+			if err != nil {
+				errs = append(errs, fmt.Errorf("linux: line %d: %w", id, err))
+			}
+			continue
+		}
 		at, err := g.find(l)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("linux: line %d: %w", id, err))

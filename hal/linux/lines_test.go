@@ -34,8 +34,8 @@ func newFakeGPIO() *fakeGPIO {
 	return g
 }
 
-func (g *fakeGPIO) gpio() *gpio {
-	return &gpio{paths: func() []string { return []string{"0", "1"} }, call: g.ioctl,
+func (g *fakeGPIO) gpio() *gpioChips {
+	return &gpioChips{paths: func() []string { return []string{"0", "1"} }, call: g.ioctl,
 		open: func(path string) (uintptr, func() error, error) {
 			return uintptr(path[0] - '0'), func() error { return nil }, nil
 		}}
@@ -122,7 +122,7 @@ func watched(t *testing.T) (*fakeGPIO, *lines, *time.Duration) {
 	g, now := newFakeGPIO(), new(time.Duration)
 	g.levels = 0b011 // all that are active low or high are active... the third, turned over, too
 	all, err := g.gpio().watch([]hal.Line{{Name: "LOS_LOOP0"}, {Name: "LOS_EXT1_0"}, {Name: "LOS_EXT2_0", ActiveLow: true}},
-		func() time.Duration { return *now })
+		func() time.Duration { return *now }, new(foreign))
 	if err != nil || len(all) != 1 {
 		t.Fatalf("%d requests, %v", len(all), err)
 	}

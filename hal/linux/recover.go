@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"sync"
 
+	"periph.io/x/conn/v3/gpio"
+
 	"ringlight/hal"
 )
 
@@ -11,29 +13,25 @@ import (
 // waits for the rest of a byte and its acknowledgement. [UM10204] 3.1.16.
 const clearClocks = 9
 
-// wirePin is a line of the bus: open drain, pulled low or let go.
-type wirePin interface {
-	pull() error
-	release() error
-	high() bool
-	close() error
-}
+// pull and letGo drive a line of the bus as open drain.
+func pull(p gpio.PinIO) error  { return caused(p.Out(gpio.Low)) }
+func letGo(p gpio.PinIO) error { return caused(p.In(gpio.PullNoChange, gpio.NoEdge)) }
 
 // recovery frees an I2C bus by hand, through two GPIO lines that are wired to
 // it beside the controller. Between recoveries both lines are inputs. An
 // adapter whose driver frees its bus itself needs none.
 type recovery struct {
 	mu       sync.Mutex // the owner and its watchdog
-	scl, sda wirePin
+	scl, sda gpio.PinIO
 	done     int // recoveries that freed the bus
 }
 
 // cause says what holds the bus: the clock, the data line, or nothing.
 func (r *recovery) cause() error {
 	switch {
-	case !r.scl.high():
+	case r.scl.Read() == gpio.Low:
 		return hal.ErrClockStretch
-	case !r.sda.high():
+	case r.sda.Read() == gpio.Low:
 		return hal.ErrBusStuck
 	}
 	return nil
@@ -53,28 +51,30 @@ func (r *recovery) free() (clocks int, err error) {
 		return 0, fmt.Errorf("%w: nobody else can drive a clock that a chip holds low", held)
 	}
 	defer func() { // whatever happened, nobody pulls
-		_ = r.scl.release()
-		_ = r.sda.release()
+		_ = letGo(r.scl)
+		_ = letGo(r.sda)
 	}()
-	for clocks < clearClocks && !r.sda.high() {
-		if err := r.scl.pull(); err != nil {
+	for clocks < clearClocks && !r.sda.Read() {
+		if err := pull(r.scl); err != nil {
 			return clocks, err
 		}
-		if err := r.scl.release(); err != nil {
+		if err := letGo(r.scl); err != nil {
 			return clocks, err
 		}
 		clocks++
-		if !r.scl.high() {
+		if !r.scl.Read() {
 			return clocks, fmt.Errorf("%w: after %d clocks", hal.ErrClockStretch, clocks)
 		}
 	}
-	if !r.sda.high() {
+	if !r.sda.Read() {
 		return clocks, fmt.Errorf("%w: after %d clocks", hal.ErrBusStuck, clocks)
 	}
 	// A stop: data rises while the clock is high.
-	for _, step := range []func() error{r.scl.pull, r.sda.pull, r.scl.release, r.sda.release} {
-		if err := step(); err != nil {
-			return clocks, err
+	for _, do := range []func(gpio.PinIO) error{pull, letGo} {
+		for _, p := range []gpio.PinIO{r.scl, r.sda} {
+			if err := do(p); err != nil {
+				return clocks, err
+			}
 		}
 	}
 	r.done++
@@ -82,4 +82,4 @@ func (r *recovery) free() (clocks int, err error) {
 }
 
 // close lets go of the lines.
-func (r *recovery) close() { _, _ = r.scl.close(), r.sda.close() }
+func (r *recovery) close() { _, _ = r.scl.Halt(), r.sda.Halt() }

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"periph.io/x/conn/v3/gpio"
+
 	"ringlight/hal"
 )
 
@@ -25,6 +27,7 @@ func (s *sticky) data() bool  { return !s.sda && s.need == 0 }
 
 // line is one of the two lines.
 type line struct {
+	gpio.PinIO
 	bus   *sticky
 	clock bool
 }
@@ -47,17 +50,19 @@ func (l line) set(pulled bool) error {
 	}
 	return nil
 }
-func (l line) release() error { return l.set(false) }
-func (l line) pull() error    { return l.set(true) }
-func (l line) close() error   { return nil }
-func (l line) high() bool {
+func (l line) In(gpio.Pull, gpio.Edge) error { return l.set(false) }
+func (l line) Out(level gpio.Level) error    { return l.set(level == gpio.Low) }
+func (l line) Halt() error                   { return nil }
+func (l line) Read() gpio.Level {
 	if l.clock {
-		return l.bus.clock()
+		return gpio.Level(l.bus.clock())
 	}
-	return l.bus.data()
+	return gpio.Level(l.bus.data())
 }
 
-func recoveryOn(s *sticky) *recovery { return &recovery{scl: line{s, true}, sda: line{s, false}} }
+func recoveryOn(s *sticky) *recovery {
+	return &recovery{scl: line{gpio.INVALID, s, true}, sda: line{gpio.INVALID, s, false}}
+}
 
 func TestNineClocksFreeABus(t *testing.T) {
 	// Goal: a chip that is in the middle of a byte lets go after the clocks that
@@ -160,15 +165,15 @@ func TestLinesOfABusComeInPairs(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, pulled := range []bool{true, false} { // open drain: driven low, or an input
-		do, flags := r.scl.release, uint64(lineInput)
+		do, flags := letGo, uint64(lineInput)
 		if pulled {
-			do, flags = r.scl.pull, lineOutput
+			do, flags = pull, lineOutput
 		}
-		if err := do(); err != nil || g.config != flags {
+		if err := do(r.scl); err != nil || g.config != flags {
 			t.Errorf("pulled %v: flags %#x, %v", pulled, g.config, err)
 		}
 	}
-	if g.levels = 1; !r.scl.high() || r.cause() != nil {
+	if g.levels = 1; !r.scl.Read() || r.cause() != nil {
 		t.Error("a high line reads low")
 	}
 	r.close()

@@ -1,16 +1,16 @@
 package linux
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"runtime"
-	"strconv"
-	"strings"
+	"sync"
 	"syscall"
 	"unsafe"
 
+	"periph.io/x/conn/v3"
 	"periph.io/x/conn/v3/physic"
+	"periph.io/x/conn/v3/spi"
 
 	"ringlight/hal"
 )
@@ -20,7 +20,6 @@ const (
 	spiReadMode32  = 0x80046b05
 	spiWriteMode32 = 0x40046b05
 	spiMessage     = 0x40006b00 // and the size of the transfers from bit 16 on
-	spiModeBits    = 3          // CPHA, CPOL; the others are the board's wiring
 	spiBits        = 8
 	// What one call may carry: spidev copies through a buffer of one page, unless
 	// its module is told otherwise.
@@ -39,35 +38,27 @@ type spiTransfer struct {
 	_           [4]uint8
 }
 
-// chipSelect is one /dev/spidevN.M, opened at first use.
-type chipSelect struct {
-	fd    uintptr
-	close func() error
-}
-
-// spiBus is one SPI controller. As with i2cBus, all that the kernel sees lies
-// on the heap and hangs on it.
-type spiBus struct {
-	prefix    string
-	mode      func(chipSelect uint16) uint8
-	hz        uint32
-	open      func(path string) (fd uintptr, close func() error, err error)
+// spiPort is one /dev/spidevN.M: an spi.PortCloser, and the spi.Conn that it gives.
+// As with i2cBus, all that the kernel sees lies on the heap and hangs on it.
+type spiPort struct {
+	device    string
+	fd        uintptr
+	shut      func() error
 	call      ioctl
-	chips     map[uint16]*chipSelect
+	mu        sync.Mutex
+	hz        uint32 // limit first, then clock
+	connected bool
 	transfers [maxFrames]spiTransfer
+	packets   [maxFrames]spi.Packet // what the numbers in transfers point at
 	flags     uint32
-	w, r      []byte
 }
 
-// openSPI takes a bus whose device is "/dev/spidev1.", to which chip selects
-// are appended; mode is that of the chip at one.
-func openSPI(b hal.Bus, mode func(chipSelect uint16) uint8) (*spiBus, error) {
-	number, ok := strings.CutPrefix(b.Device, "/dev/spidev")
-	number, dot := strings.CutSuffix(number, ".")
-	if _, err := strconv.Atoi(number); !ok || !dot || err != nil {
-		return nil, fmt.Errorf("%w: SPI device %q, want \"/dev/spidevN.\"", hal.ErrNoDevice, b.Device)
+func openSPI(device string) (spi.PortCloser, error) {
+	fd, closer, err := openFile(device)
+	if err != nil {
+		return nil, err
 	}
-	return &spiBus{prefix: b.Device, mode: mode, hz: uint32(b.Speed / physic.Hertz), open: openFile, call: realIoctl, chips: map[uint16]*chipSelect{}}, nil
+	return &spiPort{device: device, fd: fd, shut: closer, call: realIoctl}, nil
 }
 
 // openFile opens a device. What cannot be opened is no device to us, whatever
@@ -80,75 +71,77 @@ func openFile(path string) (uintptr, func() error, error) {
 	return f.Fd(), f.Close, nil
 }
 
-// chip opens a chip select and sets its clock's polarity and phase; its other
-// flags are how the board is wired and stay as found.
-func (b *spiBus) chip(number uint16) (*chipSelect, error) {
-	if c, ok := b.chips[number]; ok {
-		return c, nil
-	}
-	fd, closer, err := b.open(b.prefix + strconv.Itoa(int(number)))
-	if err != nil {
-		return nil, err
-	}
-	mode := b.mode(number)
-	e := b.call(fd, spiReadMode32, unsafe.Pointer(&b.flags))
-	if e == 0 {
-		b.flags = b.flags&^spiModeBits | uint32(mode)
-		e = b.call(fd, spiWriteMode32, unsafe.Pointer(&b.flags))
-	}
-	if e != 0 {
-		return nil, errors.Join(fmt.Errorf("mode %d: %w", mode, wrapErrno(e)), closer())
-	}
-	c := &chipSelect{fd: fd, close: closer}
-	b.chips[number] = c
-	return c, nil
-}
-
-// transfer sends the frames of m, the chip select raised after each.
-func (b *spiBus) transfer(m *hal.Msg) error {
-	frame := int(m.Frame)
-	if frame == 0 || len(m.W) == 0 || len(m.W)%frame != 0 || m.R != nil && len(m.R) != len(m.W) {
-		return fmt.Errorf("%w: %d bytes out, %d back in frames of %d", hal.ErrOutOfRange, len(m.W), len(m.R), frame)
-	}
-	c, err := b.chip(m.Addr)
-	if err != nil {
-		return err
-	}
-	b.w = append(b.w[:0], m.W...)
-	if cap(b.r) < len(m.R) {
-		b.r = make([]byte, len(m.R))
-	}
-	b.r = b.r[:len(m.R)]
-	for at := 0; at < len(b.w); {
-		n := 0
-		for ; n < maxFrames && (n+1)*frame <= maxSPIBytes && at < len(b.w); n++ {
-			t := spiTransfer{tx: addressOf(b.w, at), length: uint32(frame), hz: b.hz, bits: spiBits, csChange: 1}
-			if m.R != nil {
-				t.rx = addressOf(b.r, at)
-			}
-			b.transfers[n] = t
-			at += frame
-		}
-		// After the last it rises by itself; asked for there, it would stay low.
-		b.transfers[n-1].csChange = 0
-		size := uintptr(n) * unsafe.Sizeof(spiTransfer{})
-		e := b.call(c.fd, spiMessage|size<<16, unsafe.Pointer(&b.transfers[0]))
-		runtime.KeepAlive(b)
-		if e != 0 {
-			return wrapErrno(e)
-		}
-	}
+// LimitSpeed bounds what Connect may ask for.
+func (p *spiPort) LimitSpeed(f physic.Frequency) error {
+	p.hz = uint32(f / physic.Hertz)
 	return nil
 }
 
-func addressOf(b []byte, at int) uint64 { return uint64(uintptr(unsafe.Pointer(&b[at]))) }
-
-func (b *spiBus) read() []byte { return b.r }
-
-func (b *spiBus) close() error {
-	var errs []error
-	for _, c := range b.chips { // any order: independent files
-		errs = append(errs, c.close())
+// Connect sets the clock's polarity and phase; the other flags of a chip select are
+// how the board is wired and stay as found. A clock of 0 is the device tree's.
+func (p *spiPort) Connect(f physic.Frequency, mode spi.Mode, bits int) (spi.Conn, error) {
+	if p.connected || mode&^spi.Mode3 != 0 || bits != spiBits {
+		return nil, fmt.Errorf("%s: %w: mode %v, words of %d bits: want mode 0 to 3, 8 bits, once", p.device, hal.ErrUnsupported, mode, bits)
 	}
-	return errors.Join(errs...)
+	if hz := uint32(f / physic.Hertz); p.hz == 0 || hz != 0 && hz < p.hz {
+		p.hz = hz
+	}
+	e := p.call(p.fd, spiReadMode32, unsafe.Pointer(&p.flags))
+	if e == 0 {
+		p.flags = p.flags&^uint32(spi.Mode3) | uint32(mode)
+		e = p.call(p.fd, spiWriteMode32, unsafe.Pointer(&p.flags))
+	}
+	if e != 0 {
+		return nil, fmt.Errorf("mode %d: %w", mode, wrapErrno(e))
+	}
+	p.connected = true
+	return p, nil
 }
+
+// Tx is one frame.
+func (p *spiPort) Tx(w, r []byte) error { return p.TxPackets([]spi.Packet{{W: w, R: r}}) }
+
+// TxPackets sends packets in one call of the kernel, the chip select raised after each
+// but those that keep it.
+func (p *spiPort) TxPackets(packets []spi.Packet) error {
+	total := 0
+	for i := range packets {
+		k := &packets[i]
+		total += max(len(k.W), len(k.R))
+		if k.BitsPerWord != 0 && k.BitsPerWord != spiBits || len(k.W) == 0 && len(k.R) == 0 || len(k.W) > 0 && len(k.R) > 0 && len(k.W) != len(k.R) {
+			return fmt.Errorf("%w: packet %d: %d bytes out, %d back, words of %d bits", hal.ErrOutOfRange, i, len(k.W), len(k.R), k.BitsPerWord)
+		}
+	}
+	if len(packets) == 0 || len(packets) > maxFrames || total > maxSPIBytes {
+		return fmt.Errorf("%w: %d packets of %d bytes: want 1 to %d of at most %d", hal.ErrOutOfRange, len(packets), total, maxFrames, maxSPIBytes)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	copy(p.packets[:], packets)
+	for i := range packets {
+		k := &p.packets[i]
+		t := spiTransfer{tx: addressOf(k.W), rx: addressOf(k.R), length: uint32(max(len(k.W), len(k.R))), hz: p.hz, bits: spiBits}
+		// After the last it rises by itself; asked for there, it would stay low.
+		if k.KeepCS == (i == len(packets)-1) {
+			t.csChange = 1
+		}
+		p.transfers[i] = t
+	}
+	size := uintptr(len(packets)) * unsafe.Sizeof(spiTransfer{})
+	e := p.call(p.fd, spiMessage|size<<16, unsafe.Pointer(&p.transfers[0]))
+	runtime.KeepAlive(p)
+	clear(p.packets[:len(packets)])
+	return wrapErrno(e)
+}
+
+func addressOf(b []byte) uint64 { return uint64(uintptr(unsafe.Pointer(unsafe.SliceData(b)))) }
+
+// MaxTxSize is how many bytes one call may carry.
+func (p *spiPort) MaxTxSize() int { return maxSPIBytes }
+
+func (p *spiPort) Duplex() conn.Duplex { return conn.Full }
+
+func (p *spiPort) String() string { return p.device }
+
+// Close lets go of the device.
+func (p *spiPort) Close() error { return p.shut() }

@@ -8,6 +8,7 @@ import (
 	"unsafe"
 
 	"periph.io/x/conn/v3/physic"
+	"periph.io/x/conn/v3/spi"
 
 	"ringlight/hal"
 )
@@ -64,17 +65,16 @@ func TestSPIFramesAreSplit(t *testing.T) {
 	const csHigh = 4
 	k := &spidev{mode: map[uintptr]uint32{2: csHigh | 3, 3: 0}}
 	opened := ""
-	b, err := openSPI(hal.Bus{Device: "/dev/spidev1.", Speed: 20 * physic.MegaHertz}, func(sel uint16) uint8 { return map[uint16]uint8{2: 1}[sel] })
+	b, err := spiOf(hal.Bus{Device: "/dev/spidev1.", Speed: 20 * physic.MegaHertz}, func(sel uint16) uint8 { return map[uint16]uint8{2: 1}[sel] })
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.call = k.ioctl
-	b.open = func(path string) (uintptr, func() error, error) {
+	b.open = func(path string) (spi.PortCloser, error) {
 		opened += path + " "
 		if path == "/dev/spidev1.9" {
-			return 0, nil, hal.ErrNoDevice
+			return nil, hal.ErrNoDevice
 		}
-		return uintptr(path[len(path)-1] - '0'), func() error { return nil }, nil
+		return &spiPort{fd: uintptr(path[len(path)-1] - '0'), shut: func() error { return nil }, call: k.ioctl}, nil
 	}
 	w := make([]byte, 3*(maxFrames+6))
 	for i := range w {
@@ -107,7 +107,7 @@ func TestSPIFramesAreSplit(t *testing.T) {
 	if err := b.transfer(&hal.Msg{Addr: 9, Frame: 3, W: w[:3]}); !errors.Is(err, hal.ErrNoDevice) {
 		t.Errorf("absent select: %v", err)
 	}
-	if _, err := openSPI(hal.Bus{Device: "/dev/spidev1"}, nil); err == nil {
+	if _, err := spiOf(hal.Bus{Device: "/dev/spidev1"}, nil); err == nil {
 		t.Error("a device name without its dot was taken")
 	}
 }

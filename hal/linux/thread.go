@@ -87,6 +87,9 @@ func (o *Board) Attach(relief func()) hal.Prompt {
 		p.Locked = false
 		p.Missing = append(p.Missing, "memory is not locked: want CAP_IPC_LOCK, or a larger RLIMIT_MEMLOCK")
 	}
+	for _, name := range o.foreign.unstamped() {
+		p.Missing = append(p.Missing, fmt.Sprintf("%s: its driver keeps no time of an edge: when light went is when the agent was told, and no millisecond is promised", name))
+	}
 	for i, own := range o.owners {
 		if p.Priority > 0 {
 			_ = schedule(<-own.tid, ownerPriority) // as allowed as the thread's
@@ -164,7 +167,7 @@ func (o *Board) Wait(until time.Duration, out []hal.Event) (_ []hal.Event, err e
 		_, _ = syscall.Read(int(t.wake), t.word[:])
 		t.woken.Store(false)
 	}
-	t.edges = t.edges[:0]
+	t.edges = o.foreign.take(t.edges[:0])
 	for i, w := range o.lines {
 		if t.fds[1+i].Revents == 0 {
 			continue

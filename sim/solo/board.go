@@ -134,6 +134,23 @@ func (b *Board) Advance(limit time.Duration) (ev hal.Event, ok bool) {
 	return ev, ok
 }
 
+// Do carries out op and lets the virtual clock run until it has ended, for a driver
+// that has the board to itself: whatever else happens meanwhile is not told.
+func (b *Board) Do(bus hal.BusID, op *hal.Op) error {
+	if err := b.Submit(bus, op); err != nil {
+		return err
+	}
+	for {
+		ev, ok := b.Advance(hal.Never)
+		if !ok {
+			return fmt.Errorf("solo: bus %d: %w: the op never ended", bus, hal.ErrTimeout)
+		}
+		if c := ev.Completion; c != nil && c.Op == op {
+			return c.Err
+		}
+	}
+}
+
 // Close keeps the EEPROMs.
 func (b *Board) Close() error {
 	if b.cfg.State == "" {

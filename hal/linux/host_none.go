@@ -1,0 +1,5 @@
+//go:build nohost
+
+package linux
+
+const hostDrivers = " left out of this program (tag nohost)"
