@@ -79,6 +79,8 @@ func describe(q *proto.OpRequest) string {
 		}
 	case proto.NounRollout:
 		text += " " + q.Software
+	case proto.NounRouted:
+		text += " " + q.Name + " " + string(q.Text)
 	case proto.NounSubmit, proto.NounRelease:
 		text += " job " + q.Name
 	}

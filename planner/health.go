@@ -6,6 +6,7 @@ import (
 
 	"ringlight/planner/hbd"
 	"ringlight/planner/health"
+	"ringlight/planner/job"
 	"ringlight/planner/member"
 	"ringlight/proto"
 )
@@ -49,6 +50,9 @@ func (b *alarmBook) facts() health.Facts {
 			x.Jobs = append(x.Jobs, health.Job{Name: "list", Cause: fmt.Sprintf("%d of %s have no servers: ocsctl circuit jobs", n, proto.Count(int(c.Jobs), "job"))})
 		}
 	}
+	p.jobs.Unrouted(func(router string, r job.RouterJob) {
+		x.Routes = append(x.Routes, health.Route{Router: router, Job: r.Job, Over: r.Want == "", Says: r.Says, Since: r.Since})
+	})
 	p.jobs.Waits(func(name, cause string, since uint64) {
 		x.Jobs = append(x.Jobs, health.Job{Name: name, Cause: cause, Since: since})
 	})

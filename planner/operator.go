@@ -96,10 +96,8 @@ func answer(p *Planner, client string, pk *proto.Packet) {
 		}
 	case proto.NounRollout, proto.NounRolloutStop, proto.NounRolloutStatus:
 		nodesOf{p}.answer(&q, &r)
-	case proto.NounSubmit:
-		r.Refuse(p.jobs.Put(q.Name, string(q.Text)))
-	case proto.NounRelease:
-		r.Refuse(p.jobs.Drop(q.Name))
+	case proto.NounSubmit, proto.NounRelease, proto.NounRouted:
+		r.Refuse(onJob(p, &q))
 	case proto.NounAudit:
 		auditPage(p, &q, &r)
 	case proto.NounEvents:
@@ -136,6 +134,17 @@ func (p *Planner) answerIdle(client string, payload []byte) {
 		r.Refuse(&proto.Error{Code: proto.Busy, Field: proto.FieldPlanner, Limit: "one in service", Reason: proto.Clip(p.idle())})
 	}
 	p.reply(client, &r)
+}
+
+// onJob does what is asked of a job that has a name.
+func onJob(p *Planner, q *proto.OpRequest) error {
+	switch q.Noun {
+	case proto.NounSubmit:
+		return p.jobs.Put(q.Name, string(q.Text))
+	case proto.NounRelease:
+		return p.jobs.Drop(q.Name)
+	}
+	return p.jobs.Routed(q.Name, string(q.Text))
 }
 
 // onNode answers about one node, or carries it out. It reports whether the

@@ -50,6 +50,7 @@ const (
 	NounLift          // ends that
 	NounClearFibre    // Name is a fibre's: what is held against it is forgotten
 	NounLinks         // all fibres
+	NounRouted        // Name is ROUTER/JOB, Text what that router was read back to hold, as JSON
 )
 
 // MaxPart bounds Part. chosen: it fits MaxPayload beside everything else.
@@ -91,7 +92,7 @@ type OpRequest struct {
 	Moves      bool       `cbor:"23,keyasint,omitempty"`
 	Generation Generation `cbor:"24,keyasint,omitempty"` // of NounTrace
 	Software   string     `cbor:"25,keyasint,omitempty"` // of NounRollout
-	Name       string     `cbor:"26,keyasint,omitempty"` // of NounSubmit, NounRelease and NounClearFibre
+	Name       string     `cbor:"26,keyasint,omitempty"` // of NounSubmit, NounRelease, NounRouted and NounClearFibre
 }
 
 // EditStatus is what an edit of a fabric comes to. Nothing is changed where

@@ -37,11 +37,14 @@ http://host:port, https://host:port with -ca, -cert and -key, or unix:PATH.
 `
 
 // jobFlags are those of every command about jobs.
-type jobFlags struct{ clientFlags }
+type jobFlags struct {
+	clientFlags
+	help string // jobHelp where it is empty
+}
 
 func (j *jobFlags) read(fs *flag.FlagSet, args []string, words int, names string) ([]string, error) {
 	fs.StringVar(&j.http, "http", defaultHTTP, "`URL` of the planner's jobs: http://host:port, https://host:port or unix:PATH")
-	got, err := j.clientFlags.read(fs, args, jobHelp)
+	got, err := j.clientFlags.read(fs, args, cmp.Or(j.help, jobHelp))
 	if err != nil {
 		return nil, err
 	}

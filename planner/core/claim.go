@@ -190,6 +190,9 @@ func (x Claims) Routes(id proto.JobID) func() ([]Route, string) {
 	return func() ([]Route, string) { return routesOf(d, j) } // a job is replaced, never changed
 }
 
+// Stamp stands for where a job is: as long as it is the same, so are its routes.
+func (x Claims) Stamp(id proto.JobID) string { return x.c.jobs.saved[id] }
+
 // takeList makes a design what is wanted.
 func takeList(c *Circuits, d design) {
 	was := c.jobs.all

@@ -3,6 +3,8 @@ package fabric
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"ringlight/proto"
 )
@@ -14,6 +16,43 @@ const (
 	Interleaved Wiring = "interleaved" // ports and switches in pairs, [LUMOS] sec 3.1
 	Uniform     Wiring = "uniform"     // both fibres of a port on one switch
 )
+
+// Tier is a kind of device that sends packets on.
+type Tier string
+
+const (
+	TierLeaves  Tier = "leaves"
+	TierSpines  Tier = "spines"
+	TierServers Tier = "servers" // joined directly
+)
+
+// Confirms: a device - leaf3, pod0-spine1, spine2, server5 - must be known to hold its
+// routes.
+func (c *Core) Confirms(device string) bool {
+	return slices.ContainsFunc(c.Routers, func(t Tier) bool {
+		switch t {
+		case TierLeaves:
+			return strings.HasPrefix(device, "leaf")
+		case TierServers:
+			return strings.HasPrefix(device, "server")
+		}
+		return strings.HasPrefix(device, "spine") || strings.HasPrefix(device, "pod")
+	})
+}
+
+// validateRouters says which of the tiers the core does not have.
+func (c *Core) validateRouters() error {
+	has := []Tier{TierLeaves, TierSpines}
+	if c.Kind == KindDirect {
+		has = []Tier{TierServers}
+	}
+	for i, t := range c.Routers {
+		if !slices.Contains(has, t) || slices.Contains(c.Routers[:i], t) {
+			return wrong(fmt.Sprintf("core.routers[%d]", i), fmt.Sprintf("each of %v once", has), "%.40q", string(t))
+		}
+	}
+	return nil
+}
 
 // Core is the network above the servers, of one of three kinds.
 //
@@ -38,6 +77,9 @@ type Core struct {
 	// Backup joins ports that no job needs to a mesh over all pods ([LUMOS] Fig.
 	// 10). It gives way to any job.
 	Backup bool `json:"backup,omitempty"`
+	// Routers are who must be known to hold a job's routes before it is ready:
+	// leaves and spines, or servers joined directly. None: routes are files alone.
+	Routers []Tier `json:"routers,omitempty"`
 
 	*LeafSpine // nil: of another kind
 	*Direct    // nil: of another kind
@@ -173,6 +215,11 @@ func (c *Core) SwitchOf(id proto.NodeID) (group, k int, ok bool) {
 
 // Validate joins everything that is wrong; each error is an *Error.
 func (c *Core) Validate() error {
+	return errors.Join(c.validateSizes(), c.validateRouters())
+}
+
+// validateSizes is about all that has a size.
+func (c *Core) validateSizes() error {
 	if c.Kind != "" && c.Kind != KindPods && c.Kind != KindLeafSpine && c.Kind != KindDirect {
 		return wrong("core.kind", "pods, leaf-spine or direct", "%q", c.Kind)
 	}

@@ -1,6 +1,7 @@
 package fabric
 
 import (
+	"reflect"
 	"strings"
 	"testing"
 
@@ -20,11 +21,18 @@ func TestCoreIsDescribed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if string(back.Encode()) != string(f.Encode()) || *back.Core != *f.Core {
+		if string(back.Encode()) != string(f.Encode()) || !reflect.DeepEqual(back.Core, f.Core) {
 			t.Errorf("%s\n%s", f.Encode(), back.Encode())
 		}
 		if f.Nodes == 0 && (f.TargetRings() != 0 || f.GroupNodes() != 0) {
 			t.Error("rings without nodes")
+		}
+	}
+	for tiers, ok := range map[Tier]bool{TierLeaves: true, TierSpines: true, TierServers: false, "hosts": false} { // any order
+		c := DefaultCore(4)
+		c.Routers = []Tier{tiers}
+		if err := c.Validate(); (err == nil) != ok {
+			t.Errorf("routers %v: %v", c.Routers, err)
 		}
 	}
 	if strings.Contains(string(Default().Encode()), "core") {

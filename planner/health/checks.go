@@ -1,6 +1,7 @@
 package health
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -97,6 +98,16 @@ var Checks = []Check{
 		func(x *Facts, tell func(finding)) {
 			if x.CircuitsLit < x.Circuits {
 				tell(finding{id: "circuits/dark", subject: "circuits", text: fmt.Sprintf("%d of %s dark", x.Circuits-x.CircuitsLit, proto.Count(x.Circuits, "circuit"))})
+			}
+		}},
+	{"routes", "routers hold the routes of jobs, and of no others", proto.HealthDegraded, "look at SUBJECT, and that ocsctl routes push runs; ocsctl routes list", false,
+		func(x *Facts, tell func(finding)) {
+			for _, r := range x.Routes {
+				text := "does not hold the routes of job " + r.Job
+				if r.Over {
+					text = "may still hold the routes of job " + r.Job
+				}
+				tell(finding{id: r.Router + "/routes-" + r.Job, subject: r.Router, text: text, cause: cmp.Or(r.Says, "nobody has confirmed it"), since: r.Since})
 			}
 		}},
 	{"jobs", "no job waits", proto.HealthDegraded, "ocsctl job show SUBJECT; ocsctl circuit jobs", false,

@@ -27,9 +27,18 @@ type Facts struct {
 	Spares, SparesWanted     int
 
 	Circuits, CircuitsLit int
-	Jobs                  []Job // that wait
+	Jobs                  []Job   // that wait
+	Routes                []Route // that a router does not hold, or still holds
 
 	Given []proto.AlarmStatus // what others than the planner found, by the names of checks
+}
+
+// Route is what of a job a router does not hold as it must.
+type Route struct {
+	Router, Job string
+	Over        bool   // the job's are to be taken away
+	Says        string // why not; "": nothing, for too long
+	Since       uint64
 }
 
 // Device is a node or a switch.

@@ -21,6 +21,7 @@ type Core interface {
 	Describe(proto.JobID) proto.JobStatus
 	Ranks(proto.JobID) core.Ranks
 	Routes(proto.JobID) func() ([]core.Route, string)
+	Stamp(proto.JobID) string
 	Moved() bool
 	Stirred() bool
 }
@@ -86,8 +87,8 @@ func (t circuitJobs) place(x *job) {
 
 func (t circuitJobs) free(x *job) []journal.Record {
 	t.core.Release(x.Number)
-	t.lent, x.Number = nil, 0
-	return nil
+	t.lent, x.Number, x.stamp = nil, 0, ""
+	return t.routers.want(x.ID, nil, t.j.Wall)
 }
 
 // lookAtCircuits looks at all jobs that have some.
@@ -121,10 +122,13 @@ func (t circuitJobs) stand(x *job) (s State, cause string, changed bool) {
 	}
 	l := t.has(x)
 	if l == nil { // the core's own records are gone
-		x.Number, t.tryAt = 0, t.j.Now
+		x.Number, x.stamp, t.tryAt = 0, "", t.j.Now
+		t.storeRoutes(t.routers.want(x.ID, nil, t.j.Wall))
 		return Waiting, "its circuits are not known any more", true
 	}
 	x.gpus = l.GPUs
+	t.wantRoutes(x, l)
+	lacks, refused := t.routers.lacks(x.ID)
 	switch lit := l.Realised >= l.Granted; {
 	case l.State == proto.JobWaiting:
 		s, cause = Waiting, l.Reason
@@ -134,8 +138,14 @@ func (t circuitJobs) stand(x *job) (s State, cause string, changed bool) {
 	case l.State == proto.JobStandby:
 		x.at = t.j.Now // it waits for another's end, not for light
 		s, cause = Reserved, "it stands by for the servers of another job"
-	case lit:
+	case lit && lacks == "":
 		s = Ready
+	case lit && !x.Once:
+		s, cause = Forming, lacks
+	case lit && refused:
+		s, cause = Degraded, lacks
+	case lit:
+		s, cause = Repairing, lacks
 	case x.Once && !l.Quiet:
 		s, cause = Repairing, l.Dark
 	case x.Once && l.Realised == 0:
@@ -149,6 +159,9 @@ func (t circuitJobs) stand(x *job) (s State, cause string, changed bool) {
 	}
 	if cause == "" && s != Ready {
 		cause = l.Reason
+	}
+	if s == x.State && lacks != "" {
+		x.Cause = cause // people read it; it is no event
 	}
 	if x.State == Waiting && s != Waiting {
 		x.at = t.j.Now
@@ -202,6 +215,14 @@ func (t circuitJobs) show(x *job, v *View, whole bool) {
 	}
 	if l.State != proto.JobWaiting {
 		v.GPUsTotal = x.gpus
+	}
+	for _, r := range t.routers[x.ID] { // any order: counted
+		if r.Want != "" {
+			v.Routers++
+		}
+		if r.Held {
+			v.RoutersConfirmed++
+		}
 	}
 	if !whole {
 		return

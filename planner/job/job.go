@@ -72,6 +72,7 @@ type job struct {
 	events        []Event        // the last ones, by number
 	at            time.Duration  // when it got its place, or when this planner began
 	gpus          int            // that light joined when it was looked at last
+	stamp         string         // of its place that routers were told of; "": none
 	hurt          time.Duration  // since when a ring is short and nothing is done about it, 0: none is
 }
 

@@ -99,10 +99,10 @@ type routeFile struct {
 	routes []routeJSON
 }
 
-// device is what people call a leaf, a spine or a server.
-func (v *View) device(name string) string {
-	if n, err := strconv.Atoi(strings.TrimPrefix(name, "server")); err == nil && v.fab.Core.Direct != nil {
-		return v.fab.ServerName(n)
+// deviceName is what people call a leaf, a spine or a server.
+func deviceName(f *fabric.Fabric, name string) string {
+	if n, err := strconv.Atoi(strings.TrimPrefix(name, "server")); err == nil && f.Core.Direct != nil {
+		return f.ServerName(n)
 	}
 	return name
 }
@@ -110,7 +110,7 @@ func (v *View) device(name string) string {
 // port is a port of a device with what people call that.
 func (v *View) port(name string) string {
 	device, port, _ := strings.Cut(name, " ")
-	return strings.TrimSpace(v.device(device) + " " + port)
+	return strings.TrimSpace(deviceName(v.fab, device) + " " + port)
 }
 
 // allRoutes are a job's with addresses.
@@ -147,7 +147,7 @@ func (v *View) allRoutes(s Split) (*routesJSON, error) {
 	routes, why := v.routes()
 	out.LeftOut = why
 	for _, r := range routes {
-		x := routeJSON{At: v.device(r.At), In: r.In, From: host(r.From), To: host(r.To), Out: r.Out, Next: v.port(r.Next)}
+		x := routeJSON{At: deviceName(v.fab, r.At), In: r.In, From: host(r.From), To: host(r.To), Out: r.Out, Next: v.port(r.Next)}
 		if n, ok := portNumber(c, r.Next); ok {
 			text, err := at("ports", s.Ports, n)
 			if err != nil && first == nil {

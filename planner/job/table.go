@@ -35,7 +35,7 @@ const (
 )
 
 // Prefixes are those of the records here.
-var Prefixes = []string{prefixWish, prefixTold}
+var Prefixes = []string{prefixWish, prefixTold, prefixRouted}
 
 // Rings is what jobs need of the rings.
 type Rings interface {
@@ -57,18 +57,19 @@ type Rings interface {
 
 // Table is all jobs of a fabric.
 type Table struct {
-	fab    func() *fabric.Fabric
-	rings  Rings
-	core   Core // nil: a fabric without one
-	j      *journal.Journal
-	busy   func() string // why nothing may be begun, "" when it may
-	jobs   map[string]*job
-	seq    uint64
-	tryAt  time.Duration
-	began  bool                       // this planner has looked at all of them
-	claim  *claim                     // under way; nil: none
-	stored uint64                     // times that something was
-	lent   map[proto.JobID]*core.Lent // by the core when it moved last; nil: not asked since
+	fab     func() *fabric.Fabric
+	rings   Rings
+	core    Core // nil: a fabric without one
+	j       *journal.Journal
+	busy    func() string // why nothing may be begun, "" when it may
+	jobs    map[string]*job
+	seq     uint64
+	tryAt   time.Duration
+	began   bool   // this planner has looked at all of them
+	claim   *claim // under way; nil: none
+	stored  uint64 // times that something was
+	routers ledger
+	lent    map[proto.JobID]*core.Lent // by the core when it moved last; nil: not asked since
 }
 
 // claim is a share that a generation brings.
@@ -80,7 +81,7 @@ type claim struct {
 
 // New makes a table without jobs.
 func New(fab func() *fabric.Fabric, rings Rings, core Core, j *journal.Journal, busy func() string) *Table {
-	t := &Table{fab: fab, rings: rings, core: core, j: j, busy: busy, jobs: map[string]*job{}, tryAt: journal.Never}
+	t := &Table{fab: fab, rings: rings, core: core, j: j, busy: busy, jobs: map[string]*job{}, routers: ledger{}, tryAt: journal.Never}
 	rings.Bar(t.barred)
 	return t
 }
@@ -295,6 +296,9 @@ func (t *Table) Member(id string, name Name) (proto.NodeID, error) {
 
 // Restore takes one record of the store; rest is its key without the prefix.
 func (t *Table) Restore(prefix, rest string, raw []byte) error {
+	if prefix == prefixRouted {
+		return t.routers.restore(rest, raw)
+	}
 	if prefix == prefixTold {
 		id, _, ok := strings.Cut(rest, "/")
 		var e Event

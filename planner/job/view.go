@@ -26,6 +26,9 @@ type View struct {
 	Links     int      `json:"links"`
 	Confirmed int      `json:"links_confirmed"`
 	GPUsTotal int      `json:"gpus_total"` // in the orders of light
+	// Routers must hold its routes; those are confirmed that were read back to.
+	Routers          int `json:"routers,omitempty"`
+	RoutersConfirmed int `json:"routers_confirmed,omitempty"`
 	// Circuits is what a job has that asked for them.
 	Circuits *Servers `json:"circuits,omitempty"`
 

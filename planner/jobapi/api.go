@@ -66,6 +66,12 @@ type news struct {
 	Job      *job.View   `json:"job"`
 }
 
+// routers is the answer about what holds routes.
+type routers struct {
+	News    uint64       `json:"news"` // counts what has happened to any job
+	Routers []job.Router `json:"routers"`
+}
+
 // exchange asks for another node in one's place.
 type exchange struct {
 	Out    job.Name `json:"out"`
@@ -83,6 +89,9 @@ var routes = []route{
 	{method: "GET", path: "/v1/jobs/{id}/files/{name}", short: "a file for the launcher, by the order of the light",
 		query: []parameter{{"pp", "rings of one pipeline; absent: 1, of circuits their stages"}, {"cp", "rings or domains that share a sequence; absent: 1"},
 			{"hosts", "network of the addresses of GPUs, in files with routes; absent: " + job.DefaultHosts.String()}, {"ports", "and of ports of leaves and spines; absent: " + job.DefaultPorts.String()}, {"generation", "refuse where the job is not at this event any more"}}, serve: (*API).file},
+	{method: "GET", path: "/v1/routers", short: "what leaves, spines and servers must hold of the routes of jobs, and are known to hold",
+		query: []parameter{{"news", "the number of the last answer that is known: wait for another"}, {"wait_ms", "how long to wait, at most 60000; absent: 30000"}}, serve: (*API).routers, answer: routers{}},
+	{method: "PUT", path: "/v1/routers/{router}/jobs/{id}", short: "say what was read back from a router: the digest of the job's routes, none, or why it does not hold what it must", serve: (*API).routed, body: job.Routed{}, answer: routers{}},
 	{method: "GET", path: "/v1/topology", short: "every ring and node as they stand: for schedulers",
 		query: []parameter{{"format", strings.Join(job.TopologyFormats, ", ") + "; absent: json"}}, serve: (*API).topology, answer: job.Topology{}},
 	{method: "GET", path: "/v1/openapi.json", short: "this description", serve: (*API).description},
@@ -362,6 +371,9 @@ func (a *API) file(w http.ResponseWriter, r *http.Request) error {
 	}
 	w.Header().Set("Content-Type", kind)
 	w.Header().Set("Ringlight-Generation", strconv.FormatUint(v.Generation, 10))
+	if d := v.RoutesDigest(r.PathValue("name")); d != "" {
+		w.Header().Set(job.DigestHeader, d)
+	}
 	_, _ = w.Write(text) // who went away asks again
 	return nil
 }

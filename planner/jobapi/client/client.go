@@ -239,6 +239,49 @@ func (c *Client) Topology(ctx context.Context) (*job.Topology, error) {
 	return &t, json.Unmarshal(text, &t)
 }
 
+// Routes are those of a job on one router, in a dialect, and their digest.
+func (c *Client) Routes(ctx context.Context, id, router, dialect string, s job.Split) (text []byte, digest string, err error) {
+	q := url.Values{"hosts": {s.Hosts.String()}, "ports": {s.Ports.String()}}
+	got, err := c.do(ctx, http.MethodGet, of(id)+"/files/"+url.PathEscape("routes_"+router+"."+dialect)+"?"+q.Encode(), nil, nil)
+	if err != nil {
+		return nil, "", err
+	}
+	defer got.Body.Close()
+	text, err = io.ReadAll(got.Body)
+	return text, got.Header.Get(job.DigestHeader), err
+}
+
+// Routers is what routers must hold of the routes of jobs; with news what there is
+// beyond an answer of that number, or after a time.
+func (c *Client) Routers(ctx context.Context, news uint64, wait time.Duration) (uint64, []job.Router, error) {
+	path := "/v1/routers"
+	if wait > 0 {
+		path += fmt.Sprintf("?news=%d&wait_ms=%d", news, wait.Milliseconds())
+	}
+	text, err := c.text(ctx, path)
+	if err != nil {
+		return 0, nil, err
+	}
+	var all struct {
+		News    uint64
+		Routers []job.Router
+	}
+	return all.News, all.Routers, json.Unmarshal(text, &all)
+}
+
+// Routed says what was read back from a router of a job.
+func (c *Client) Routed(ctx context.Context, router, id string, got job.Routed) error {
+	text, err := json.Marshal(got)
+	if err != nil {
+		return err
+	}
+	r, err := c.do(ctx, http.MethodPut, "/v1/routers/"+url.PathEscape(router)+"/jobs/"+url.PathEscape(id), text, map[string]string{"Content-Type": "application/json"})
+	if err != nil {
+		return err
+	}
+	return r.Body.Close()
+}
+
 // File is a file of a job, at a generation of it; 0: as it is.
 func (c *Client) File(ctx context.Context, id, name string, s job.Split, generation uint64) ([]byte, error) {
 	q := url.Values{"generation": {strconv.FormatUint(generation, 10)}}
