@@ -35,19 +35,13 @@ func newProcesses(bin string) (*processes, error) {
 func (h *processes) path(name string) string { return filepath.Join(h.dir, name) }
 
 // start starts a process; what it prints goes to a file of its name.
-func (h *processes) start(name, command string, args ...string) error {
-	log, err := os.OpenFile(h.path(name+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
-	if err != nil {
-		return err
-	}
+func (h *processes) start(name, command string, args ...string) {
+	log := got(os.OpenFile(h.path(name+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644))
 	defer log.Close()
 	c := exec.Command(h.file(command), args...)
 	c.Stdout, c.Stderr = log, log
-	if err := c.Start(); err != nil {
-		return fmt.Errorf("%s: %w", name, err)
-	}
+	within(name, func() { must(c.Start()) })
 	h.runs[name] = c
-	return nil
 }
 
 // file is that of a command; a path stands for itself.
@@ -95,43 +89,40 @@ func (h *processes) close(failed bool) {
 
 // tell sends a board's control socket one line and reads the record that
 // answers it.
-func (h *processes) tell(board, line string) (BoardRecord, error) {
+func (h *processes) tell(board, line string) BoardRecord {
 	var r struct {
 		BoardRecord
 		controlError
 	}
-	c, err := net.DialTimeout("unix", h.path(board+".ctl"), 5*time.Second)
-	if err != nil {
-		return r.BoardRecord, err
-	}
+	c := got(net.DialTimeout("unix", h.path(board+".ctl"), 5*time.Second))
 	defer c.Close()
 	_ = c.SetDeadline(time.Now().Add(10 * time.Second))
-	if _, err := fmt.Fprintln(c, line); err != nil {
-		return r.BoardRecord, err
-	}
-	if err := json.NewDecoder(bufio.NewReader(c)).Decode(&r); err != nil {
-		return r.BoardRecord, fmt.Errorf("%s: %s: %w", board, line, err)
-	}
+	got(fmt.Fprintln(c, line))
+	within(board+": "+line, func() { must(json.NewDecoder(bufio.NewReader(c)).Decode(&r)) })
 	if r.Error != "" {
-		return r.BoardRecord, fmt.Errorf("%s: %s: %s", board, line, r.Error)
+		fail("%s: %s: %s", board, line, r.Error)
 	}
-	return r.BoardRecord, nil
+	return r.BoardRecord
 }
 
-// await asks again and again, until it is so or the time is over.
-func await(ctx context.Context, limit time.Duration, what string, so func() (bool, string)) (time.Duration, error) {
+// await asks again and again, until it is so or the time is over. What ends a step
+// is here that it is not so yet.
+func await(ctx context.Context, limit time.Duration, what string, so func() (bool, string)) time.Duration {
 	began := time.Now()
 	for {
-		ok, why := so()
+		ok, why := false, ""
+		if err := attempt(func() { ok, why = so() }); err != nil {
+			why = err.Error()
+		}
 		if ok {
-			return time.Since(began), nil
+			return time.Since(began)
 		}
 		if time.Since(began) > limit {
-			return limit, fmt.Errorf("%s: not within %v: %s", what, limit, why)
+			fail("%s: not within %v: %s", what, limit, why)
 		}
 		select {
 		case <-ctx.Done():
-			return 0, ctx.Err()
+			must(ctx.Err())
 		case <-time.After(200 * time.Millisecond):
 		}
 	}

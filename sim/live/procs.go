@@ -117,31 +117,31 @@ func Procs(ctx context.Context, cfg ProcsConfig) (res ProcsResult, err error) {
 	}
 	p.f.Moves = fabric.MoveNone // so that nothing but the broken ring may change
 	p.res.Nodes, p.res.Rings = p.f.Nodes, p.f.TargetRings()
-	steps := []func(context.Context) error{p.build, p.killAgents, p.killPlanner, p.killBroker, p.dieUnheard, p.comeBack, p.dieUnderFlood, p.loseSupply}
+	steps := []func(context.Context){p.build, p.killAgents, p.killPlanner, p.killBroker, p.dieUnheard, p.comeBack, p.dieUnderFlood, p.loseSupply}
 	if spoils {
-		steps = []func(context.Context) error{p.build, p.spoil}
+		steps = []func(context.Context){p.build, p.spoil}
 	}
 	if cfg.Upgrade.Dir != "" {
-		steps = []func(context.Context) error{p.upgrade}
+		steps = []func(context.Context){p.upgrade}
 	}
 	if cfg.Jobs.Asks > 0 {
-		steps = []func(context.Context) error{p.build, p.jobs}
+		steps = []func(context.Context){p.build, p.jobs}
 	}
 	if cfg.Keys.Cuts > 0 {
-		steps = []func(context.Context) error{p.enrolAndRotate}
+		steps = []func(context.Context){p.enrolAndRotate}
 	}
 	if cfg.Lies > 0 {
-		steps = []func(context.Context) error{p.lieAll}
+		steps = []func(context.Context){p.lieAll}
 	}
 	if cfg.Soak.Time > 0 {
-		steps = []func(context.Context) error{p.build, p.soak}
+		steps = []func(context.Context){p.build, p.soak}
 	}
-	for _, step := range steps {
-		if err := step(ctx); err != nil {
-			return p.res, err
+	err = attempt(func() {
+		for _, step := range steps {
+			step(ctx)
 		}
-	}
-	return p.res, nil
+	})
+	return p.res, err
 }
 
 func (p *procs) done(began time.Time, what, saw string, args ...any) {
@@ -153,17 +153,17 @@ func (p *procs) done(began time.Time, what, saw string, args ...any) {
 func agentName(n int) string { return fmt.Sprintf("agent%d", n) }
 func boardName(n int) string { return fmt.Sprintf("board%d", n) }
 
-func (p *procs) startAgent(n int) error {
-	return p.start(agentName(n), cmp.Or(p.agentPath, "ocs-agent"), "run", "-config", p.path(agentName(n)+".json"))
+func (p *procs) startAgent(n int) {
+	p.start(agentName(n), cmp.Or(p.agentPath, "ocs-agent"), "run", "-config", p.path(agentName(n)+".json"))
 }
 
 // startPlanner leaves the description to the store when that was edited.
-func (p *procs) startPlanner() error {
+func (p *procs) startPlanner() {
 	args := []string{"run", "-config", p.path("planner.json")}
 	if !p.edited {
 		args = append(args, "-fabric-file", p.path("fabric.json"))
 	}
-	return p.start("planner", cmp.Or(p.plannerPath, "ocs-planner"), args...)
+	p.start("planner", cmp.Or(p.plannerPath, "ocs-planner"), args...)
 }
 
 // procRing is a ring as ocsctl tells of it.
@@ -173,129 +173,118 @@ type procRing struct {
 	State string `json:"state"`
 }
 
-func (p *procs) rings(ctx context.Context) ([]procRing, error) {
-	raw, err := p.once(ctx, "ocsctl", "ring", "list", "-json", "-broker", p.url)
-	if err != nil {
-		return nil, err
-	}
+func (p *procs) rings(ctx context.Context) []procRing {
 	var r struct{ Rings []procRing }
-	return r.Rings, json.Unmarshal(raw, &r)
+	p.ctl(ctx, &r, "ring", "list")
+	return r.Rings
+}
+
+// ctl has ocsctl answer as JSON.
+func (p *procs) ctl(ctx context.Context, answer any, words ...string) {
+	must(json.Unmarshal(got(p.once(ctx, "ocsctl", append(words, "-json", "-broker", p.url)...)), answer))
+}
+
+// kill ends a process of the product.
+func (p *procs) kill(name string) {
+	p.signal(name, syscall.SIGKILL)
+	p.res.ProcsKilled++
+}
+
+// unplug takes a node's supply, of which its agent dies too.
+func (p *procs) unplug(n int) {
+	p.tell(boardName(n), "power off")
+	p.kill(agentName(n))
+}
+
+// plugIn gives a node its supply and agent back.
+func (p *procs) plugIn(n int) {
+	p.tell(boardName(n), "power on")
+	p.startAgent(n)
 }
 
 // serving waits until every ring that the fabric can carry is in service, every
 // node online, and nobody usable out.
-func (p *procs) serving(ctx context.Context) error {
-	_, err := await(ctx, procsService, "in service", func() (bool, string) {
-		rings, err := p.rings(ctx)
-		if err != nil {
-			return false, err.Error()
-		}
-		for _, r := range rings {
-			if r.State != "in_service" {
-				return false, fmt.Sprintf("ring %d is %s", r.Ring, r.State)
+func (p *procs) serving(ctx context.Context) {
+	err := attempt(func() {
+		await(ctx, procsService, "in service", func() (bool, string) {
+			rings := p.rings(ctx)
+			for _, r := range rings {
+				if r.State != "in_service" {
+					return false, fmt.Sprintf("ring %d is %s", r.Ring, r.State)
+				}
 			}
-		}
-		nodes, err := p.nodes(ctx)
-		online := online(nodes)
-		if err != nil || online != p.f.Nodes || len(rings) != p.res.Rings {
-			return false, fmt.Sprintf("%d rings, %d nodes online, %v", len(rings), online, err)
-		}
-		why := p.out(ctx, rings, nodes)
-		return why == "", why
+			nodes := p.nodes(ctx)
+			if online := online(nodes); online != p.f.Nodes || len(rings) != p.res.Rings {
+				return false, fmt.Sprintf("%d rings, %d nodes online", len(rings), online)
+			}
+			why := p.out(ctx, rings, nodes)
+			return why == "", why
+		})
 	})
 	if err != nil && ctx.Err() == nil {
 		said, _ := p.once(ctx, "ocsctl", "status", "-broker", p.url)
 		err = fmt.Errorf("%w; ocsctl status says:\n%s", err, said)
 	}
-	return err
+	must(err)
 }
 
 // records are what all boards say.
-func (p *procs) records() ([]BoardRecord, error) {
+func (p *procs) records() []BoardRecord {
 	out := make([]BoardRecord, p.f.Nodes)
 	for n := range out {
-		var err error
-		if out[n], err = p.tell(boardName(n), "record"); err != nil {
-			return nil, err
-		}
+		out[n] = p.tell(boardName(n), "record")
 	}
-	return out, nil
+	return out
 }
 
 // unchanged counts the selected paths with light whose light changed, or which
 // are selected no more, but for nodes that may.
-func (p *procs) unchanged(before []BoardRecord, what string, may map[int]bool) error {
-	after, err := p.records()
-	if err != nil {
-		return err
-	}
-	for n := range before {
+func (p *procs) unchanged(before []BoardRecord, what string, may map[int]bool) {
+	var last error
+	for n, is := range p.records() {
 		if may[n] {
 			continue
 		}
 		for i, was := range before[n].Paths {
-			if is := after[n].Paths[i]; was.Selected && was.Lit && (is.Changes != was.Changes || !is.Selected || !is.Lit) {
+			if is := is.Paths[i]; was.Selected && was.Lit && (is.Changes != was.Changes || !is.Selected || !is.Lit) {
 				p.res.LightLost++
-				err = fmt.Errorf("%s: node %d bundle %d %s: light changed %d times, selected %v, lit %v", what, n, was.Bundle, was.Path, is.Changes-was.Changes, is.Selected, is.Lit)
+				last = fmt.Errorf("%s: node %d bundle %d %s: light changed %d times, selected %v, lit %v", what, n, was.Bundle, was.Path, is.Changes-was.Changes, is.Selected, is.Lit)
 			}
 		}
 	}
-	return err
+	must(last)
 }
 
-func (p *procs) killAgents(ctx context.Context) error {
+func (p *procs) killAgents(ctx context.Context) {
 	began := time.Now()
-	before, err := p.records()
-	if err != nil {
-		return err
-	}
+	before := p.records()
 	for n := range p.f.Nodes {
-		p.signal(agentName(n), syscall.SIGKILL)
-		p.res.ProcsKilled++
-		if err := p.unchanged(before, "agent killed", nil); err != nil {
-			return err
-		}
-		if err := p.startAgent(n); err != nil {
-			return err
-		}
+		p.kill(agentName(n))
+		p.unchanged(before, "agent killed", nil)
+		p.startAgent(n)
 	}
-	if err := p.serving(ctx); err != nil {
-		return err
-	}
-	if err := p.unchanged(before, "agents started again", nil); err != nil {
-		return err
-	}
+	p.serving(ctx)
+	p.unchanged(before, "agents started again", nil)
 	p.done(began, "16 agents killed with -9 in turn, started again", "no light changed; all adopted, in service")
-	return nil
 }
 
-func (p *procs) killPlanner(ctx context.Context) error {
-	return p.bounce(ctx, "planner", 0, p.startPlanner)
+func (p *procs) killPlanner(ctx context.Context) {
+	p.bounce(ctx, "planner", 0, p.startPlanner)
 }
 
-func (p *procs) killBroker(ctx context.Context) error {
-	return p.bounce(ctx, "broker", 3*time.Second, p.startBroker)
+func (p *procs) killBroker(ctx context.Context) {
+	p.bounce(ctx, "broker", 3*time.Second, p.startBroker)
 }
 
 // bounce kills a process, leaves it away for a while and starts it again.
-func (p *procs) bounce(ctx context.Context, name string, away time.Duration, start func() error) error {
+func (p *procs) bounce(ctx context.Context, name string, away time.Duration, start func()) {
 	began := time.Now()
-	before, err := p.records()
-	if err != nil {
-		return err
-	}
+	before := p.records()
 	p.signal(name, syscall.SIGKILL)
 	p.res.ProcsKilled++
 	time.Sleep(away)
-	if err := start(); err != nil {
-		return err
-	}
-	if err := p.serving(ctx); err != nil {
-		return err
-	}
-	if err := p.unchanged(before, name+" killed", nil); err != nil {
-		return err
-	}
+	start()
+	p.serving(ctx)
+	p.unchanged(before, name+" killed", nil)
 	p.done(began, fmt.Sprintf("%s killed with -9, away %v, started again", name, away), "no light changed; in service")
-	return nil
 }

@@ -29,7 +29,7 @@ type spoiling struct {
 // keeper is an agent that keeps a journal.
 type keeper struct {
 	name, folder string
-	start        func() error
+	start        func()
 }
 
 func (k *keeper) journal() string { return filepath.Join(k.folder, "journal") }
@@ -61,23 +61,20 @@ type DamageResult struct {
 const storeLives = 30
 
 // spoil is the run that damages files: a history first, then rounds.
-func (p *procs) spoil(ctx context.Context) error {
+func (p *procs) spoil(ctx context.Context) {
 	s := &spoiling{procs: p, rnd: rand.New(rand.NewPCG(p.Seed, 3))}
 	for n := range p.f.Nodes {
-		s.keepers = append(s.keepers, keeper{agentName(n), p.path(fmt.Sprintf("node%d", n)), func() error { return p.startAgent(n) }})
+		s.keepers = append(s.keepers, keeper{agentName(n), p.path(fmt.Sprintf("node%d", n)), func() { p.startAgent(n) }})
 	}
 	for n := range p.switches() {
-		s.keepers = append(s.keepers, keeper{switchName(n), p.path(switchName(n)), func() error { return p.startSwitch(n) }})
+		s.keepers = append(s.keepers, keeper{switchName(n), p.path(switchName(n)), func() { p.startSwitch(n) }})
 	}
 	s.journals = make([][]damage.Files, len(s.keepers))
 	p.res.Damage = &s.tally
-	for _, step := range []func(context.Context) error{p.killAgents, s.remember, p.killPlanner, p.dieUnheard, p.comeBack, s.remember, s.moveCircuits,
+	for _, step := range []func(context.Context){p.killAgents, s.remember, p.killPlanner, p.dieUnheard, p.comeBack, s.remember, s.moveCircuits,
 		s.damageJournals, s.damageSwitches, s.killWriters, s.damageStores} {
-		if err := step(ctx); err != nil {
-			return err
-		}
+		step(ctx)
 	}
-	return nil
 }
 
 // kept reads a journal, which is a folder and the mark beside it, or a store.
@@ -101,36 +98,25 @@ func kept(patterns ...string) (damage.Files, error) {
 }
 
 // lay puts files in the place of those that are there.
-func lay(there, content damage.Files) error {
+func lay(there, content damage.Files) {
 	for name := range there { // any order: each its own file
 		if _, ok := content[name]; !ok {
-			if err := os.Remove(name); err != nil {
-				return err
-			}
+			must(os.Remove(name))
 		}
 	}
 	for name, raw := range content { // any order: each its own file
-		if err := os.WriteFile(name, raw, 0o600); err != nil {
-			return err
-		}
+		must(os.WriteFile(name, raw, 0o600))
 	}
-	return nil
 }
 
-func (s *spoiling) readStore() (damage.Files, error) { return kept(s.path("planner.db")) }
+func (s *spoiling) readStore() damage.Files { return got(kept(s.path("planner.db"))) }
 
 // remember keeps journals and store as they are, for later damage to go back to.
-func (s *spoiling) remember(context.Context) error {
+func (s *spoiling) remember(context.Context) {
 	for k := range s.f.Nodes {
-		files, err := s.keepers[k].readJournal()
-		if err != nil {
-			return err
-		}
-		s.journals[k] = append(s.journals[k], files)
+		s.journals[k] = append(s.journals[k], got(s.keepers[k].readJournal()))
 	}
-	files, err := s.readStore()
-	s.stores = append(s.stores, files)
-	return err
+	s.stores = append(s.stores, s.readStore())
 }
 
 // log is what a process has printed since a place in its log.
@@ -157,110 +143,86 @@ func (s *spoiling) ended(name string) bool {
 
 // damageJournals kills all agents, damages the journal of each and starts them,
 // again and again. What an agent will not go on from is taken away, as it asks.
-func (s *spoiling) damageJournals(ctx context.Context) (err error) {
+func (s *spoiling) damageJournals(ctx context.Context) {
 	began := time.Now()
-	if s.before, err = s.records(); err != nil {
-		return err
-	}
+	s.before = s.records()
 	for round := 0; s.tally.Journals < s.Damage; round++ {
-		if err := s.damageRound(ctx, round); err != nil {
-			return err
-		}
+		s.damageRound(ctx, round)
 		if round%4 != 3 && s.tally.Journals < s.Damage {
 			continue
 		}
-		if err := s.serving(ctx); err != nil {
-			return err
-		}
-		if err := s.lights("damaged journals"); err != nil {
-			return err
-		}
+		s.serving(ctx)
+		s.lights("damaged journals")
 	}
 	t := &s.tally
 	t.NumbersBack = strings.Count(s.log("planner", 0), "a device's numbers went back")
 	s.done(began, fmt.Sprintf("%d damaged journals under ocs-agent run", t.Journals),
 		"%d told by their agents, %d refused by name, %d as of before as a whole, %d times the planner said that numbers went back; %d panics, %d wrong lights",
 		t.JournalsTold, t.JournalsRefus, t.JournalsWhole, t.NumbersBack, t.Panics, t.WrongLights)
-	return nil
 }
 
-func (s *spoiling) damageRound(ctx context.Context, round int) error {
+func (s *spoiling) damageRound(ctx context.Context, round int) {
 	what, from := make([]string, s.f.Nodes), make([]int, s.f.Nodes)
 	for n := range s.f.Nodes {
-		var err error
-		if what[n], from[n], err = s.damageOne(n, round+n); err != nil {
-			return err
-		}
+		what[n], from[n] = s.damageOne(n, round+n)
 	}
 	for n := range s.f.Nodes {
-		if err := s.started(ctx, n, what[n], from[n]); err != nil {
-			return err
-		}
+		s.started(ctx, n, what[n], from[n])
 	}
-	return s.lights("damaged journals")
+	s.lights("damaged journals")
 }
 
 // damageOne kills an agent, damages its journal, one way after the other, and
 // starts it. It gives what was done and where its log goes on.
-func (s *spoiling) damageOne(n, turn int) (what string, from int, err error) {
+func (s *spoiling) damageOne(n, turn int) (what string, from int) {
 	k := &s.keepers[n]
 	s.signal(k.name, syscall.SIGKILL)
-	now, err := k.readJournal()
-	if err != nil {
-		return "", 0, err
-	}
+	now := got(k.readJournal())
 	way := turn % (damage.Ways + 1)
 	if way == damage.Whole {
 		s.tally.JournalsWhole++
 	}
 	content, what := damage.Spoil(s.rnd, way, append(s.journals[n][:len(s.journals[n]):len(s.journals[n])], now), k.journal()+".mark")
-	if err := lay(now, content); err != nil {
-		return what, 0, err
-	}
+	lay(now, content)
 	s.tally.Journals++
-	return what, len(s.log(k.name, 0)), k.start()
+	from = len(s.log(k.name, 0))
+	k.start()
+	return what, from
 }
 
 // started waits until an agent speaks, or has refused its journal by name.
-func (s *spoiling) started(ctx context.Context, n int, what string, from int) error {
+func (s *spoiling) started(ctx context.Context, n int, what string, from int) {
 	k, refused := &s.keepers[n], false
-	_, err := await(ctx, procsBypass, k.name+": "+what, func() (bool, string) {
-		if s.ended(k.name) {
-			refused = true
-			return true, ""
+	await(ctx, procsBypass, k.name+": "+what, func() (bool, string) {
+		if refused = s.ended(k.name); !refused {
+			statusIn(k.folder)
 		}
-		_, err := statusIn(k.folder)
-		return err == nil, fmt.Sprint(err)
+		return true, ""
 	})
 	said := s.log(k.name, from)
 	switch {
-	case err != nil:
-		return err
 	case refused && !strings.Contains(said, k.journal()):
-		return fmt.Errorf("%s: %s: ended without naming its journal: %s", k.name, what, said)
+		fail("%s: %s: ended without naming its journal: %s", k.name, what, said)
 	case refused:
 		s.tally.JournalsRefus++
-		if err := errors.Join(os.RemoveAll(k.journal()), os.RemoveAll(k.journal()+".mark")); err != nil {
-			return err
-		}
-		return k.start()
+		must(errors.Join(os.RemoveAll(k.journal()), os.RemoveAll(k.journal()+".mark")))
+		k.start()
 	case strings.Contains(said, "journal damaged") || strings.Contains(said, "no readable mark") || strings.Contains(said, "was not whole"):
 		s.tally.JournalsTold++
 	}
-	return nil
 }
 
 // lights holds the boards' own records to those of before.
-func (s *spoiling) lights(what string) error {
+func (s *spoiling) lights(what string) {
 	lost := s.res.LightLost
-	err := s.unchanged(s.before, what, nil)
+	err := attempt(func() { s.unchanged(s.before, what, nil) })
 	s.tally.WrongLights += s.res.LightLost - lost
-	return err
+	must(err)
 }
 
 // killWriters kills agents shortly after their start, when they write what they
 // found, and the planner among them.
-func (s *spoiling) killWriters(ctx context.Context) error {
+func (s *spoiling) killWriters(ctx context.Context) {
 	began := time.Now()
 	for s.tally.Kills+s.tally.PlannerKills < s.Kills {
 		k := &s.keepers[s.rnd.IntN(s.f.Nodes)]
@@ -272,91 +234,59 @@ func (s *spoiling) killWriters(ctx context.Context) error {
 			s.tally.Kills++
 		}
 		s.signal(name, syscall.SIGKILL)
-		if err := start(); err != nil {
-			return err
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(time.Duration(s.rnd.IntN(40)) * time.Millisecond):
-		}
+		start()
+		pause(ctx, time.Duration(s.rnd.IntN(40))*time.Millisecond)
 	}
-	if err := s.lights("killed writers"); err != nil {
-		return err
-	}
-	if err := s.serving(ctx); err != nil {
-		return err
-	}
+	s.lights("killed writers")
+	s.serving(ctx)
 	for n := range s.f.Nodes {
 		if said := s.log(agentName(n), 0); strings.Count(said, "journal damaged") > s.tally.JournalsTold {
-			return fmt.Errorf("agent %d: a kill left a damaged journal", n)
+			fail("agent %d: a kill left a damaged journal", n)
 		}
 	}
 	s.done(began, fmt.Sprintf("%d kills -9 within 40 ms of a start, %d of the planner", s.tally.Kills+s.tally.PlannerKills, s.tally.PlannerKills),
 		"all back in service; %d panics, %d wrong lights", s.tally.Panics, s.tally.WrongLights)
-	return s.lights("killed writers")
+	s.lights("killed writers")
 }
 
 // damageStores kills the planner and damages its store, again and again. One that
 // is refused by name is taken away, as the planner asks.
-func (s *spoiling) damageStores(ctx context.Context) error {
+func (s *spoiling) damageStores(ctx context.Context) {
 	began, lives := time.Now(), 0
-	good, err := s.readStore()
-	if err != nil {
-		return err
-	}
+	good := s.readStore()
 	s.stores = append(s.stores, good)
 	for ; s.tally.Stores < s.Damage; s.tally.Stores++ {
 		s.signal("planner", syscall.SIGKILL)
-		now, err := s.readStore()
-		if err != nil {
-			return err
-		}
+		now := s.readStore()
 		way := s.tally.Stores % (damage.Ways + 1)
 		if way == damage.Whole || way == 8 { // one file: that is all of it
 			s.tally.StoresWhole++
 		}
 		content, what := damage.Spoil(s.rnd, way, s.stores)
-		if err := lay(now, content); err != nil {
-			return err
-		}
+		lay(now, content)
 		from, refused := len(s.log("planner", 0)), false
-		if err := s.startPlanner(); err != nil {
-			return err
-		}
-		if _, err := await(ctx, procsBypass, what, func() (bool, string) {
+		s.startPlanner()
+		await(ctx, procsBypass, what, func() (bool, string) {
 			refused = s.ended("planner")
 			return refused || strings.Contains(s.log("planner", from), "planner started"), "says nothing"
-		}); err != nil {
-			return err
-		}
+		})
 		if refused {
 			if said := s.log("planner", from); !strings.Contains(said, s.path("planner.db")) {
-				return fmt.Errorf("%s: the planner ended without naming its store: %s", what, said)
+				fail("%s: the planner ended without naming its store: %s", what, said)
 			}
 			s.tally.StoresRefused++
-			if err := lay(content, good); err != nil {
-				return err
-			}
-			if err := s.startPlanner(); err != nil {
-				return err
-			}
+			lay(content, good)
+			s.startPlanner()
 		} else if lives++; lives%storeLives == 1 {
-			if err := s.serving(ctx); err != nil {
-				return fmt.Errorf("%s: %w", what, err)
-			}
+			within(what, func() { s.serving(ctx) })
 		}
 		if s.tally.Stores%16 == 0 {
-			if err := s.lights(what); err != nil {
-				return err
-			}
+			s.lights(what)
 		}
 	}
-	if err := s.serving(ctx); err != nil {
-		return err
-	}
+	s.serving(ctx)
 	t := &s.tally
 	s.done(began, fmt.Sprintf("%d damaged stores under ocs-planner run", t.Stores),
 		"%d refused by name, %d as of before as a whole; %d panics, %d wrong lights", t.StoresRefused, t.StoresWhole, t.Panics, t.WrongLights)
-	return s.lights("damaged stores")
+	s.lights("damaged stores")
 }

@@ -7,7 +7,6 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
-	"syscall"
 	"time"
 
 	"ringlight/planner/fabric"
@@ -72,37 +71,24 @@ type asking struct {
 
 // jobs asks a planner for jobs and kills it in each state that one can be in. A job that
 // nothing happens to stands beside them; the boards' own record judges its light.
-func (p *procs) jobs(ctx context.Context) error {
+func (p *procs) jobs(ctx context.Context) {
 	a := &asking{procs: p, rnd: rand.New(rand.NewPCG(p.Seed, 0)), others: map[int]bool{}}
 	a.tally.KilledIn = map[string]int{}
 	p.res.Jobs = &a.tally
-	var err error
-	if a.c, err = a.client(); err != nil {
-		return err
+	a.c = got(a.client())
+	for _, step := range []func(context.Context){a.stand, a.ask, a.killInEach, a.watch} {
+		step(ctx)
+		p.unchanged(a.before, "a job that nothing happened to", a.others)
 	}
-	for _, step := range []func(context.Context) error{a.stand, a.ask, a.killInEach, a.watch} {
-		if err := step(ctx); err != nil {
-			return err
-		}
-		if err := p.unchanged(a.before, "a job that nothing happened to", a.others); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 func (a *asking) client() (*client.Client, error) {
 	return client.New(client.Config{URL: "unix:" + a.path("planner.http"), Retry: procsService})
 }
 
-func (a *asking) stand(ctx context.Context) error {
-	if _, err := a.c.Put(ctx, "steady", &job.Wish{TP: a.f.TP, Rings: 2}); err != nil {
-		return err
-	}
-	v, err := a.until(ctx, "steady", job.Ready)
-	if err != nil {
-		return err
-	}
+func (a *asking) stand(ctx context.Context) {
+	got(a.c.Put(ctx, "steady", &job.Wish{TP: a.f.TP, Rings: 2}))
+	v := a.until(ctx, "steady", job.Ready)
 	of := map[string]bool{}
 	for _, r := range v.Rings {
 		for _, n := range r.Nodes {
@@ -112,64 +98,52 @@ func (a *asking) stand(ctx context.Context) error {
 	for n := range a.f.Nodes {
 		a.others[n] = !of[fmt.Sprint(n)]
 	}
-	a.before, err = a.records()
-	return err
+	a.before = a.records()
 }
 
 // until waits for a state of a job.
-func (a *asking) until(ctx context.Context, id string, s job.State) (*job.View, error) {
+func (a *asking) until(ctx context.Context, id string, s job.State) *job.View {
 	ctx, cancel := context.WithTimeoutCause(ctx, procsService, fmt.Errorf("job %s is not %s within %v", id, s, procsService))
 	defer cancel()
 	for {
 		v, err := a.c.Get(ctx, id)
 		if err == nil && v.State == s {
-			return v, nil
+			return v
 		}
 		if err == nil {
 			err = a.c.Follow(ctx, id, v.Generation, func(*job.Event) bool { return false })
 		}
 		if err != nil {
-			return nil, cmp.Or(context.Cause(ctx), err)
+			must(cmp.Or(context.Cause(ctx), err))
 		}
 	}
 }
 
-func (a *asking) release(ctx context.Context, id string) error {
-	if _, err := a.c.Release(ctx, id); err != nil {
-		return err
-	}
-	_, err := a.until(ctx, id, job.Released)
-	return err
+func (a *asking) release(ctx context.Context, id string) {
+	got(a.c.Release(ctx, id))
+	a.until(ctx, id, job.Released)
 }
 
 // ask times jobs from asked for to ready, and asks for each twice.
-func (a *asking) ask(ctx context.Context) error {
+func (a *asking) ask(ctx context.Context) {
 	began := time.Now()
 	var took [2][]time.Duration
 	for i := range a.Jobs.Asks {
 		id, w := fmt.Sprintf("ask-%d", i), &job.Wish{TP: a.f.TP >> (i % 2), Rings: 1 + i%2}
 		from := time.Now()
-		if _, err := a.c.Put(ctx, id, w); err != nil {
-			return err
-		}
-		v, err := a.until(ctx, id, job.Ready)
-		if err != nil {
-			return err
-		}
+		got(a.c.Put(ctx, id, w))
+		v := a.until(ctx, id, job.Ready)
 		took[i%2] = append(took[i%2], time.Since(from))
 		if v.Confirmed != v.Links {
-			return fmt.Errorf("job %s is ready with %d of %d links confirmed", id, v.Confirmed, v.Links)
+			fail("job %s is ready with %d of %d links confirmed", id, v.Confirmed, v.Links)
 		}
 		if again, err := a.c.Put(ctx, id, w); err != nil || again.Generation != v.Generation {
-			return fmt.Errorf("job %s asked for twice: generation %d, then %+v, %v", id, v.Generation, again, err)
+			fail("job %s asked for twice: generation %d, then %+v, %v", id, v.Generation, again, err)
 		}
-		if err := a.release(ctx, id); err != nil {
-			return err
-		}
+		a.release(ctx, id)
 	}
 	a.tally.Standing, a.tally.Formed = tookOf(took[0]), tookOf(took[1])
 	a.done(began, "jobs asked for twice, ready, released", "rings that stand: %v; rings formed: %v", a.tally.Standing, a.tally.Formed)
-	return nil
 }
 
 // follower hears a job's events until told.
@@ -181,11 +155,8 @@ type follower struct {
 	cancel context.CancelFunc
 }
 
-func (a *asking) follow(ctx context.Context, id string) (*follower, error) {
-	c, err := a.client()
-	if err != nil {
-		return nil, err
-	}
+func (a *asking) follow(ctx context.Context, id string) *follower {
+	c := got(a.client())
 	f := &follower{id: id, ended: make(chan error, 1)}
 	ctx, f.cancel = context.WithCancel(ctx)
 	go func() {
@@ -196,7 +167,7 @@ func (a *asking) follow(ctx context.Context, id string) (*follower, error) {
 			return e.Event != string(job.Released)
 		})
 	}()
-	return f, nil
+	return f
 }
 
 // last is the state that was heard of last.
@@ -212,98 +183,75 @@ func (f *follower) last() (state string) {
 }
 
 // until waits for an event.
-func (f *follower) until(ctx context.Context, event string) error {
+func (f *follower) until(ctx context.Context, event string) {
 	for end := time.Now().Add(procsService); ; {
 		f.mu.Lock()
 		heard := slices.ContainsFunc(f.heard, func(e job.Event) bool { return e.Event == event })
 		f.mu.Unlock()
 		switch {
 		case heard:
-			return nil
+			return
 		case ctx.Err() != nil:
-			return ctx.Err()
+			must(ctx.Err())
 		case time.Now().After(end):
-			return fmt.Errorf("who watches job %s has not heard %s after %v", f.id, event, procsService)
+			fail("who watches job %s has not heard %s after %v", f.id, event, procsService)
 		}
 		time.Sleep(time.Millisecond)
 	}
 }
 
 // whole waits for the end of the job: every event was to be heard once and in order.
-func (f *follower) whole(ctx context.Context) error {
+func (f *follower) whole(ctx context.Context) {
 	defer f.cancel()
 	select {
 	case err := <-f.ended:
-		if err != nil {
-			return err
-		}
+		must(err)
 	case <-time.After(procsService):
-		return fmt.Errorf("who watches job %s has not heard of its end after %v", f.id, procsService)
+		fail("who watches job %s has not heard of its end after %v", f.id, procsService)
 	case <-ctx.Done():
-		return ctx.Err()
+		must(ctx.Err())
 	}
 	for i, e := range f.heard {
 		if e.Generation != uint64(i+1) {
-			return fmt.Errorf("job %s: event %d was heard as number %d of %v", f.id, e.Generation, i+1, f.heard)
+			fail("job %s: event %d was heard as number %d of %v", f.id, e.Generation, i+1, f.heard)
 		}
 	}
-	return nil
 }
 
 // watch lets many watch one job while a node of it is replaced and the planner killed.
-func (a *asking) watch(ctx context.Context) error {
+func (a *asking) watch(ctx context.Context) {
 	if a.Jobs.Watchers == 0 {
-		return nil
+		return
 	}
 	began, resident := time.Now(), func() int { return statusKiB(a.runs["planner"].Process.Pid, "VmRSS:") }
 	a.tally.Watchers, a.tally.AloneKiB = a.Jobs.Watchers, resident()
-	if _, err := a.c.Put(ctx, "watched", &job.Wish{TP: 16, Rings: 1, Spares: 1}); err != nil {
-		return err
-	}
+	got(a.c.Put(ctx, "watched", &job.Wish{TP: 16, Rings: 1, Spares: 1}))
 	all := make([]*follower, a.Jobs.Watchers)
 	for i := range all {
-		var err error
-		if all[i], err = a.follow(ctx, "watched"); err != nil {
-			return err
-		}
+		all[i] = a.follow(ctx, "watched")
 		defer all[i].cancel()
 	}
 	for _, kill := range []bool{false, true} {
-		v, err := a.until(ctx, "watched", job.Ready)
-		if err != nil {
-			return err
-		}
-		if _, err := a.c.Replace(ctx, "watched", v.Rings[0].Nodes[1], "to be watched"); err != nil {
-			return err
-		}
+		v := a.until(ctx, "watched", job.Ready)
+		got(a.c.Replace(ctx, "watched", v.Rings[0].Nodes[1], "to be watched"))
 		if !kill {
 			continue
 		}
 		a.tally.WithKiB = resident()
-		a.signal("planner", syscall.SIGKILL)
-		a.res.ProcsKilled++
-		if err := a.startPlanner(); err != nil {
-			return err
-		}
+		a.kill("planner")
+		a.startPlanner()
 	}
-	if _, err := a.until(ctx, "watched", job.Ready); err != nil {
-		return err
-	}
-	if err := a.release(ctx, "watched"); err != nil {
-		return err
-	}
+	a.until(ctx, "watched", job.Ready)
+	a.release(ctx, "watched")
 	for i, f := range all {
-		if err := f.whole(ctx); err != nil {
-			return fmt.Errorf("watcher %d: %w", i, err)
-		}
+		within(fmt.Sprintf("watcher %d", i), func() { f.whole(ctx) })
 		if a.tally.Events = len(f.heard); a.tally.Events != len(all[0].heard) {
-			return fmt.Errorf("watcher %d heard %d events, the first %d", i, a.tally.Events, len(all[0].heard))
+			fail("watcher %d heard %d events, the first %d", i, a.tally.Events, len(all[0].heard))
 		}
 	}
 	a.tally.AfterKiB = peakKiB(a.runs["planner"].Process.Pid)
 	a.done(began, fmt.Sprintf("%d watch a job, the planner killed", a.Jobs.Watchers), "%d events, each once and in order by all; planner %.1f MiB alone, %.1f watched, at most %.1f after the kill",
 		a.tally.Events, mebi(a.tally.AloneKiB), mebi(a.tally.WithKiB), mebi(a.tally.AfterKiB))
-	return nil
 }
 
 func mebi(kib int) float64 { return float64(kib) / 1024 }

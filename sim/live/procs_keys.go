@@ -2,7 +2,6 @@ package live
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -64,80 +63,59 @@ const (
 	lookEvery = 300 * time.Microsecond
 )
 
-func (p *procs) enrolAndRotate(ctx context.Context) error {
+func (p *procs) enrolAndRotate(ctx context.Context) {
 	k := &keys{procs: p, rnd: rand.New(rand.NewPCG(p.Seed, 17)), thief: []int{0, p.f.Nodes - 1}}
 	k.tally.CutAt = map[string]int{}
 	p.keys, p.res.Keys = k, &k.tally
-	for _, step := range []func(context.Context) error{p.lay, p.startBoards, k.robFirst, k.enrol, k.robLater, k.rotate, k.beginAnew} {
-		if err := step(ctx); err != nil {
-			return err
-		}
+	for _, step := range []func(context.Context){p.lay, p.startBoards, k.robFirst, k.enrol, k.robLater, k.rotate, k.beginAnew} {
+		step(ctx)
 	}
-	return nil
 }
 
 // pki runs ocsctl pki.
-func (k *keys) pki(ctx context.Context, words ...string) error {
-	_, err := k.once(ctx, "ocsctl", append(append([]string{"pki"}, words...), "-dir", k.path("pki"))...)
-	return err
+func (k *keys) pki(ctx context.Context, words ...string) {
+	got(k.once(ctx, "ocsctl", append(append([]string{"pki"}, words...), "-dir", k.path("pki"))...))
 }
 
 // install puts a file in its place at the planner's, as a whole.
-func (k *keys) install(from, name string) error {
-	raw, err := os.ReadFile(from)
-	if err == nil {
-		err = os.WriteFile(k.path("head/"+name+".new"), raw, 0o600)
-	}
-	if err == nil {
-		err = os.Rename(k.path("head/"+name+".new"), k.path("head/"+name))
-	}
-	return err
+func (k *keys) install(from, name string) {
+	must(os.WriteFile(k.path("head/"+name+".new"), got(os.ReadFile(from)), 0o600))
+	must(os.Rename(k.path("head/"+name+".new"), k.path("head/"+name)))
 }
 
 // hand hands the trust document to the planner, the authorities first, and has a broker of
 // its own read its folder again.
-func (k *keys) hand() error {
-	err := errors.Join(k.install(k.path("pki/ca.pem"), "ca.pem"), k.install(k.path("pki/trust.cose"), "trust.cose"))
-	if c := k.runs["broker"]; c != nil && err == nil {
-		err = c.Process.Signal(syscall.SIGHUP)
+func (k *keys) hand() {
+	k.install(k.path("pki/ca.pem"), "ca.pem")
+	k.install(k.path("pki/trust.cose"), "trust.cose")
+	if c := k.runs["broker"]; c != nil {
+		must(c.Process.Signal(syscall.SIGHUP))
 	}
-	return err
 }
 
 // lay makes the root, the first keys and the tokens, and writes what brokers and planner
 // need of them.
-func (k *keys) lay(ctx context.Context, planner map[string]any) (broker string, err error) {
+func (k *keys) lay(ctx context.Context, planner map[string]any) (broker string) {
 	f := k.f.Name
 	for _, words := range [][]string{{"init", "-fabric", f, "-domain", "cluster.example"}, {"planner", "a", "-days", "30"}, {"operator", "alice", "-role", "admin"},
 		{"issuer", "a"}, {"token", fmt.Sprintf("0-%d", k.f.Nodes-1), "-out", k.path("tokens")}} {
-		if err := k.pki(ctx, words...); err != nil {
-			return "", err
-		}
+		k.pki(ctx, words...)
 	}
-	if err := os.Mkdir(k.path("head"), 0o700); err != nil {
-		return "", err
-	}
+	must(os.Mkdir(k.path("head"), 0o700))
 	for name, from := range map[string]string{"planner.pem": f + "-planner-a.pem", "planner.key": f + "-planner-a.key", "issuer.pem": f + "-issuer-a.pem"} { // any order
-		err = errors.Join(err, k.install(k.path("pki/"+from), name))
+		k.install(k.path("pki/"+from), name)
 	}
-	if err := errors.Join(err, k.hand()); err != nil {
-		return "", err
-	}
+	k.hand()
 	k.operator("pki")
 	maps.Copy(planner, map[string]any{"ca": k.path("head/ca.pem"), "cert": k.path("head/planner.pem"), "key": k.path("head/planner.key"),
 		"seal": "enforce", "reports": "sealed", "trust": k.path("head/trust.cose"), "issuer": k.path("head/issuer.pem")})
-	var ports [2]int
-	for i := range ports {
-		if ports[i], err = freePort(); err != nil {
-			return "", err
-		}
-	}
+	ports := [2]int{freePort(), freePort()}
 	k.url, k.toAgents = fmt.Sprintf("mqtts://127.0.0.1:%d", ports[0]), fmt.Sprintf("mqtts://127.0.0.1:%d", ports[1])
 	if k.Keys.Embedded {
 		k.toAgents = k.url
 		delete(planner, "broker")
 		planner["listen"] = fmt.Sprintf("127.0.0.1:%d", ports[0])
-		return "", nil
+		return ""
 	}
 	planner["broker"] = k.url
 	return k.mosquitto(ctx, ports)
@@ -145,17 +123,15 @@ func (k *keys) lay(ctx context.Context, planner map[string]any) (broker string, 
 
 // mosquitto is the configuration of ocsctl pki mosquitto, whose folder stays where it is
 // made, and what a run of it needs besides.
-func (k *keys) mosquitto(ctx context.Context, ports [2]int) (string, error) {
+func (k *keys) mosquitto(ctx context.Context, ports [2]int) string {
 	at, address := k.path("pki/mosquitto"), func(port int) string { return fmt.Sprintf("127.0.0.1:%d", port) }
-	if err := k.pki(ctx, "mosquitto", "b", "-host", "127.0.0.1", "-at", at, "-listen", address(ports[1]), "-others", address(ports[0])); err != nil {
-		return "", err
-	}
-	text, err := os.ReadFile(at + "/mosquitto.conf")
+	k.pki(ctx, "mosquitto", "b", "-host", "127.0.0.1", "-at", at, "-listen", address(ports[1]), "-others", address(ports[0]))
+	text := got(os.ReadFile(at + "/mosquitto.conf"))
 	more := "log_type error\nlog_type warning\nlog_type notice\nlog_type debug\n"
 	if os.Getuid() == 0 {
 		more += "user root\n" // else it would become one who may not enter here
 	}
-	return more + string(text), err
+	return more + string(text)
 }
 
 // operator is who asks from now on.
@@ -208,7 +184,7 @@ func (k *keys) enrolled(dir string) bool {
 
 // cut kills the agents of nodes, each at its moment; they run already. was is what their
 // folders had before and does not count; nil: they enrol, and nothing comes after that.
-func (k *keys) cut(ctx context.Context, at map[int]moment, was map[int]shelf) error {
+func (k *keys) cut(ctx context.Context, at map[int]moment, was map[int]shelf) {
 	var all sync.WaitGroup
 	errs := make([]error, k.f.Nodes)
 	for n, m := range at { // any order: each by itself
@@ -229,11 +205,10 @@ func (k *keys) cut(ctx context.Context, at map[int]moment, was map[int]shelf) er
 	}
 	all.Wait()
 	for n, m := range at { // any order: each by itself
-		k.signal(agentName(n), syscall.SIGKILL)
-		k.res.ProcsKilled++
+		k.kill(agentName(n))
 		k.tally.CutAt[m.what]++
 	}
-	return errors.Join(errs...)
+	must(errors.Join(errs...))
 }
 
 // cutsOf are the moments at which a node's agent is killed, in their order.
@@ -248,7 +223,7 @@ func (k *keys) cutsOf() (list []moment) {
 
 // enrol lets all nodes enrol, some at a time, each agent killed and begun again; the
 // planner is killed too.
-func (k *keys) enrol(ctx context.Context) error {
+func (k *keys) enrol(ctx context.Context) {
 	began := time.Now()
 	for first := 0; first < k.f.Nodes; first += enrolAtOnce {
 		cuts := map[int][]moment{}
@@ -262,135 +237,88 @@ func (k *keys) enrol(ctx context.Context) error {
 			for n, list := range cuts { // any order: each by itself
 				if round < len(list) {
 					at[n] = list[round]
-					if err := k.startAgent(n); err != nil {
-						return err
-					}
+					k.startAgent(n)
 				}
 			}
 			if round == 0 && first == enrolAtOnce {
-				k.signal("planner", syscall.SIGKILL)
-				k.res.ProcsKilled++
-				if err := k.startPlanner(); err != nil {
-					return err
-				}
+				k.kill("planner")
+				k.startPlanner()
 			}
-			if err := k.cut(ctx, at, nil); err != nil {
-				return err
-			}
+			k.cut(ctx, at, nil)
 		}
 		for n := range cuts { // any order: each by itself
-			if err := k.startAgent(n); err != nil {
-				return err
-			}
+			k.startAgent(n)
 		}
 	}
-	if err := k.serving(ctx); err != nil {
-		return err
-	}
+	k.serving(ctx)
 	// Whoever came again came with the same key: one for each token that was used, and
 	// that of the thief who came first.
 	if k.tally.Vouched = strings.Count(k.printed("planner", 0), `"a key is vouched for"`); k.tally.Vouched != k.f.Nodes+1 {
-		return fmt.Errorf("%d keys were vouched for, want one for each of %d nodes and one thief", k.tally.Vouched, k.f.Nodes)
+		fail("%d keys were vouched for, want one for each of %d nodes and one thief", k.tally.Vouched, k.f.Nodes)
 	}
 	k.done(began, fmt.Sprintf("%d nodes enrol, agents killed %d times each", k.f.Nodes, k.Keys.Cuts), "killed with %v; the planner once; each node let in with one key; all in service", k.tally.CutAt)
-	return nil
 }
 
 // rob starts somebody with a node's token, on a board of his own.
-func (k *keys) rob(n int) (name, folder string, err error) {
+func (k *keys) rob(n int) (name, folder string) {
 	name = fmt.Sprintf("thief%d", n)
 	board := map[string]any{"kind": "sim", "gpus": k.f.GPUsPerNode, "bundles": k.f.Bundles, "modules": k.Modules, "seed": 5000 + n, "calibrated": false}
-	if err := k.write(name+".json", k.procs.agentOf(n, name, board)); err != nil {
-		return name, "", err
-	}
-	return name, k.path(name), k.start(name, "ocs-agent", "run", "-config", k.path(name+".json"))
+	k.write(name+".json", k.procs.agentOf(n, name, board))
+	k.start(name, "ocs-agent", "run", "-config", k.path(name+".json"))
+	return name, k.path(name)
 }
 
 // alarmed waits until an alarm stands, or stands no more.
-func (k *keys) alarmed(ctx context.Context, id string, stands bool) error {
-	_, err := await(ctx, procsService, "alarm "+id, func() (bool, string) {
-		raw, err := k.once(ctx, "ocsctl", "alarm", "list", "-json", "-broker", k.url)
-		var r struct{ Alarms []struct{ ID string } }
-		if err == nil {
-			err = json.Unmarshal(raw, &r)
-		}
-		has := slices.ContainsFunc(r.Alarms, func(a struct{ ID string }) bool { return a.ID == id })
-		return err == nil && has == stands, fmt.Sprintf("stands: %v, %v", has, err)
+func (k *keys) alarmed(ctx context.Context, id string, stands bool) {
+	await(ctx, procsService, "alarm "+id, func() (bool, string) {
+		has := slices.ContainsFunc(k.alarms(ctx), func(a procAlarm) bool { return a.ID == id })
+		return has == stands, fmt.Sprintf("stands: %v", has)
 	})
-	return err
 }
 
 // robFirst has a thief come before the node: the node is refused, an alarm stands, and by
 // what docs/security.md says then the thief is out and the node in.
-func (k *keys) robFirst(ctx context.Context) error {
+func (k *keys) robFirst(ctx context.Context) {
 	began, n := time.Now(), k.thief[1]
-	name, folder, err := k.rob(n)
-	if err != nil {
-		return err
-	}
-	if _, err := await(ctx, procsService, name, func() (bool, string) { return k.enrolled(folder), "not enrolled" }); err != nil {
-		return err
-	}
-	if err := k.startAgent(n); err != nil {
-		return err
-	}
-	if err := k.alarmed(ctx, fmt.Sprintf("%d/token-used-twice", n), true); err != nil {
-		return err
-	}
+	name, folder := k.rob(n)
+	await(ctx, procsService, name, func() (bool, string) { return k.enrolled(folder), "not enrolled" })
+	k.startAgent(n)
+	k.alarmed(ctx, fmt.Sprintf("%d/token-used-twice", n), true)
 	holder := fmt.Sprintf("%s/n/%d", k.f.Name, n)
-	if _, err := await(ctx, procsService, agentName(n), func() (bool, string) {
+	await(ctx, procsService, agentName(n), func() (bool, string) {
 		return strings.Contains(k.printed(agentName(n), 0), "ocsctl pki revoke "+holder), "is not told what to do"
-	}); err != nil {
-		return err
-	}
+	})
 	k.signal(agentName(n), syscall.SIGKILL)
 	if k.enrolled(k.folder(n)) {
-		return fmt.Errorf("node %d came second and was let in", n)
+		fail("node %d came second and was let in", n)
 	}
 	if !k.Keys.Embedded { // mosquitto lets him in until his certificate ends, under the node's client id
 		k.signal(name, syscall.SIGKILL)
 	}
-	if err := k.pki(ctx, "revoke", holder); err != nil {
-		return err
-	}
-	for _, step := range []func() error{k.hand, func() error { return k.pki(ctx, "token", fmt.Sprint(n), "-out", k.path("again")) },
-		func() error {
-			file := fmt.Sprintf("%s-enrol-%d.token", k.f.Name, n)
-			return os.Rename(k.path("again/"+file), k.path("tokens/"+file))
-		}, k.hand} {
-		if err := step(); err != nil {
-			return err
-		}
-	}
-	if err := k.alarmed(ctx, fmt.Sprintf("%d/token-used-twice", n), false); err != nil {
-		return err
-	}
+	k.pki(ctx, "revoke", holder)
+	k.hand()
+	k.pki(ctx, "token", fmt.Sprint(n), "-out", k.path("again"))
+	file := fmt.Sprintf("%s-enrol-%d.token", k.f.Name, n)
+	must(os.Rename(k.path("again/"+file), k.path("tokens/"+file)))
+	k.hand()
+	k.alarmed(ctx, fmt.Sprintf("%d/token-used-twice", n), false)
 	k.done(began, fmt.Sprintf("a thief comes before node %d", n), "alarm, node told what to do; revoked, another token")
-	return nil
 }
 
 // robLater has a thief play a token again that its node has used.
-func (k *keys) robLater(ctx context.Context) error {
+func (k *keys) robLater(ctx context.Context) {
 	began, n := time.Now(), k.thief[0]
-	name, folder, err := k.rob(n)
-	if err != nil {
-		return err
-	}
-	if err := k.alarmed(ctx, fmt.Sprintf("%d/token-used-twice", n), true); err != nil {
-		return err
-	}
+	name, folder := k.rob(n)
+	k.alarmed(ctx, fmt.Sprintf("%d/token-used-twice", n), true)
 	k.signal(name, syscall.SIGKILL)
 	if first := fmt.Sprintf("thief%d", k.thief[1]); k.runs[first] != nil { // who knocked all the time
 		k.signal(first, syscall.SIGKILL)
 	}
 	if k.enrolled(folder) {
-		return fmt.Errorf("a thief was let in as node %d", n)
+		fail("a thief was let in as node %d", n)
 	}
-	if err := k.serving(ctx); err != nil {
-		return err
-	}
+	k.serving(ctx)
 	k.done(began, fmt.Sprintf("a thief plays node %d's token again", n), "refused, alarm; the node is not touched")
-	return nil
 }
 
 // sameFile: an agent has the trust document that the root gave out last.

@@ -2,7 +2,6 @@ package live
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"slices"
@@ -67,54 +66,37 @@ func (p *procs) mends(rings []procRing, a, b int) bool {
 
 // lose takes a node's supply away: its neighbours bypass it by themselves, and
 // no other light changes.
-func (p *procs) lose(ctx context.Context, x *loss) error {
-	err := p.unpower(x)
-	if err == nil {
-		err = p.stepsOver(ctx, x, procsBypass)
-	}
-	if err == nil {
-		err = p.unchanged(x.before, "a node without power", x.touched())
-	}
-	return err
+func (p *procs) lose(ctx context.Context, x *loss) {
+	p.unpower(x)
+	p.stepsOver(ctx, x, procsBypass)
+	p.unchanged(x.before, "a node without power", x.touched())
 }
 
 // unpower takes a node's supply away.
-func (p *procs) unpower(x *loss) (err error) {
-	if x.before, err = p.records(); err != nil {
-		return err
-	}
-	if _, err := p.tell(boardName(x.dead), "power off"); err != nil {
-		return err
-	}
-	p.signal(agentName(x.dead), syscall.SIGKILL)
-	p.res.ProcsKilled++
-	return nil
+func (p *procs) unpower(x *loss) {
+	x.before = p.records()
+	p.unplug(x.dead)
 }
 
 // stepsOver waits until the neighbours have bypassed a node.
-func (p *procs) stepsOver(ctx context.Context, x *loss, limit time.Duration) error {
-	_, err := await(ctx, limit, "bypass", func() (bool, string) {
+func (p *procs) stepsOver(ctx context.Context, x *loss, limit time.Duration) {
+	await(ctx, limit, "bypass", func() (bool, string) {
 		now := time.Now()
-		a, lostA, foundA, errA := p.bypassed(x.left, x.over.Local)
-		b, lostB, foundB, errB := p.bypassed(x.right, x.over.Remote)
+		a, lostA, foundA := p.bypassed(x.left, x.over.Local)
+		b, lostB, foundB := p.bypassed(x.right, x.over.Remote)
 		late := time.Since(now) // the second record is younger
 		x.took = max(lostA, lostB-late) - min(foundA, foundB-late)
-		return a && b, fmt.Sprintf("%d: %v, %d: %v, %v", x.left, a, x.right, b, errors.Join(errA, errB))
+		return a && b, fmt.Sprintf("%d: %v, %d: %v", x.left, a, x.right, b)
 	})
-	return err
 }
 
 func (x *loss) touched() map[int]bool { return map[int]bool{x.left: true, x.dead: true, x.right: true} }
 
 // repaired waits until a ring is in service without the node that it lost.
-func (p *procs) repaired(ctx context.Context, x loss) error {
+func (p *procs) repaired(ctx context.Context, x loss) {
 	may := x.touched()
-	if _, err := await(ctx, procsService, "the planner hears of it", func() (bool, string) {
-		rings, err := p.rings(ctx)
-		if err != nil {
-			return false, err.Error()
-		}
-		for _, r := range rings {
+	await(ctx, procsService, "the planner hears of it", func() (bool, string) {
+		for _, r := range p.rings(ctx) {
 			if r.Ring != x.ring.Ring {
 				continue
 			}
@@ -124,95 +106,74 @@ func (p *procs) repaired(ctx context.Context, x loss) error {
 			return r.State == "in_service" && !slices.Contains(r.Nodes, x.dead), fmt.Sprintf("ring %d is %s with %v", r.Ring, r.State, r.Nodes)
 		}
 		return false, "no such ring"
-	}); err != nil {
-		return err
-	}
-	return p.unchanged(x.before, "repair", may)
+	})
+	p.unchanged(x.before, "repair", may)
 }
 
 // dieUnheard cuts the broker off and takes a node's supply away.
-func (p *procs) dieUnheard(ctx context.Context) error {
+func (p *procs) dieUnheard(ctx context.Context) {
 	began := time.Now()
-	rings, err := p.rings(ctx)
-	if err != nil {
-		return err
-	}
-	x, err := p.loser(rings, len(rings)/2)
-	if err != nil {
-		return err
-	}
+	rings := p.rings(ctx)
+	x := got(p.loser(rings, len(rings)/2))
 	p.signal("broker", syscall.SIGSTOP)
-	if err := p.lose(ctx, &x); err != nil {
-		return err
-	}
+	p.lose(ctx, &x)
 	p.done(began, fmt.Sprintf("broker stopped; node %d loses its power", x.dead),
 		"%d <-> %d bypassed in %.1f ms of wall time, no other light changed", x.left, x.right, milliseconds(x.took))
 	p.signal("broker", syscall.SIGCONT)
 	began = time.Now()
-	if err := p.repaired(ctx, x); err != nil {
-		return err
-	}
+	p.repaired(ctx, x)
 	p.done(began, "broker goes on", "a spare took the place, in service; other rings untouched")
-	return nil
+}
+
+// hold stops a process while something is done.
+func (h *processes) hold(name string, do func()) {
+	h.signal(name, syscall.SIGSTOP)
+	defer h.signal(name, syscall.SIGCONT)
+	do()
 }
 
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
 // dieUnderFlood takes nodes' supplies away in turn, without and with a flood on
 // the topics of the planner and of the neighbours that bypass.
-func (p *procs) dieUnderFlood(ctx context.Context) error {
+func (p *procs) dieUnderFlood(ctx context.Context) {
 	if p.Floods == 0 {
-		return nil
+		return
 	}
 	began, f := time.Now(), &FloodResult{}
 	var took [2][]time.Duration // quietly, and under a flood
 	for i := range 2 * p.Floods {
 		began := time.Now()
-		rings, err := p.rings(ctx)
-		if err != nil {
-			return err
-		}
+		rings := p.rings(ctx)
 		x, err := p.loser(rings, i/2)
 		if err != nil && i >= 2 { // all have stepped over nodes by now: a median of fewer
 			p.done(began, "no further flood", "%v", err)
 			break
 		}
-		if err != nil {
-			return err
-		}
+		must(err)
 		what, stop := "quiet", func() int { return 0 }
 		if i%2 == 1 {
 			what, stop = "under a flood", p.flood(ctx, x.ring.Nodes)
 		}
-		p.signal("planner", syscall.SIGSTOP) // its repair would hide the bypass
-		err = p.lose(ctx, &x)
-		p.signal("planner", syscall.SIGCONT)
-		if err != nil {
-			return fmt.Errorf("%s: %w", what, err)
-		}
+		within(what, func() { p.hold("planner", func() { p.lose(ctx, &x) }) }) // its repair would hide the bypass
 		took[i%2] = append(took[i%2], x.took)
 		p.done(began, fmt.Sprintf("%s: node %d loses its power", what, x.dead), "%d <-> %d bypassed in %.1f ms of wall time, no other light changed",
 			x.left, x.right, milliseconds(x.took))
 		began = time.Now()
-		if err := p.repaired(ctx, x); err != nil {
-			return fmt.Errorf("%s: %w", what, err)
-		}
+		within(what, func() { p.repaired(ctx, x) })
 		repaired := time.Since(began)
 		f.RepairMillis[i%2] = max(f.RepairMillis[i%2], repaired.Milliseconds())
 		sent := stop()
 		p.done(began, what, "repaired after %.1f s; %d messages of the flood", repaired.Seconds(), sent)
 		f.Messages += sent
 		f.peaks(p.processes)
-		if err := p.comeBack(ctx); err != nil {
-			return err
-		}
+		p.comeBack(ctx)
 	}
 	quiet, under := median(took[0]), median(took[1])
 	f.QuietMicros, f.FloodMicros = quiet.Microseconds(), under.Microseconds()
 	p.res.Flood = f
 	p.done(began, fmt.Sprintf("side by side, medians of %d and %d", len(took[0]), len(took[1])), "%.1f ms quietly, %.1f ms under a flood: %.1f times; peak memory: planner %.1f MiB, an agent %.1f MiB",
 		milliseconds(quiet), milliseconds(under), float64(under)/float64(max(quiet, 1)), float64(f.PlannerKiB)/1024, float64(f.AgentKiB)/1024)
-	return nil
 }
 
 // FloodResult is bypasses without and with a flood, and what the flood cost.
@@ -255,42 +216,26 @@ func (p *procs) flood(ctx context.Context, nodes []int) (stop func() int) {
 }
 
 // comeBack gives every node without power its supply and agent back.
-func (p *procs) comeBack(ctx context.Context) error {
+func (p *procs) comeBack(ctx context.Context) {
 	began := time.Now()
-	before, err := p.records()
-	if err != nil {
-		return err
-	}
+	before := p.records()
 	back := map[int]bool{}
 	for n := range before {
 		if before[n].Powered {
 			continue
 		}
 		back[n] = true
-		if _, err := p.tell(boardName(n), "power on"); err != nil {
-			return err
-		}
-		if err := p.startAgent(n); err != nil {
-			return err
-		}
+		p.plugIn(n)
 	}
-	if err := p.serving(ctx); err != nil {
-		return err
-	}
-	if err := p.unchanged(before, "a node returned", back); err != nil {
-		return err
-	}
+	p.serving(ctx)
+	p.unchanged(before, "a node returned", back)
 	p.done(began, "the node boots again", "online as a spare; no other light changed")
-	return nil
 }
 
 // bypassed reports whether a board sends and listens on a port, with light;
 // how long ago the light of the bundle's other fibre went, and this one's came.
-func (p *procs) bypassed(node int, at fabric.Port) (ok bool, lost, found time.Duration, err error) {
-	r, err := p.tell(boardName(node), "record")
-	if err != nil {
-		return false, 0, 0, err
-	}
+func (p *procs) bypassed(node int, at fabric.Port) (ok bool, lost, found time.Duration) {
+	r := p.tell(boardName(node), "record")
 	other := true
 	for _, path := range r.Paths {
 		switch ago := time.Duration(path.AgoUS) * time.Microsecond; {
@@ -301,28 +246,22 @@ func (p *procs) bypassed(node int, at fabric.Port) (ok bool, lost, found time.Du
 			other, lost = path.Lit, ago
 		}
 	}
-	return ok && !other, lost, found, nil
+	return ok && !other, lost, found
 }
 
 // freePorts are UDP ports that were free a moment ago.
-func freePorts(n int) (ports []int, err error) {
+func freePorts(n int) (ports []int) {
 	for range n {
-		c, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
-		if err != nil {
-			return nil, err
-		}
+		c := got(net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)}))
 		defer c.Close()
 		ports = append(ports, c.LocalAddr().(*net.UDPAddr).Port)
 	}
-	return ports, nil
+	return ports
 }
 
 // freePort is a TCP port that was.
-func freePort() (int, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, err
-	}
+func freePort() int {
+	l := got(net.Listen("tcp", "127.0.0.1:0"))
 	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port, nil
+	return l.Addr().(*net.TCPAddr).Port
 }

@@ -28,86 +28,66 @@ var certificate = moments[len(moments)-1]
 // rotation is a key, or a certificate, that is replaced under load.
 type rotation struct {
 	what string
-	do   func(context.Context) error
+	do   func(context.Context)
 	keys bool // of agents, which write them to their disks; else all are told whom to trust
 }
 
 // rotate replaces everything, one after the other. A job whose light nothing asks to change
 // runs beside; with each a node of another ring loses its power and comes back.
-func (k *keys) rotate(ctx context.Context) error {
+func (k *keys) rotate(ctx context.Context) {
 	a := &asking{procs: k.procs, others: map[int]bool{}}
-	var err error
-	if a.c, err = a.client(); err == nil {
-		err = a.stand(ctx)
-	}
-	if err != nil {
-		return err
-	}
+	a.c = got(a.client())
+	a.stand(ctx)
 	// Whose agent begins anew protects nobody for that moment.
 	k.spared = func(n int) bool {
 		return !a.others[n] || slices.ContainsFunc(k.begun, func(b int) bool { return max(n-b, b-n) <= k.f.K })
 	}
-	anIssuer := func(ctx context.Context, words ...string) error {
+	anIssuer := func(ctx context.Context, words ...string) {
 		out := k.fresh()
 		name := fmt.Sprintf("i%d", k.out)
-		if err := k.pki(ctx, append([]string{"issuer", name, "-out", out}, words...)...); err != nil {
-			return err
-		}
-		if err := k.hand(); err != nil {
-			return err
-		}
-		return k.install(out+"/"+k.f.Name+"-issuer-"+name+".pem", "issuer.pem")
+		k.pki(ctx, append([]string{"issuer", name, "-out", out}, words...)...)
+		k.hand()
+		k.install(out+"/"+k.f.Name+"-issuer-"+name+".pem", "issuer.pem")
 	}
-	issuer := func(ctx context.Context) error { return anIssuer(ctx) }
-	stolen := func(ctx context.Context) error { return anIssuer(ctx, "-stolen") }
+	issuer := func(ctx context.Context) { anIssuer(ctx) }
+	stolen := func(ctx context.Context) { anIssuer(ctx, "-stolen") }
 	var former string // key that is to go
 	for _, r := range []rotation{
-		{"every node's key", func(ctx context.Context) error { return k.after(k.pki(ctx, "trust", "renew")) }, true},
+		{"every node's key", func(ctx context.Context) { k.told(ctx, "trust", "renew") }, true},
 		{"the issuer's key", issuer, true},
 		{"the issuer's key again: the first counts no more", stolen, true},
-		{"the planner's other key is told", func(ctx context.Context) (err error) {
-			if former, err = k.keyOf(ctx, k.f.Name+"/planner/a"); err != nil {
-				return err
-			}
-			return k.after(k.pki(ctx, "planner", "a", "-days", "30", "-out", k.fresh()))
+		{"the planner's other key is told", func(ctx context.Context) {
+			former = k.keyOf(ctx, k.f.Name+"/planner/a")
+			k.told(ctx, "planner", "a", "-days", "30", "-out", k.fresh())
 		}, false},
-		{"the planner's key", func(ctx context.Context) error {
+		{"the planner's key", func(ctx context.Context) {
 			file := k.path(fmt.Sprintf("new%d/%s-planner-a", k.out, k.f.Name))
-			if err := k.install(file+".key", "planner.key"); err != nil {
-				return err
-			}
-			return k.install(file+".pem", "planner.pem")
+			k.install(file+".key", "planner.key")
+			k.install(file+".pem", "planner.pem")
 		}, false},
-		{"the planner's former key counts no more", func(ctx context.Context) error {
+		{"the planner's former key counts no more", func(ctx context.Context) {
 			if former == "" {
-				return fmt.Errorf("there is none: -only %q leaves out the step before", k.Keys.Only)
+				fail("there is none: -only %q leaves out the step before", k.Keys.Only)
 			}
-			return k.after(k.pki(ctx, "revoke", k.f.Name+"/planner/a", "-key", former))
+			k.told(ctx, "revoke", k.f.Name+"/planner/a", "-key", former)
 		}, false},
 		{"the operator's key", k.anotherOperator, false},
-		{"the root, and an issuer by it", func(ctx context.Context) error {
-			if err := k.after(k.pki(ctx, "trust", "sign", "-new-root")); err != nil {
-				return err
-			}
-			return issuer(ctx)
+		{"the root, and an issuer by it", func(ctx context.Context) {
+			k.told(ctx, "trust", "sign", "-new-root")
+			issuer(ctx)
 		}, true},
 		{"the broker's certificate, by the new root", k.anotherCertificate, false},
 	} {
 		if !strings.Contains(r.what, k.Keys.Only) {
 			continue
 		}
-		if err := k.under(ctx, &r); err != nil {
-			return fmt.Errorf("%s: %w", r.what, err)
-		}
+		within(r.what, func() { k.under(ctx, &r) })
 		k.tally.Replaced = append(k.tally.Replaced, r.what)
-		if err := k.unchanged(a.before, "a job that nothing happened to", a.others); err != nil {
-			return fmt.Errorf("%s: %w", r.what, err)
-		}
+		within(r.what, func() { k.unchanged(a.before, "a job that nothing happened to", a.others) })
 	}
 	if k.tally.Faults == 0 {
-		return fmt.Errorf("%d keys were replaced, and no node was lost meanwhile", len(k.tally.Replaced))
+		fail("%d keys were replaced, and no node was lost meanwhile", len(k.tally.Replaced))
 	}
-	return nil
 }
 
 // fresh is another folder for keys.
@@ -116,89 +96,67 @@ func (k *keys) fresh() string {
 	return k.path(fmt.Sprintf("new%d", k.out))
 }
 
-// after hands on what the root has said.
-func (k *keys) after(err error) error {
-	if err != nil {
-		return err
-	}
-	return k.hand()
+// told hands on what the root is made to say.
+func (k *keys) told(ctx context.Context, words ...string) {
+	k.pki(ctx, words...)
+	k.hand()
 }
 
 // keyOf is the number of a holder's key, of several the last one.
-func (k *keys) keyOf(ctx context.Context, holder string) (id string, err error) {
-	raw, err := k.once(ctx, "ocsctl", "pki", "list", "-json", "-dir", k.path("pki"))
+func (k *keys) keyOf(ctx context.Context, holder string) (id string) {
 	var r struct {
 		Keys []struct {
 			Name string
 			ID   string `json:"key_id"`
 		}
 	}
-	if err == nil {
-		err = json.Unmarshal(raw, &r)
-	}
+	must(json.Unmarshal(got(k.once(ctx, "ocsctl", "pki", "list", "-json", "-dir", k.path("pki"))), &r))
 	for _, key := range r.Keys {
 		if key.Name == holder {
 			id = key.ID
 		}
 	}
-	return id, err
+	return id
 }
 
 // anotherOperator: the former key is refused when the new one is in use.
-func (k *keys) anotherOperator(ctx context.Context) error {
+func (k *keys) anotherOperator(ctx context.Context) {
 	holder := k.f.Name + "/op/alice"
-	former, err := k.keyOf(ctx, holder)
-	if err != nil {
-		return err
-	}
+	former := k.keyOf(ctx, holder)
 	out := k.fresh()
-	if err := k.after(k.pki(ctx, "operator", "alice", "-role", "admin", "-out", out)); err != nil {
-		return err
-	}
+	k.told(ctx, "operator", "alice", "-role", "admin", "-out", out)
 	before := k.env
 	k.operator(filepath.Base(out))
-	if err := k.serving(ctx); err != nil {
-		return err
-	}
-	if err := k.after(k.pki(ctx, "revoke", holder, "-key", former)); err != nil {
-		return err
-	}
+	k.serving(ctx)
+	k.told(ctx, "revoke", holder, "-key", former)
 	now := k.env
 	defer func() { k.env = now }()
-	_, err = await(ctx, procsBypass, "the operator's former key", func() (bool, string) {
+	await(ctx, procsBypass, "the operator's former key", func() (bool, string) {
 		k.env = before
 		_, err := k.once(ctx, "ocsctl", "ring", "list", "-broker", k.url, "-timeout", "2s")
 		return err != nil, "is still answered"
 	})
-	return err
 }
 
 // anotherCertificate: of the planner, which may have the broker, and of a broker of its own.
-func (k *keys) anotherCertificate(ctx context.Context) error {
-	if err := k.pki(ctx, "renew", k.path("head/planner.pem")); err != nil || k.Keys.Embedded {
-		return err
+func (k *keys) anotherCertificate(ctx context.Context) {
+	if k.pki(ctx, "renew", k.path("head/planner.pem")); k.Keys.Embedded {
+		return
 	}
 	out := k.fresh()
-	if err := k.pki(ctx, "broker", "b", "-host", "127.0.0.1", "-out", out); err != nil {
-		return err
-	}
+	k.pki(ctx, "broker", "b", "-host", "127.0.0.1", "-out", out)
 	for _, end := range []string{".key", ".pem"} { // half of a pair is not taken
 		name := k.f.Name + "-broker-b" + end
-		if err := os.Rename(filepath.Join(out, name), k.path("pki/mosquitto/"+name)); err != nil {
-			return err
-		}
+		must(os.Rename(filepath.Join(out, name), k.path("pki/mosquitto/"+name)))
 	}
-	return k.hand()
+	k.hand()
 }
 
 // under replaces something under load: some agents are killed while they change their
 // keys, a node loses its power and comes back. Then nothing may be refused any more.
-func (k *keys) under(ctx context.Context, r *rotation) error {
+func (k *keys) under(ctx context.Context, r *rotation) {
 	began, from := time.Now(), k.sizes()
-	before, err := k.records()
-	if err != nil {
-		return err
-	}
+	before := k.records()
 	was := make([]shelf, k.f.Nodes)
 	at, of := map[int]moment{}, map[int]shelf{}
 	for n := range was {
@@ -207,25 +165,16 @@ func (k *keys) under(ctx context.Context, r *rotation) error {
 			at[n], of[n] = moments[1:][k.rnd.IntN(2)], was[n] // half a file, or the key
 		}
 	}
-	if err := r.do(ctx); err != nil {
-		return err
-	}
-	if err := k.cut(ctx, at, of); err != nil {
-		return err
-	}
+	r.do(ctx)
+	k.cut(ctx, at, of)
 	k.begun = slices.Sorted(maps.Keys(at))
 	for _, n := range k.begun {
-		if err := k.startAgent(n); err != nil {
-			return err
-		}
+		k.startAgent(n)
 	}
 	faults, bypassed := k.tally.Faults, k.tally.Bypassed
-	touched, err := k.loseOne(ctx)
-	if err != nil {
-		return err
-	}
+	touched := k.loseOne(ctx)
 	lost := proto.Count(k.tally.Faults-faults, "node")
-	if _, err := await(ctx, procsService, "what is new", func() (bool, string) {
+	await(ctx, procsService, "what is new", func() (bool, string) {
 		for n := range was {
 			is := shelfOf(k.folder(n))
 			_, waits := is["next.key"]
@@ -234,12 +183,8 @@ func (k *keys) under(ctx context.Context, r *rotation) error {
 			}
 		}
 		return true, ""
-	}); err != nil {
-		return err
-	}
-	if err := k.serving(ctx); err != nil {
-		return err
-	}
+	})
+	k.serving(ctx)
 	took := time.Since(began)
 	meanwhile, _ := k.refusedSince(from)
 	k.tally.Refused += meanwhile
@@ -247,13 +192,10 @@ func (k *keys) under(ctx context.Context, r *rotation) error {
 	time.Sleep(calm)
 	n, line := k.refusedSince(from)
 	if k.tally.After += n; n > 0 {
-		return fmt.Errorf("%d lines about what was refused when all had it: %s", n, line)
+		fail("%d lines about what was refused when all had it: %s", n, line)
 	}
-	if err := k.unchanged(before, r.what, touched); err != nil {
-		return err
-	}
+	k.unchanged(before, r.what, touched)
 	k.done(began, r.what, "all have it after %.1f s, %s without power (bypassed: %d) and back, %d agents killed meanwhile; %d lines about what was refused then, 0 after; no other light changed", took.Seconds(), lost, k.tally.Bypassed-bypassed, len(at), meanwhile)
-	return nil
 }
 
 // alone is how long the planner is held for neighbours to bypass a node by themselves.
@@ -264,36 +206,24 @@ const alone = 2 * time.Second
 // judged here: where every process changes its own just then, two neighbours may hear of the
 // loss so far apart that they miss each other, and the planner's repair is waited for all
 // the same. How many did not miss is told.
-func (k *keys) loseOne(ctx context.Context) (touched map[int]bool, err error) {
-	rings, err := k.rings(ctx)
-	if err != nil {
-		return nil, err
-	}
+func (k *keys) loseOne(ctx context.Context) (touched map[int]bool) {
+	rings := k.rings(ctx)
 	k.turn++
 	x, err := k.loser(rings, k.turn)
 	if err != nil {
-		return nil, nil // every ring steps over somebody just now
+		return nil // every ring steps over somebody just now
 	}
 	k.tally.Faults++
-	k.signal("planner", syscall.SIGSTOP) // its repair would come into the bypass
-	if err = k.unpower(&x); err == nil && k.stepsOver(ctx, &x, alone) == nil {
-		k.tally.Bypassed++
-	}
-	if err == nil {
-		err = k.unchanged(x.before, "a node without power", x.touched())
-	}
-	k.signal("planner", syscall.SIGCONT)
-	if err == nil {
-		err = k.repaired(ctx, x)
-	}
-	if err != nil {
-		return nil, err
-	}
+	k.hold("planner", func() { // its repair would come into the bypass
+		k.unpower(&x)
+		if attempt(func() { k.stepsOver(ctx, &x, alone) }) == nil {
+			k.tally.Bypassed++
+		}
+		k.unchanged(x.before, "a node without power", x.touched())
+	})
+	k.repaired(ctx, x)
 	touched = x.touched()
-	if rings, err = k.rings(ctx); err != nil {
-		return nil, err
-	}
-	for _, r := range rings {
+	for _, r := range k.rings(ctx) {
 		for _, n := range r.Nodes {
 			touched[n] = touched[n] || r.Ring == x.ring.Ring
 		}
@@ -301,7 +231,8 @@ func (k *keys) loseOne(ctx context.Context) (touched map[int]bool, err error) {
 	for _, n := range x.ring.Nodes {
 		touched[n] = true
 	}
-	return touched, k.comeBack(ctx)
+	k.comeBack(ctx)
+	return touched
 }
 
 // sizes are those of all logs.
@@ -330,12 +261,9 @@ func (k *keys) refusedSince(from map[string]int) (n int, last string) {
 }
 
 // beginAnew kills all agents, planner and broker: what is on disk is enough to come back.
-func (k *keys) beginAnew(ctx context.Context) error {
+func (k *keys) beginAnew(ctx context.Context) {
 	began := time.Now()
-	before, err := k.records()
-	if err != nil {
-		return err
-	}
+	before := k.records()
 	for n := range k.f.Nodes {
 		k.signal(agentName(n), syscall.SIGKILL)
 	}
@@ -344,23 +272,12 @@ func (k *keys) beginAnew(ctx context.Context) error {
 		k.signal("broker", syscall.SIGKILL)
 	}
 	k.res.ProcsKilled += k.f.Nodes + 1
-	if err := k.startBroker(); err != nil {
-		return err
-	}
-	if err := k.startPlanner(); err != nil {
-		return err
-	}
+	k.startBroker()
+	k.startPlanner()
 	for n := range k.f.Nodes {
-		if err := k.startAgent(n); err != nil {
-			return err
-		}
+		k.startAgent(n)
 	}
-	if err := k.serving(ctx); err != nil {
-		return err
-	}
-	if err := k.unchanged(before, "all killed", nil); err != nil {
-		return err
-	}
+	k.serving(ctx)
+	k.unchanged(before, "all killed", nil)
 	k.done(began, "agents, planner and broker killed with -9, started again", "in service with what they had on disk; no light changed")
-	return nil
 }

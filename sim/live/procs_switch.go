@@ -3,12 +3,10 @@ package live
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"os"
 	"slices"
-	"syscall"
 	"time"
 
 	"ringlight/planner/fabric"
@@ -39,44 +37,28 @@ func (p *procs) switches() int {
 	return p.f.Core.Switches()
 }
 
-func (p *procs) startSwitch(s int) error {
-	return p.start(switchName(s), "ocs-agent", "run", "-config", p.path(switchName(s)+".json"))
+func (p *procs) startSwitch(s int) {
+	p.start(switchName(s), "ocs-agent", "run", "-config", p.path(switchName(s)+".json"))
 }
 
 // buildSwitch starts a board of mirrors and its agent.
-func (p *procs) buildSwitch(ctx context.Context, s int) error {
+func (p *procs) buildSwitch(ctx context.Context, s int) {
 	ports, name, factory := p.f.Core.SwitchSize(), mirrorsName(s), p.path(mirrorsName(s)+".factory")
 	layout := map[string]any{"kind": "sim", "ports": ports, "seed": 2000 + s}
 	socket := map[string]any{"kind": "socket", "path": p.path(name + ".sock"), "ports": ports, "factory": factory}
-	err := p.write(switchName(s)+".json", map[string]any{"fabric": p.f.Name, "node": s, "broker": p.url, "state": p.path(switchName(s)), "board": socket})
-	if err == nil {
-		err = p.write(name+".json", layout)
-	}
-	if err == nil {
-		err = p.start(name, "ocs-sim", "board", "-config", p.path(name+".json"), "-listen", "unix:"+p.path(name+".sock"), "-control", "unix:"+p.path(name+".ctl"), "-factory", factory)
-	}
-	if err != nil {
-		return err
-	}
-	if _, err := await(ctx, procsBypass, name, func() (bool, string) {
-		_, err := p.tell(name, "record")
-		return err == nil, fmt.Sprint(err)
-	}); err != nil {
-		return err
-	}
-	return p.startSwitch(s)
+	p.write(switchName(s)+".json", map[string]any{"fabric": p.f.Name, "node": s, "broker": p.url, "state": p.path(switchName(s)), "board": socket})
+	p.write(name+".json", layout)
+	p.startBoard(name, "-factory", factory)
+	p.answers(ctx, name)
+	p.startSwitch(s)
 }
 
 // circuitsLit waits until the planner has all circuits proven by light.
-func (p *procs) circuitsLit(ctx context.Context) error {
+func (p *procs) circuitsLit(ctx context.Context) {
 	if p.switches() == 0 {
-		return nil
+		return
 	}
-	_, err := await(ctx, procsService, "circuits lit", func() (bool, string) {
-		raw, err := p.once(ctx, "ocsctl", "circuit", "list", "-json", "-broker", p.url)
-		if err != nil {
-			return false, err.Error()
-		}
+	await(ctx, procsService, "circuits lit", func() (bool, string) {
 		var r struct {
 			Core struct {
 				Online   int  `json:"switches_online"`
@@ -87,68 +69,53 @@ func (p *procs) circuitsLit(ctx context.Context) error {
 				Realised int  `json:"links_realised"`
 			} `json:"core"`
 		}
-		err = json.Unmarshal(raw, &r)
+		p.ctl(ctx, &r, "circuit", "list")
 		c := &r.Core
-		return err == nil && c.Online == p.switches() && c.Wanted == c.Tuned && c.Quiet && c.Asked == c.Realised, fmt.Sprintf("%+v %v", *c, err)
+		return c.Online == p.switches() && c.Wanted == c.Tuned && c.Quiet && c.Asked == c.Realised, fmt.Sprintf("%+v", *c)
 	})
-	return err
 }
 
 // switchRecords are what all boards of mirrors say.
-func (p *procs) switchRecords() ([]BoardRecord, error) {
+func (p *procs) switchRecords() []BoardRecord {
 	out := make([]BoardRecord, p.switches())
 	for s := range out {
-		var err error
-		if out[s], err = p.tell(mirrorsName(s), "record"); err != nil {
-			return nil, err
-		}
+		out[s] = p.tell(mirrorsName(s), "record")
 	}
-	return out, nil
+	return out
 }
 
 // moveCircuits applies lists of jobs, and keeps the journals of all switches while
 // circuits are made and when they are.
-func (s *spoiling) moveCircuits(ctx context.Context) error {
+func (s *spoiling) moveCircuits(ctx context.Context) {
 	began := time.Now()
-	keep := func() error {
+	keep := func() {
 		for n := s.f.Nodes; n < len(s.keepers); n++ {
 			files, err := s.keepers[n].readJournal()
-			if err != nil && !os.IsNotExist(err) { // folded up meanwhile
-				return err
+			if !os.IsNotExist(err) { // folded up meanwhile
+				must(err)
 			}
 			if had := s.journals[n]; err == nil && (len(had) == 0 || !maps.EqualFunc(had[len(had)-1], files, bytes.Equal)) {
 				s.journals[n] = append(had, files)
 			}
 		}
-		return nil
 	}
 	for _, list := range procsJobs {
-		if err := os.WriteFile(s.path("jobs.json"), []byte(list), 0o600); err != nil {
-			return err
-		}
-		if _, err := s.once(ctx, "ocsctl", "circuit", "apply", "-prune", s.path("jobs.json"), "-broker", s.url); err != nil {
-			return err
-		}
+		must(os.WriteFile(s.path("jobs.json"), []byte(list), 0o600))
+		got(s.once(ctx, "ocsctl", "circuit", "apply", "-prune", s.path("jobs.json"), "-broker", s.url))
 		for end := time.Now().Add(2 * time.Second); time.Now().Before(end); {
-			if err := keep(); err != nil {
-				return err
-			}
+			keep()
 		}
-		if err := s.circuitsLit(ctx); err != nil {
-			return err
-		}
+		s.circuitsLit(ctx)
 	}
 	lit, states := 0, 0
-	after, err := s.switchRecords()
-	for n := range after {
-		lit += len(after[n].Circuits)
+	for n, is := range s.switchRecords() {
+		lit += len(is.Circuits)
 		states += len(s.journals[s.f.Nodes+n])
 	}
-	if err == nil && lit == 0 {
-		err = fmt.Errorf("no circuit has light")
+	if lit == 0 {
+		fail("no circuit has light")
 	}
 	s.done(began, fmt.Sprintf("%d lists of jobs", len(procsJobs)), "%d circuits with light; %d states of journals of %d switches", lit, states, s.switches())
-	return err
 }
 
 // switchTurns is how many journals of nodes there are for one of a switch, which
@@ -158,65 +125,42 @@ const switchTurns = 10
 // damageSwitches does the same with the agents of switches. Their broker is
 // stopped meanwhile: nobody but a journal could move light. Then it goes on, and
 // all light is where it was; what a switch did not know any more was made again.
-func (s *spoiling) damageSwitches(ctx context.Context) error {
+func (s *spoiling) damageSwitches(ctx context.Context) {
 	began, before, told := time.Now(), s.tally, 0
 	for round := 0; told*switchTurns < s.Damage; round++ {
-		was, err := s.switchRecords()
-		if err != nil {
-			return err
-		}
-		s.signal("broker", syscall.SIGSTOP)
-		err = s.damageSwitchesOnce(ctx, round, was)
-		s.signal("broker", syscall.SIGCONT)
-		if err != nil {
-			return err
-		}
+		was := s.switchRecords()
+		s.hold("broker", func() { s.damageSwitchesOnce(ctx, round, was) })
 		told += s.switches()
-		if err := s.circuitsLit(ctx); err != nil {
-			return err
-		}
-		is, err := s.switchRecords()
-		if err != nil {
-			return err
-		}
+		s.circuitsLit(ctx)
+		is := s.switchRecords()
 		for n := range is {
 			s.tally.Remade += is[n].Darkened - was[n].Darkened
 			if !slices.Equal(is[n].Circuits, was[n].Circuits) {
 				s.tally.WrongLights++
-				return fmt.Errorf("%s: light passes %v, was %v", mirrorsName(n), is[n].Circuits, was[n].Circuits)
+				fail("%s: light passes %v, was %v", mirrorsName(n), is[n].Circuits, was[n].Circuits)
 			}
 		}
 	}
 	t := &s.tally
 	s.done(began, fmt.Sprintf("%d damaged journals of circuit switches", told), "%d told by their agents, %d refused by name, %d as of before as a whole; %d circuits made again by the planner's word; %d panics, %d wrong lights",
 		t.JournalsTold-before.JournalsTold, t.JournalsRefus-before.JournalsRefus, t.JournalsWhole-before.JournalsWhole, t.Remade, t.Panics, t.WrongLights)
-	return nil
 }
 
-func (s *spoiling) damageSwitchesOnce(ctx context.Context, round int, was []BoardRecord) error {
+func (s *spoiling) damageSwitchesOnce(ctx context.Context, round int, was []BoardRecord) {
 	for n := range was {
 		// Each switch its own way, and all ways on each.
-		what, from, err := s.damageOne(s.f.Nodes+n, round+5*n)
-		if err == nil {
-			err = s.started(ctx, s.f.Nodes+n, what, from)
-		}
-		if err == nil {
-			_, err = await(ctx, procsBypass, switchName(n)+" has read its board", func() (bool, string) {
-				st, err := statusIn(s.keepers[s.f.Nodes+n].folder)
-				return err == nil && !st.Switch.Busy && st.Switch.Reason == "", fmt.Sprint(err)
+		what, from := s.damageOne(s.f.Nodes+n, round+5*n)
+		within(switchName(n)+": "+what, func() {
+			s.started(ctx, s.f.Nodes+n, what, from)
+			await(ctx, procsBypass, switchName(n)+" has read its board", func() (bool, string) {
+				st := statusIn(s.keepers[s.f.Nodes+n].folder)
+				return !st.Switch.Busy && st.Switch.Reason == "", fmt.Sprintf("%+v", st.Switch)
 			})
-		}
-		if err != nil {
-			return fmt.Errorf("%s: %s: %w", switchName(n), what, err)
-		}
-		is, err := s.tell(mirrorsName(n), "record")
-		if err != nil {
-			return err
-		}
+		})
+		is := s.tell(mirrorsName(n), "record")
 		if is.Darkened != was[n].Darkened || !slices.Equal(is.Circuits, was[n].Circuits) {
 			s.tally.WrongLights++
-			return fmt.Errorf("%s: %s: %d circuits lost their light; it passes %v, was %v", mirrorsName(n), what, is.Darkened-was[n].Darkened, is.Circuits, was[n].Circuits)
+			fail("%s: %s: %d circuits lost their light; it passes %v, was %v", mirrorsName(n), what, is.Darkened-was[n].Darkened, is.Circuits, was[n].Circuits)
 		}
 	}
-	return nil
 }

@@ -35,23 +35,17 @@ func online(nodes []procNode) (count int) {
 	return count
 }
 
-func (p *procs) nodes(ctx context.Context) ([]procNode, error) {
+func (p *procs) nodes(ctx context.Context) []procNode {
 	var r struct{ Nodes []procNode }
-	raw, err := p.once(ctx, "ocsctl", "node", "list", "-json", "-broker", p.url)
-	if err == nil {
-		err = json.Unmarshal(raw, &r)
-	}
-	return r.Nodes, err
+	p.ctl(ctx, &r, "node", "list")
+	return r.Nodes
 }
 
 // out says who is usable and out, "" when nobody is: rings are in service, all that
 // can be. A board with power whose node is left out, or a member that does not have
 // its neighbour's light, is; an alarm with the next try excuses a node.
 func (p *procs) out(ctx context.Context, rings []procRing, nodes []procNode) string {
-	boards, err := p.records()
-	if err != nil {
-		return err.Error()
-	}
+	boards := p.records()
 	for _, n := range nodes {
 		if !n.Usable && boards[n.Node].Powered && !p.excused(ctx, n.Node) {
 			return fmt.Sprintf("node %d has power and is left out: %s", n.Node, n.Reason)

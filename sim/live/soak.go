@@ -46,120 +46,81 @@ type soak struct {
 // immortal: an agent that a soak never kills.
 func immortal(n int) bool { return n%2 == 0 }
 
-func (p *procs) soak(ctx context.Context) error {
+func (p *procs) soak(ctx context.Context) {
 	s := &soak{procs: p, rnd: rand.New(rand.NewPCG(p.Seed, 7)), began: time.Now(), faults: map[string]int{}}
 	s.spared = immortal
 	end := s.began.Add(p.Soak.Time)
 	kills := [2]time.Time{s.began.Add(p.Soak.Kill / 2), s.began.Add(p.Soak.Kill)} // of the planner and of the broker
 	var order []int
 	for next := s.began; time.Now().Before(end); {
-		if err := s.pause(ctx, time.Until(next)); err != nil {
-			return err
-		}
+		pause(ctx, time.Until(next))
 		if next = next.Add(p.Soak.Fault); next.Before(time.Now()) {
 			next = time.Now()
 		}
-		var err error
+		var fault soakFault
 		switch now := time.Now(); {
 		case now.After(kills[0]):
 			kills[0] = kills[0].Add(p.Soak.Kill)
-			err = s.happen(ctx, soakFault{"planner killed with -9", func(s *soak, _ context.Context) (map[int]bool, error) {
-				return nil, s.revive("planner", s.startPlanner)
-			}})
+			fault = quietly("planner killed with -9", func(s *soak, _ context.Context) { s.revive("planner", s.startPlanner) })
 		case now.After(kills[1]):
 			kills[1] = kills[1].Add(p.Soak.Kill)
-			err = s.happen(ctx, soakFault{"broker killed with -9", func(s *soak, _ context.Context) (map[int]bool, error) { return nil, s.revive("broker", s.startBroker) }})
+			fault = quietly("broker killed with -9", func(s *soak, _ context.Context) { s.revive("broker", s.startBroker) })
 		default:
 			if len(order) == 0 {
 				order = s.rnd.Perm(len(soakFaults))
 			}
-			err, order = s.happen(ctx, soakFaults[order[0]]), order[1:]
+			fault, order = soakFaults[order[0]], order[1:]
 		}
-		if err != nil {
-			return errors.Join(err, s.report())
+		if err := attempt(func() { s.happen(ctx, fault) }); err != nil {
+			must(errors.Join(err, s.report()))
 		}
 	}
-	return s.report()
-}
-
-func (s *soak) pause(ctx context.Context, d time.Duration) error {
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(d):
-		return nil
-	}
+	must(s.report())
 }
 
 // happen lets a fault happen, judges the light and reads the gauges.
-func (s *soak) happen(ctx context.Context, f soakFault) error {
-	before, err := s.records()
+func (s *soak) happen(ctx context.Context, f soakFault) {
+	before := s.records()
+	err := attempt(func() {
+		may := f.do(s, ctx)
+		s.serving(ctx)
+		s.unchanged(before, f.what, may)
+	})
 	if err != nil {
-		return err
-	}
-	may, err := f.do(s, ctx)
-	if err == nil {
-		err = s.serving(ctx)
-	}
-	if err == nil {
-		err = s.unchanged(before, f.what, may)
-	}
-	if err != nil {
-		return fmt.Errorf("%s, after %v: %w", f.what, time.Since(s.began).Round(time.Second), err)
+		fail("%s, after %v: %w", f.what, time.Since(s.began).Round(time.Second), err)
 	}
 	s.faults[f.what]++
-	return s.read()
+	s.read()
 }
 
 // read reads memory and descriptors of every process, and the files that grow.
-func (s *soak) read() error {
+func (s *soak) read() {
 	at := time.Since(s.began)
 	for _, name := range slices.Sorted(maps.Keys(s.runs)) {
-		if err := s.gauges.process(at, name, s.runs[name].Process.Pid); err != nil {
-			return err
-		}
+		must(s.gauges.process(at, name, s.runs[name].Process.Pid))
 	}
 	for n := range s.f.Nodes {
-		size, err := sizeOf(filepath.Join(s.path(fmt.Sprintf("node%d", n)), "journal"))
-		if err != nil {
-			return err
-		}
-		s.gauges.journal(at, n, size)
+		s.gauges.journal(at, n, got(sizeOf(filepath.Join(s.path(fmt.Sprintf("node%d", n)), "journal"))))
 	}
-	size, err := sizeOf(s.path("planner.db"))
-	s.gauges.store = append(s.gauges.store, reading{at, size})
-	return errors.Join(err, s.readLost())
-}
-
-// readLost takes from the planner's metrics how many events it has given up.
-func (s *soak) readLost() error {
-	lost, err := s.measured("ringlight_events_lost_total")
-	s.lost = max(s.lost, lost)
-	return err
+	s.gauges.store = append(s.gauges.store, reading{at, got(sizeOf(s.path("planner.db")))})
+	s.lost = max(s.lost, s.measured("ringlight_events_lost_total"))
 }
 
 // measured is one of the planner's metrics.
-func (h *processes) measured(name string) (int, error) {
+func (h *processes) measured(name string) int {
 	at := &http.Client{Timeout: procsBypass, Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "unix", h.path("planner.http"))
 	}}}
-	answer, err := at.Get("http://planner/metrics")
-	if err != nil {
-		return 0, err
-	}
+	answer := got(at.Get("http://planner/metrics"))
 	defer answer.Body.Close()
-	page, err := io.ReadAll(answer.Body)
-	if err != nil {
-		return 0, err
-	}
+	page := got(io.ReadAll(answer.Body))
 	for line := range strings.Lines(string(page)) {
 		if strings.HasPrefix(line, name) {
 			_, value, _ := strings.Cut(line, " ")
-			n, err := strconv.ParseFloat(strings.TrimSpace(value), 64)
-			return int(n), err
+			return int(got(strconv.ParseFloat(strings.TrimSpace(value), 64)))
 		}
 	}
-	return 0, fmt.Errorf("the planner's metrics have no %s", name)
+	panic(ended{fmt.Errorf("the planner's metrics have no %s", name)})
 }
 
 // sizeOf is the bytes in a file, or in a folder.

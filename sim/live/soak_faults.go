@@ -23,32 +23,36 @@ import (
 // service, with the nodes whose light might change for it.
 type soakFault struct {
 	what string
-	do   func(*soak, context.Context) (may map[int]bool, err error)
+	do   func(*soak, context.Context) (may map[int]bool)
+}
+
+// quietly is what may change nobody's light.
+func quietly(what string, do func(*soak, context.Context)) soakFault {
+	return soakFault{what, func(s *soak, ctx context.Context) map[int]bool {
+		do(s, ctx)
+		return nil
+	}}
 }
 
 // soakFaults come in an order drawn anew each time round.
 var soakFaults = []soakFault{
-	{"agent killed with -9", func(s *soak, _ context.Context) (map[int]bool, error) { return nil, s.restart(syscall.SIGKILL) }},
-	{"agent stopped and started", func(s *soak, _ context.Context) (map[int]bool, error) { return nil, s.restart(syscall.SIGTERM) }},
+	quietly("agent killed with -9", func(s *soak, _ context.Context) { s.restart(syscall.SIGKILL) }),
+	quietly("agent stopped and started", func(s *soak, _ context.Context) { s.restart(syscall.SIGTERM) }),
 	{"node without power", (*soak).losePower},
 	{"optics without supply", (*soak).blink},
 	{"fibre cut and mended", (*soak).cutFibre},
 	{"node drained and let in", (*soak).drain},
-	{"broker hangs for 5 s", func(s *soak, ctx context.Context) (map[int]bool, error) {
-		return nil, s.hang(ctx, "broker", 5*time.Second)
-	}},
-	{"planner hangs for 3 s", func(s *soak, ctx context.Context) (map[int]bool, error) {
-		return nil, s.hang(ctx, "planner", 3*time.Second)
-	}},
-	{"levels of logs read again", (*soak).reload},
-	{"fabric edited", (*soak).edit},
-	{"edit that is refused", (*soak).refused},
+	quietly("broker hangs for 5 s", func(s *soak, ctx context.Context) { s.hold("broker", func() { pause(ctx, 5*time.Second) }) }),
+	quietly("planner hangs for 3 s", func(s *soak, ctx context.Context) { s.hold("planner", func() { pause(ctx, 3*time.Second) }) }),
+	quietly("levels of logs read again", (*soak).reload),
+	quietly("fabric edited", (*soak).edit),
+	quietly("edit that is refused", (*soak).refused),
 	{"host of a member fails", (*soak).failHost},
 	{"host of a spare flaps", (*soak).flapHost},
 }
 
 // restart ends an agent that may be killed, and starts it again.
-func (s *soak) restart(with syscall.Signal) error {
+func (s *soak) restart(with syscall.Signal) {
 	n := s.rnd.IntN(s.f.Nodes)
 	if immortal(n) {
 		n++
@@ -60,31 +64,21 @@ func (s *soak) restart(with syscall.Signal) error {
 		_ = s.runs[name].Wait()
 		delete(s.runs, name)
 	}
-	return s.startAgent(n)
+	s.startAgent(n)
 }
 
-func (s *soak) revive(name string, start func() error) error {
-	s.signal(name, syscall.SIGKILL)
-	s.res.ProcsKilled++
-	return start()
+func (s *soak) revive(name string, start func()) {
+	s.kill(name)
+	start()
 }
 
 // around are the nodes whose light a fault at a node may change: those of its ring
 // as it is and as it becomes, and whoever comes in, also where it goes out again.
-func (s *soak) around(ctx context.Context, n int, do func(context.Context) error) (map[int]bool, error) {
-	was, err := s.rings(ctx)
-	idle, failed := s.idle(ctx)
-	if err = errors.Join(err, failed); err == nil {
-		err = do(ctx)
-	}
-	if err == nil {
-		err = s.serving(ctx)
-	}
-	if err != nil {
-		return nil, err
-	}
-	is, err := s.rings(ctx)
-	idleNow, failed := s.idle(ctx)
+func (s *soak) around(ctx context.Context, n int, do func()) map[int]bool {
+	was, idle := s.rings(ctx), s.idle(ctx)
+	do()
+	s.serving(ctx)
+	is, idleNow := s.rings(ctx), s.idle(ctx)
 	may := map[int]bool{n: true}
 	for i := range was {
 		if !slices.Contains(was[i].Nodes, n) {
@@ -103,86 +97,60 @@ func (s *soak) around(ctx context.Context, n int, do func(context.Context) error
 			may[m] = true
 		}
 	}
-	return may, errors.Join(err, failed)
+	return may
 }
 
 // idle are the nodes in no ring, with the generation that each was told last.
-func (s *soak) idle(ctx context.Context) (map[int]uint64, error) {
-	nodes, err := s.nodes(ctx)
+func (s *soak) idle(ctx context.Context) map[int]uint64 {
 	out := map[int]uint64{}
-	for _, n := range nodes {
+	for _, n := range s.nodes(ctx) {
 		if n.Ring == nil {
 			out[n.Node] = n.Generation
 		}
 	}
-	return out, err
+	return out
 }
 
 // losePower takes a node's supply, waits for its ring's repair, and gives it back.
-func (s *soak) losePower(ctx context.Context) (map[int]bool, error) {
-	rings, err := s.rings(ctx)
-	if err != nil {
-		return nil, err
-	}
+func (s *soak) losePower(ctx context.Context) map[int]bool {
+	rings := s.rings(ctx)
 	x, err := s.loser(rings, s.rnd.IntN(len(rings)))
 	if err != nil {
-		return nil, nil // every ring steps over somebody just now
+		return nil // every ring steps over somebody just now
 	}
-	return s.around(ctx, x.dead, func(ctx context.Context) (err error) {
-		if x.before, err = s.records(); err != nil {
-			return err
-		}
-		if _, err := s.tell(boardName(x.dead), "power off"); err != nil {
-			return err
-		}
-		s.signal(agentName(x.dead), syscall.SIGKILL)
-		s.res.ProcsKilled++
-		if err := s.repaired(ctx, x); err != nil {
-			return err
-		}
-		if _, err := s.tell(boardName(x.dead), "power on"); err != nil {
-			return err
-		}
-		return s.startAgent(x.dead)
+	return s.around(ctx, x.dead, func() {
+		x.before = s.records()
+		s.unplug(x.dead)
+		s.repaired(ctx, x)
+		s.plugIn(x.dead)
 	})
 }
 
 // member draws a node in the middle of a ring.
-func (s *soak) member(ctx context.Context) (ring procRing, at int, err error) {
-	rings, err := s.rings(ctx)
-	if err != nil || len(rings) == 0 {
-		return ring, 0, errors.Join(err, errors.New("no ring"))
+func (s *soak) member(ctx context.Context) (ring procRing, at int) {
+	rings := s.rings(ctx)
+	if len(rings) == 0 {
+		fail("no ring")
 	}
 	ring = rings[s.rnd.IntN(len(rings))]
-	return ring, 1 + s.rnd.IntN(len(ring.Nodes)-2), nil
+	return ring, 1 + s.rnd.IntN(len(ring.Nodes)-2)
 }
 
 // blink takes the supply of a node's optics for a moment; its agent lives on.
-func (s *soak) blink(ctx context.Context) (map[int]bool, error) {
-	ring, at, err := s.member(ctx)
-	if err != nil {
-		return nil, err
-	}
+func (s *soak) blink(ctx context.Context) map[int]bool {
+	ring, at := s.member(ctx)
 	n := ring.Nodes[at]
-	return s.around(ctx, n, func(ctx context.Context) error {
-		if _, err := s.tell(boardName(n), "power off"); err != nil {
-			return err
-		}
-		if err := s.pause(ctx, outages[s.rnd.IntN(len(outages)-1)]); err != nil {
-			return err
-		}
-		_, err := s.tell(boardName(n), "power on")
-		return err
+	return s.around(ctx, n, func() {
+		s.tell(boardName(n), "power off")
+		pause(ctx, outages[s.rnd.IntN(len(outages)-1)])
+		s.tell(boardName(n), "power on")
 	})
 }
 
 // cutFibre cuts the fibre between two members of a ring, where that can be whole
 // without it, and mends it when it is in service again.
-func (s *soak) cutFibre(ctx context.Context) (map[int]bool, error) {
-	rings, err := s.rings(ctx)
-	if err != nil {
-		return nil, err
-	}
+func (s *soak) cutFibre(ctx context.Context) map[int]bool {
+	rings := s.rings(ctx)
 	var fibres [][2]int
 	for _, r := range rings {
 		for i := 1; i < len(r.Nodes); i++ {
@@ -192,70 +160,51 @@ func (s *soak) cutFibre(ctx context.Context) (map[int]bool, error) {
 		}
 	}
 	if len(fibres) == 0 {
-		return nil, nil // every ring goes over the only fibre that it can just now
+		return nil // every ring goes over the only fibre that it can just now
 	}
 	x := fibres[s.rnd.IntN(len(fibres))]
 	a, b := x[0], x[1]
 	link, ok := s.f.Link(proto.NodeID(a), proto.NodeID(b))
 	if !ok {
-		return nil, fmt.Errorf("no fibre from %d to %d", a, b)
+		fail("no fibre from %d to %d", a, b)
 	}
-	both := func(what string) error {
-		_, errA := s.tell(boardName(a), fmt.Sprintf("%s %d/%v", what, link.Local.Bundle, link.Local.Path))
-		_, errB := s.tell(boardName(b), fmt.Sprintf("%s %d/%v", what, link.Remote.Bundle, link.Remote.Path))
-		return errors.Join(errA, errB)
+	both := func(what string) {
+		s.tell(boardName(a), fmt.Sprintf("%s %d/%v", what, link.Local.Bundle, link.Local.Path))
+		s.tell(boardName(b), fmt.Sprintf("%s %d/%v", what, link.Remote.Bundle, link.Remote.Path))
 	}
-	return s.around(ctx, a, func(ctx context.Context) error {
-		if err := both("cut"); err != nil {
-			return err
-		}
-		if err := s.serving(ctx); err != nil {
-			return err
-		}
-		return both("mend")
+	return s.around(ctx, a, func() {
+		both("cut")
+		s.serving(ctx)
+		both("mend")
 	})
 }
 
 // drain takes a member of a ring out by an operator's word, and lets it in again.
-func (s *soak) drain(ctx context.Context) (map[int]bool, error) {
-	ring, at, err := s.member(ctx)
-	if err != nil {
-		return nil, err
-	}
+func (s *soak) drain(ctx context.Context) map[int]bool {
+	ring, at := s.member(ctx)
 	n := ring.Nodes[at]
-	return s.around(ctx, n, func(ctx context.Context) error {
-		if _, err := s.once(ctx, "ocsctl", "drain", fmt.Sprint(n), "-reason", "soak", "-timeout", "60s", "-broker", s.url); err != nil {
-			return err
-		}
-		_, err := s.once(ctx, "ocsctl", "undrain", fmt.Sprint(n), "-timeout", "60s", "-broker", s.url)
-		return err
+	return s.around(ctx, n, func() {
+		got(s.once(ctx, "ocsctl", "drain", fmt.Sprint(n), "-reason", "soak", "-timeout", "60s", "-broker", s.url))
+		got(s.once(ctx, "ocsctl", "undrain", fmt.Sprint(n), "-timeout", "60s", "-broker", s.url))
 	})
 }
 
 // host tells a node's agent of its host.
-func (s *soak) host(n int, verb string) error {
-	a, err := agent.AskSocket(filepath.Join(s.path(fmt.Sprintf("node%d", n)), "agent.sock"), agent.Question{Verb: verb, Text: "soak"})
-	if err == nil && a.Err != nil {
-		err = a.Err
+func (s *soak) host(n int, verb string) {
+	a := got(agent.AskSocket(filepath.Join(s.path(fmt.Sprintf("node%d", n)), "agent.sock"), agent.Question{Verb: verb, Text: "soak"}))
+	if a.Err != nil {
+		must(a.Err)
 	}
-	return err
 }
 
 // failHost has the host of a member fail and come back.
-func (s *soak) failHost(ctx context.Context) (map[int]bool, error) {
-	ring, at, err := s.member(ctx)
-	if err != nil {
-		return nil, err
-	}
+func (s *soak) failHost(ctx context.Context) map[int]bool {
+	ring, at := s.member(ctx)
 	n := ring.Nodes[at]
-	return s.around(ctx, n, func(ctx context.Context) error {
-		if err := s.host(n, "host_fault"); err != nil {
-			return err
-		}
-		if err := s.pause(ctx, time.Second); err != nil {
-			return err
-		}
-		return s.host(n, "host_ok")
+	return s.around(ctx, n, func() {
+		s.host(n, "host_fault")
+		pause(ctx, time.Second)
+		s.host(n, "host_ok")
 	})
 }
 
@@ -264,32 +213,24 @@ const soakFlaps = 1000
 
 // flapHost has the host of a node in no ring fail and come back again and again:
 // nobody's light, and many records in its journal and the planner's.
-func (s *soak) flapHost(ctx context.Context) (map[int]bool, error) {
-	rings, err := s.rings(ctx)
-	if err != nil {
-		return nil, err
-	}
+func (s *soak) flapHost(ctx context.Context) map[int]bool {
+	rings := s.rings(ctx)
 	n := s.flaps // the same again, if it still is in none
 	for slices.ContainsFunc(rings, func(r procRing) bool { return slices.Contains(r.Nodes, n) }) {
 		n = (n + 1) % s.f.Nodes
 	}
 	s.flaps = n
 	for range soakFlaps {
-		if err := errors.Join(s.host(n, "host_fault"), s.pause(ctx, 2*time.Millisecond), s.host(n, "host_ok"), s.pause(ctx, 2*time.Millisecond)); err != nil {
-			return nil, err
+		for _, verb := range []string{"host_fault", "host_ok"} {
+			s.host(n, verb)
+			pause(ctx, 2*time.Millisecond)
 		}
 	}
-	return map[int]bool{n: true}, nil
-}
-
-func (s *soak) hang(ctx context.Context, name string, d time.Duration) error {
-	s.signal(name, syscall.SIGSTOP)
-	defer s.signal(name, syscall.SIGCONT)
-	return s.pause(ctx, d)
+	return map[int]bool{n: true}
 }
 
 // reload has planner and agents read another level from their files.
-func (s *soak) reload(ctx context.Context) (map[int]bool, error) {
+func (s *soak) reload(ctx context.Context) {
 	s.debug = !s.debug
 	level := "info"
 	if s.debug {
@@ -300,28 +241,17 @@ func (s *soak) reload(ctx context.Context) (map[int]bool, error) {
 		names = append(names, agentName(n))
 	}
 	for _, name := range names {
-		raw, err := os.ReadFile(s.path(name + ".json"))
-		if err != nil {
-			return nil, err
-		}
 		cfg := map[string]any{}
-		if err := json.Unmarshal(raw, &cfg); err != nil {
-			return nil, err
-		}
+		must(json.Unmarshal(got(os.ReadFile(s.path(name+".json"))), &cfg))
 		cfg["log_level"] = level
-		if err := s.write(name+".json", cfg); err != nil {
-			return nil, err
-		}
+		s.write(name+".json", cfg)
 		from := len(s.printed(name, 0))
 		s.signal(name, syscall.SIGHUP)
-		if _, err := await(ctx, procsBypass, name+": SIGHUP", func() (bool, string) {
+		await(ctx, procsBypass, name+": SIGHUP", func() (bool, string) {
 			said := s.printed(name, from)
 			return strings.Contains(said, "configuration read again") && strings.Contains(said, level), "does not say that it has read its configuration again"
-		}); err != nil {
-			return nil, err
-		}
+		})
 	}
-	return nil, nil
 }
 
 // printed is what a process has printed since a place in its log.
@@ -332,28 +262,27 @@ func (h *processes) printed(name string, from int) string {
 
 // edit has the planner plan for another hold-off, which every ring is told of with
 // the light that it has.
-func (s *soak) edit(ctx context.Context) (map[int]bool, error) {
+func (s *soak) edit(ctx context.Context) {
 	s.holds = !s.holds
 	f := *s.f
 	if f.HoldOffUS = 0; s.holds {
 		f.HoldOffUS = 50
 	}
 	said, err := s.apply(ctx, &f)
-	if err == nil && (!said.Done || said.Told == 0) {
-		err = fmt.Errorf("fabric apply: %+v", said)
+	if must(err); !said.Done || said.Told == 0 {
+		fail("fabric apply: %+v", said)
 	}
-	return nil, err
 }
 
 // refused has it plan for more spares than the rings that run leave.
-func (s *soak) refused(ctx context.Context) (map[int]bool, error) {
+func (s *soak) refused(ctx context.Context) {
 	f := *s.f
 	f.Spares += f.GroupNodes()
 	said, err := s.apply(ctx, &f)
 	if err == nil || len(said.Refused) == 0 || said.Done {
-		return nil, fmt.Errorf("fabric apply that would end a ring is not refused: %+v, %w", said, err)
+		fail("fabric apply that would end a ring is not refused: %+v, %w", said, err)
 	}
-	return nil, nil
+	return
 }
 
 // procEdit is what ocsctl says of an edit.
@@ -369,9 +298,7 @@ type procEdit struct {
 // apply runs ocsctl fabric apply.
 func (p *procs) apply(ctx context.Context, f *fabric.Fabric, more ...string) (said procEdit, err error) {
 	file := p.path("edit.json")
-	if err := os.WriteFile(file, f.Encode(), 0o644); err != nil {
-		return said, err
-	}
+	must(os.WriteFile(file, f.Encode(), 0o644))
 	p.edited = true
 	raw, failed := p.once(ctx, "ocsctl", append([]string{"fabric", "apply", file, "-json", "-timeout", "60s", "-broker", p.url}, more...)...)
 	if err := json.NewDecoder(strings.NewReader(string(raw))).Decode(&said); err != nil {
