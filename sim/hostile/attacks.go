@@ -26,17 +26,17 @@ type attack struct {
 const backSoon = 10 * time.Second
 
 var attacks = []attack{
-	{"numbers", "terms, generations and sequence numbers as high as they go, of nodes and of a planner", numbers, 0},
+	{"numbers", "terms, generations and sequence numbers as high as they go, of nodes and of a planner", aloud(numbers), 0},
 	{"mutants-planner", "mutants of genuine messages to the planner", mutantsToPlanner, 0},
 	{"mutants-agents", "mutants of plans, decisions and commands to all agents", mutantsToAgents, 0},
-	{"replay", "genuine messages again: in order, backwards, shuffled", replay, 0},
-	{"stale", "old terms and generations, another plan under the same number, another node's", stale, 0},
-	{"sign-of-life", "one message of a planner that is not there, with a higher term and beat", signOfLife, 0},
+	{"replay", "genuine messages again: in order, backwards, shuffled", aloud(replay), 0},
+	{"stale", "old terms and generations, another plan under the same number, another node's", aloud(stale), 0},
+	{"sign-of-life", "one message of a planner that is not there, with a higher term and beat", aloud(signOfLife), 0},
 	{"forged", "plans and commits of a planner that is none, with the same and a higher term", forgedPlanner, 0},
 	{"duplicate", "a second agent with the number of one in service", duplicate, 0},
-	{"views", "death notes, old births and far event numbers in the name of others", views, 0},
-	{"retained", "commands that the broker keeps, and commands of a former life", retainedCommands, 0},
-	{"operator", "operators' requests again", operatorReplay, 0},
+	{"views", "death notes, old births and far event numbers in the name of others", aloud(views), 0},
+	{"retained", "commands that the broker keeps, and commands of a former life", aloud(retainedCommands), 0},
+	{"operator", "operators' requests again", aloud(operatorReplay), 0},
 	{"plans", "plans that nobody decides on, and harmless commands, to all agents", plans, 0},
 	{"sealed", "forged, swapped, replayed, late and spoilt messages of every kind, by the broker, with a node's own key and all that was ever said", sealedAttack, 0},
 	{"jobs", "lists of jobs for a fabric of circuits, and mutants of them", jobLists, 0},
@@ -45,10 +45,23 @@ var attacks = []attack{
 	{"half-connects", "connections that begin a CONNECT and say no more", halfConnects, backSoon},
 	{"descriptors", "as many clients as the broker has descriptors for", descriptors, backSoon},
 	{"never-read", "subscribers to everything that read nothing, and long messages", neverRead, backSoon},
-	{"topics", "topics of thousands of levels", endlessTopics, backSoon},
+	{"topics", "topics of thousands of levels", aloud(endlessTopics), backSoon},
 	{"half-questions", "the agent's socket: connections that begin a question", halfQuestions, backSoon},
 	{"deaf-listeners", "the agent's socket: listeners to the recording that read nothing", deafListeners, backSoon},
 	{"deaf-askers", "the agent's socket: questions whose answers nobody reads", deafAskers, backSoon},
+}
+
+// aloud is an attack of one who publishes: it was tried as often as he spoke.
+func aloud(say func(context.Context, *stranger, *speaker)) func(context.Context, *stranger) (int, error) {
+	return func(ctx context.Context, s *stranger) (int, error) {
+		w, err := s.speaker()
+		if err != nil {
+			return 0, err
+		}
+		defer w.Close()
+		say(ctx, s, w)
+		return w.sent, nil
+	}
 }
 
 // session of a node as its birth told it, and the topics it speaks on.
@@ -81,12 +94,7 @@ func huge(b []byte, mark, n uint64) []byte {
 // marked stands in a message for the number that is to be replaced.
 const marked = 0x1d_dead_beef_cafe // below 2^53, in no genuine message
 
-func numbers(ctx context.Context, s *stranger) (int, error) {
-	w, err := s.speaker()
-	if err != nil {
-		return 0, err
-	}
-	defer w.Close()
+func numbers(ctx context.Context, s *stranger, w *speaker) {
 	for _, n := range []uint64{math.MaxUint64, math.MaxUint64 - 1, 1 << 63, proto.MaxCount + 1, proto.MaxCount, proto.MaxCount - 1, 1 << 50} {
 		for _, node := range []int{0, s.cfg.Nodes / 2, s.cfg.Nodes - 1} {
 			id := proto.NodeID(node)
@@ -109,7 +117,6 @@ func numbers(ctx context.Context, s *stranger) (int, error) {
 		w.say(ctx, s.topics.Planner(), huge(raw(&st), marked, n), 1, false)
 		pause(ctx, 200*time.Millisecond)
 	}
-	return w.sent, nil
 }
 
 // mutate changes one to four places of a message.
@@ -210,12 +217,7 @@ func plans(ctx context.Context, s *stranger) (int, error) {
 	return w.sent, nil
 }
 
-func replay(ctx context.Context, s *stranger) (int, error) {
-	w, err := s.speaker()
-	if err != nil {
-		return 0, err
-	}
-	defer w.Close()
+func replay(ctx context.Context, s *stranger, w *speaker) {
 	order := make([]int, len(s.heard))
 	for i := range order {
 		order[i] = i
@@ -235,15 +237,9 @@ func replay(ctx context.Context, s *stranger) (int, error) {
 			w.say(ctx, s.heard[i].Topic, s.heard[i].Payload, 1, false)
 		}
 	}
-	return w.sent, nil
 }
 
-func stale(ctx context.Context, s *stranger) (int, error) {
-	w, err := s.speaker()
-	if err != nil {
-		return 0, err
-	}
-	defer w.Close()
+func stale(ctx context.Context, s *stranger, w *speaker) {
 	for _, p := range slices.Clone(s.heard) {
 		t, err := proto.ParseTopic(p.Topic)
 		var d proto.Desired
@@ -270,21 +266,14 @@ func stale(ctx context.Context, s *stranger) (int, error) {
 		try(func(d *proto.Desired) { d.Rings, d.Plan = nil, proto.DigestOf([]byte("another")) }, t.Node)
 		try(func(d *proto.Desired) {}, next)
 	}
-	return w.sent, nil
 }
 
-func signOfLife(ctx context.Context, s *stranger) (int, error) {
-	w, err := s.speaker()
-	if err != nil {
-		return 0, err
-	}
-	defer w.Close()
+func signOfLife(ctx context.Context, s *stranger, w *speaker) {
 	for _, term := range []proto.Term{s.state.Term + 1, s.state.Term + 100} {
 		st := proto.PlannerState{Version: proto.Version, Planner: 99, Online: true, Term: term, Seq: 100, PeriodMillis: 5000, Fabric: s.cfg.Fabric}
 		w.say(ctx, s.topics.Planner(), raw(&st), 1, false)
 		pause(ctx, 3*time.Second)
 	}
-	return w.sent, nil
 }
 
 // duplicate is an agent that was given another's number: it takes its client
@@ -313,12 +302,7 @@ func duplicate(ctx context.Context, s *stranger) (int, error) {
 	return count, nil
 }
 
-func views(ctx context.Context, s *stranger) (int, error) {
-	w, err := s.speaker()
-	if err != nil {
-		return 0, err
-	}
-	defer w.Close()
+func views(ctx context.Context, s *stranger, w *speaker) {
 	for n := range min(8, s.cfg.Nodes) {
 		id := proto.NodeID(n)
 		death := proto.Presence{Version: proto.Version, Node: id, Session: s.session(n)}
@@ -330,15 +314,9 @@ func views(ctx context.Context, s *stranger) (int, error) {
 			Measured: proto.NoPower, Expected: proto.NoPower}
 		w.say(ctx, s.topics.Event(id), raw(&e), 1, false)
 	}
-	return w.sent, nil
 }
 
-func retainedCommands(ctx context.Context, s *stranger) (int, error) {
-	w, err := s.speaker()
-	if err != nil {
-		return 0, err
-	}
-	defer w.Close()
+func retainedCommands(ctx context.Context, s *stranger, w *speaker) {
 	for n := range s.cfg.Nodes {
 		id := proto.NodeID(n)
 		c := proto.Command{Version: proto.Version, Node: id, Term: max(1, s.state.Term), Session: max(1, s.session(n)^2), TTLMillis: 600_000, Verb: proto.VerbHostFault}
@@ -348,20 +326,13 @@ func retainedCommands(ctx context.Context, s *stranger) (int, error) {
 	for n := range s.cfg.Nodes { // what a broker keeps comes to the next life; take it back
 		w.say(ctx, s.topics.Command(proto.NodeID(n)), nil, 1, true)
 	}
-	return w.sent, nil
 }
 
-func operatorReplay(ctx context.Context, s *stranger) (int, error) {
-	w, err := s.speaker()
-	if err != nil {
-		return 0, err
-	}
-	defer w.Close()
+func operatorReplay(ctx context.Context, s *stranger, w *speaker) {
 	for i := range s.scaled(2000) {
 		q := proto.OpRequest{Version: proto.Version, Corr: proto.Corr{1, 2, 3, byte(i % 16)}, TTLMillis: 10_000, Noun: proto.NounDrain, Node: proto.NodeID(i % 16 % s.cfg.Nodes), Bundle: -1, DryRun: true}
 		w.say(ctx, s.topics.Request("replay"), raw(&q), 1, false)
 	}
-	return w.sent, nil
 }
 
 func flood(ctx context.Context, s *stranger) (int, error) {
@@ -433,16 +404,10 @@ func Flood(ctx context.Context, broker string, topics ...string) (sent int, err 
 	return sent, nil
 }
 
-func endlessTopics(ctx context.Context, s *stranger) (int, error) {
-	w, err := s.speaker()
-	if err != nil {
-		return 0, err
-	}
-	defer w.Close()
+func endlessTopics(ctx context.Context, s *stranger, w *speaker) {
 	deep := strings.Repeat("a/", 2000)
 	for i := range s.scaled(2000) {
 		w.say(ctx, fmt.Sprintf("%s%d", deep, i), []byte{1}, 0, true)
 	}
 	pause(ctx, time.Second)
-	return w.sent, nil
 }

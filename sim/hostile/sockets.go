@@ -67,48 +67,53 @@ func mutantsOfMQTT(ctx context.Context, s *stranger) (int, error) {
 	return sent, nil
 }
 
+// crowd is connections that stay.
+type crowd struct {
+	open    []net.Conn
+	refused int
+}
+
+// join is one more, which says something, or which was not let in.
+func (all *crowd) join(c net.Conn, err error, say []byte) {
+	if err != nil {
+		all.refused++
+		return
+	}
+	c.SetWriteDeadline(time.Now().Add(time.Second))
+	c.Write(say)
+	all.open = append(all.open, c)
+}
+
+func (all *crowd) tried() int { return len(all.open) + all.refused }
+
+func (all *crowd) leave() {
+	for _, c := range all.open {
+		c.Close()
+	}
+}
+
 // descriptors takes every connection that the broker can have, in earnest.
 func descriptors(ctx context.Context, s *stranger) (int, error) {
-	var open []net.Conn
-	defer func() {
-		for _, c := range open {
-			c.Close()
-		}
-	}()
-	refused := 0
+	var all crowd
+	defer all.leave()
 	for i := range s.scaled(900) {
 		c, err := s.dialRaw()
-		if err != nil {
-			refused++
-			continue
-		}
-		c.Write(connect(fmt.Sprintf("taken-%d", i)))
-		open = append(open, c)
+		all.join(c, err, connect(fmt.Sprintf("taken-%d", i)))
 	}
 	pause(ctx, 15*time.Second)
-	return len(open) + refused, nil
+	return all.tried(), nil
 }
 
 func halfConnects(ctx context.Context, s *stranger) (int, error) {
-	var open []net.Conn
-	defer func() {
-		for _, c := range open {
-			c.Close()
-		}
-	}()
-	refused := 0
+	var all crowd
+	defer all.leave()
 	for range s.scaled(900) {
 		c, err := s.dialRaw()
-		if err != nil {
-			refused++
-			continue
-		}
-		c.Write([]byte{0x10, 0x20, 0x00, 0x04})
-		open = append(open, c)
+		all.join(c, err, []byte{0x10, 0x20, 0x00, 0x04})
 	}
 	pause(ctx, 15*time.Second)
 	still := 0
-	for _, c := range open {
+	for _, c := range all.open {
 		c.SetReadDeadline(time.Now().Add(time.Millisecond))
 		if _, err := c.Read(make([]byte, 1)); err != nil {
 			if t, ok := err.(net.Error); ok && t.Timeout() {
@@ -117,33 +122,26 @@ func halfConnects(ctx context.Context, s *stranger) (int, error) {
 		}
 	}
 	if still > 0 {
-		return len(open), fmt.Errorf("%w: %d of %d half connections are still open after 15 s", errFell, still, len(open))
+		return len(all.open), fmt.Errorf("%w: %d of %d half connections are still open after 15 s", errFell, still, len(all.open))
 	}
-	return len(open) + refused, nil
+	return all.tried(), nil
 }
 
 func neverRead(ctx context.Context, s *stranger) (int, error) {
 	filter := "ocs/v1/" + s.cfg.Fabric + "/#"
-	var open []net.Conn
-	defer func() {
-		for _, c := range open {
-			c.Close()
-		}
-	}()
+	var all crowd
+	defer all.leave()
 	for i := range 20 {
 		c, err := s.dialRaw()
 		if err != nil {
-			return len(open), err
+			return len(all.open), err
 		}
-		open = append(open, c)
 		c.(*net.TCPConn).SetReadBuffer(4096)
-		name := fmt.Sprintf("deaf-%d", i)
-		c.Write(connect(name))
-		c.Write(packet(0x82, []byte{0, 1}, text(filter), []byte{0}))
+		all.join(c, nil, append(connect(fmt.Sprintf("deaf-%d", i)), packet(0x82, []byte{0, 1}, text(filter), []byte{0})...))
 	}
 	w, err := s.speaker()
 	if err != nil {
-		return len(open), err
+		return len(all.open), err
 	}
 	defer w.Close()
 	long := bytes.Repeat([]byte{0xa0}, 60_000)
@@ -151,7 +149,7 @@ func neverRead(ctx context.Context, s *stranger) (int, error) {
 		w.say(ctx, s.topics.Health(0), long, 0, false)
 	}
 	pause(ctx, 5*time.Second)
-	return len(open), nil
+	return len(all.open), nil
 }
 
 // The agent's socket: half questions, listeners that do not read, and more
@@ -175,34 +173,23 @@ func (s *stranger) hang(ctx context.Context, count int, say string) (int, error)
 	if s.cfg.Socket == "" {
 		return 0, fmt.Errorf("no -socket given, not tried")
 	}
-	var open []net.Conn
-	defer func() {
-		for _, c := range open {
-			c.Close()
-		}
-	}()
+	var all crowd
+	defer all.leave()
 	watching, stop := context.WithCancel(ctx)
 	defer stop()
 	var worst atomic.Int64
 	failed := make(chan error, 1)
 	go func() { failed <- s.askAgent(watching, &worst) }()
-	refused := 0
 	for range count {
 		c, err := net.DialTimeout("unix", s.cfg.Socket, time.Second)
-		if err != nil {
-			refused++
-			continue
-		}
-		c.SetWriteDeadline(time.Now().Add(time.Second))
-		c.Write([]byte(say))
-		open = append(open, c)
+		all.join(c, err, []byte(say))
 	}
 	pause(ctx, 15*time.Second)
 	stop()
 	if err := <-failed; err != nil {
-		return len(open), fmt.Errorf("%w: %w", errFell, err)
+		return len(all.open), fmt.Errorf("%w: %w", errFell, err)
 	}
-	return len(open) + refused, fmt.Errorf("the agent answered within %d ms", worst.Load())
+	return all.tried(), fmt.Errorf("the agent answered within %d ms", worst.Load())
 }
 
 // askAgent asks for the status on and on. An agent that is full says so by

@@ -47,7 +47,7 @@ func CheckBroker(ctx context.Context, cfg mqtt.Config, fabric string) []BrokerFi
 		ask    string
 		needed bool
 		lack   string
-		try    func() (string, error)
+		try    func() string
 	}{
 		{"wildcard subscriptions are granted", true, "the planner hears nobody", c.subscriptions},
 		{"1,000 messages at QoS 1, each once, in order", true, "acknowledgements and events are lost", c.order},
@@ -58,7 +58,8 @@ func CheckBroker(ctx context.Context, cfg mqtt.Config, fabric string) []BrokerFi
 		{"nothing is kept for a client that is away", false, "commands come late, and are refused by their age", c.nothingKept},
 	} {
 		began := time.Now()
-		saw, err := x.try()
+		saw := ""
+		err := attempt(func() { saw = x.try() })
 		f := BrokerFinding{Ask: x.ask, Needed: x.needed, Has: err == nil, Saw: saw, Lack: x.lack, TookMS: time.Since(began).Milliseconds()}
 		if err != nil {
 			f.Saw = err.Error()
@@ -72,18 +73,15 @@ func CheckBroker(ctx context.Context, cfg mqtt.Config, fabric string) []BrokerFi
 }
 
 // dial connects with a name of its own and waits until it is up.
-func (c *brokerCheck) dial(at mqtt.Config, name string, will *proto.Packet, subs ...string) (*mqtt.Link, error) {
+func (c *brokerCheck) dial(at mqtt.Config, name string, will *proto.Packet, subs ...string) *mqtt.Link {
 	at.ClientID, at.Will, at.Subscriptions, at.Ordered = name, will, subs, true
 	at.MinReconnect, at.MaxReconnect = 50*time.Millisecond, time.Second
-	l, err := mqtt.Dial(at)
-	if err != nil {
-		return nil, err
-	}
-	if _, err := c.next(l, func(p *proto.Packet) bool { return p.Kind == proto.LinkUp }); err != nil {
+	l := got(mqtt.Dial(at))
+	if err := attempt(func() { c.next(l, func(p *proto.Packet) bool { return p.Kind == proto.LinkUp }) }); err != nil {
 		l.Abandon()
-		return nil, fmt.Errorf("not connected with every subscription: %w (%v)", err, l.Err())
+		fail("not connected with every subscription: %w (%v)", err, l.Err())
 	}
-	return l, nil
+	return l
 }
 
 // name is of a client that nobody else has.
@@ -93,19 +91,19 @@ func (c *brokerCheck) name() string {
 }
 
 // next is the first packet of a kind that is looked for.
-func (c *brokerCheck) next(l *mqtt.Link, is func(*proto.Packet) bool) (proto.Packet, error) {
+func (c *brokerCheck) next(l *mqtt.Link, is func(*proto.Packet) bool) (p proto.Packet) {
 	end := time.NewTimer(brokerPatience)
 	defer end.Stop()
 	for {
 		select {
-		case p := <-l.Recv():
+		case p = <-l.Recv():
 			if is(&p) {
-				return p, nil
+				return p
 			}
 		case <-end.C:
-			return proto.Packet{}, fmt.Errorf("nothing within %v", brokerPatience)
+			fail("nothing within %v", brokerPatience)
 		case <-c.ctx.Done():
-			return proto.Packet{}, c.ctx.Err()
+			must(c.ctx.Err())
 		}
 	}
 }
@@ -113,168 +111,115 @@ func (c *brokerCheck) next(l *mqtt.Link, is func(*proto.Packet) bool) (proto.Pac
 func published(p *proto.Packet) bool { return p.Kind == proto.Publish }
 
 // pair is one who speaks and one who listens to a topic.
-func (c *brokerCheck) pair(topic string) (from, to *mqtt.Link, end func(), err error) {
-	if to, err = c.dial(c.last, c.name(), nil, topic); err != nil {
-		return nil, nil, nil, err
-	}
-	if from, err = c.dial(c.first, c.name(), nil); err != nil {
+func (c *brokerCheck) pair(topic string) (from, to *mqtt.Link, end func()) {
+	to = c.dial(c.last, c.name(), nil, topic)
+	if err := attempt(func() { from = c.dial(c.first, c.name(), nil) }); err != nil {
 		to.Abandon()
-		return nil, nil, nil, err
+		must(err)
 	}
-	return from, to, func() { from.Close(); to.Close() }, nil
+	return from, to, func() { from.Close(); to.Close() }
 }
 
-func (c *brokerCheck) subscriptions() (string, error) {
-	l, err := c.dial(c.first, c.name(), nil, c.topics.EveryNode(proto.TopicAck), c.topics.EveryNode(proto.TopicPresence), c.topics.EveryDecision(), c.topics.EveryRequest(), c.topics.Planner())
-	if err != nil {
-		return "", err
-	}
+func (c *brokerCheck) subscriptions() string {
+	l := c.dial(c.first, c.name(), nil, c.topics.EveryNode(proto.TopicAck), c.topics.EveryNode(proto.TopicPresence), c.topics.EveryDecision(), c.topics.EveryRequest(), c.topics.Planner())
 	l.Close()
-	return "5 granted", nil
+	return "5 granted"
 }
 
-func (c *brokerCheck) order() (string, error) {
+func (c *brokerCheck) order() string {
 	const count = 1000
 	topic := c.topics.Reply(c.run)
-	from, to, end, err := c.pair(topic)
-	if err != nil {
-		return "", err
-	}
+	from, to, end := c.pair(topic)
 	defer end()
 	for i := range count {
-		if err := from.Send(proto.Packet{Kind: proto.Publish, Topic: topic, QoS: 1, Payload: binary.BigEndian.AppendUint32(nil, uint32(i))}); err != nil {
-			return "", err
-		}
+		must(from.Send(proto.Packet{Kind: proto.Publish, Topic: topic, QoS: 1, Payload: binary.BigEndian.AppendUint32(nil, uint32(i))}))
 	}
 	for i := range count {
-		p, err := c.next(to, published)
-		if err != nil {
-			return "", fmt.Errorf("%d of %d came: %w", i, count, err)
-		}
+		var p proto.Packet
+		within(fmt.Sprintf("%d of %d came", i, count), func() { p = c.next(to, published) })
 		if n := binary.BigEndian.Uint32(p.Payload); n != uint32(i) {
-			return "", fmt.Errorf("message %d came in place of %d", n, i)
+			fail("message %d came in place of %d", n, i)
 		}
 	}
-	return "all", nil
+	return "all"
 }
 
-func (c *brokerCheck) large() (string, error) {
+func (c *brokerCheck) large() string {
 	topic := c.topics.Reply(c.run)
-	from, to, end, err := c.pair(topic)
-	if err != nil {
-		return "", err
-	}
+	from, to, end := c.pair(topic)
 	defer end()
 	sent := bytes.Repeat([]byte{0xa5}, proto.MaxPayload)
-	if err := from.Send(proto.Packet{Kind: proto.Publish, Topic: topic, QoS: 1, Payload: sent}); err != nil {
-		return "", err
+	must(from.Send(proto.Packet{Kind: proto.Publish, Topic: topic, QoS: 1, Payload: sent}))
+	if p := c.next(to, published); !bytes.Equal(p.Payload, sent) {
+		fail("%d bytes came, others than were sent", len(p.Payload))
 	}
-	p, err := c.next(to, published)
-	if err == nil && !bytes.Equal(p.Payload, sent) {
-		err = fmt.Errorf("%d bytes came, others than were sent", len(p.Payload))
-	}
-	return "whole", err
+	return "whole"
 }
 
-func (c *brokerCheck) retained() (string, error) {
+func (c *brokerCheck) retained() string {
 	topic := c.topics.Reply(c.run + "-kept")
-	from, to, end, err := c.pair(topic)
-	if err != nil {
-		return "", err
-	}
+	from, to, end := c.pair(topic)
 	defer end()
 	keep := proto.Packet{Kind: proto.Publish, Topic: topic, QoS: 1, Retain: true, Payload: []byte("kept")}
-	if err := from.Send(keep); err != nil {
-		return "", err
-	}
-	if _, err := c.next(to, published); err != nil { // it is with the broker
-		return "", err
-	}
-	late, err := c.dial(c.last, c.name(), nil, topic)
-	if err != nil {
-		return "", err
-	}
+	must(from.Send(keep))
+	c.next(to, published) // it is with the broker
+	late := c.dial(c.last, c.name(), nil, topic)
 	defer late.Close()
-	if p, err := c.next(late, published); err != nil || !p.Retain {
-		return "", fmt.Errorf("who came later was not given it as retained: %v", err)
-	}
+	within("who came later was not given it as retained", func() {
+		if p := c.next(late, published); !p.Retain {
+			fail("it came without the mark")
+		}
+	})
 	keep.Payload = nil
-	if err := from.Send(keep); err != nil {
-		return "", err
-	}
-	if _, err := c.next(to, func(p *proto.Packet) bool { return published(p) && len(p.Payload) == 0 }); err != nil {
-		return "", fmt.Errorf("the deletion was not heard: %w", err)
-	}
-	return "given with its mark, deleted", nil
+	must(from.Send(keep))
+	within("the deletion was not heard", func() {
+		c.next(to, func(p *proto.Packet) bool { return published(p) && len(p.Payload) == 0 })
+	})
+	return "given with its mark, deleted"
 }
 
-func (c *brokerCheck) will() (string, error) {
+func (c *brokerCheck) will() string {
 	topic := c.topics.Reply(c.run + "-will")
-	to, err := c.dial(c.last, c.name(), nil, topic)
-	if err != nil {
-		return "", err
-	}
+	to := c.dial(c.last, c.name(), nil, topic)
 	defer to.Close()
-	gone, err := c.dial(c.first, c.name(), &proto.Packet{Kind: proto.Publish, Topic: topic, QoS: 1, Payload: []byte("gone")})
-	if err != nil {
-		return "", err
-	}
+	gone := c.dial(c.first, c.name(), &proto.Packet{Kind: proto.Publish, Topic: topic, QoS: 1, Payload: []byte("gone")})
 	began := time.Now()
 	gone.Abandon()
-	if _, err := c.next(to, published); err != nil {
-		return "", err
-	}
-	return fmt.Sprintf("after %d ms", time.Since(began).Milliseconds()), nil
+	c.next(to, published)
+	return fmt.Sprintf("after %d ms", time.Since(began).Milliseconds())
 }
 
-func (c *brokerCheck) takeover() (string, error) {
+func (c *brokerCheck) takeover() string {
 	name := c.name()
-	old, err := c.dial(c.first, name, nil)
-	if err != nil {
-		return "", err
-	}
+	old := c.dial(c.first, name, nil)
 	defer old.Abandon()
 	began := time.Now()
-	second, err := c.dial(c.last, name, nil)
-	if err != nil {
-		return "", fmt.Errorf("the second one: %w", err)
-	}
+	var second *mqtt.Link
+	within("the second one", func() { second = c.dial(c.last, name, nil) })
 	took := time.Since(began)
 	defer second.Abandon()
-	if _, err := c.next(old, func(p *proto.Packet) bool { return p.Kind == proto.LinkDown }); err != nil {
-		return "", fmt.Errorf("the first one stays: %w", err)
-	}
-	return fmt.Sprintf("after %d ms", took.Milliseconds()), nil
+	within("the first one stays", func() {
+		c.next(old, func(p *proto.Packet) bool { return p.Kind == proto.LinkDown })
+	})
+	return fmt.Sprintf("after %d ms", took.Milliseconds())
 }
 
-func (c *brokerCheck) nothingKept() (string, error) {
+func (c *brokerCheck) nothingKept() string {
 	topic, name := c.topics.Reply(c.run+"-away"), c.name()
-	away, err := c.dial(c.last, name, nil, topic)
-	if err != nil {
-		return "", err
-	}
+	away := c.dial(c.last, name, nil, topic)
 	away.Abandon()
-	from, to, end, err := c.pair(topic)
-	if err != nil {
-		return "", err
-	}
+	from, to, end := c.pair(topic)
 	defer end()
 	for _, word := range []string{"late", "now"} {
 		if word == "now" {
-			if away, err = c.dial(c.last, name, nil, topic); err != nil {
-				return "", err
-			}
+			away = c.dial(c.last, name, nil, topic)
 			defer away.Close()
 		}
-		if err := from.Send(proto.Packet{Kind: proto.Publish, Topic: topic, QoS: 1, Payload: []byte(word)}); err != nil {
-			return "", err
-		}
-		if _, err := c.next(to, published); err != nil {
-			return "", err
-		}
+		must(from.Send(proto.Packet{Kind: proto.Publish, Topic: topic, QoS: 1, Payload: []byte(word)}))
+		c.next(to, published)
 	}
-	if p, err := c.next(away, published); err != nil || string(p.Payload) != "now" {
-		return "", fmt.Errorf("%q came to one that had been away: %v", p.Payload, err)
+	if p := c.next(away, published); string(p.Payload) != "now" {
+		fail("%q came to one that had been away", p.Payload)
 	}
-	return "nothing", nil
+	return "nothing"
 }
