@@ -291,7 +291,7 @@ func (a *nodeOptics) setReady(now time.Duration, i int, why error) {
 	a.step(now, node.Event{Kind: kind, Bundle: proto.BundleID(i), Path: s.Path, Text: silent})
 }
 
-// errUnread is what is wrong with a bundle whose optics have not said a word.
+// errUnread is the fault of a bundle whose optics have not reported yet.
 var errUnread = errors.New("hardware not read")
 
 // tryAdopt takes the hardware as it was found, once every bundle has been

@@ -168,5 +168,5 @@ func ExampleHost() {
 	fmt.Println("in service:", host.View().Mode())
 	// Output:
 	// reads the hardware: true
-	// in service: deaf
+	// in service: unplanned
 }

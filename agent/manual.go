@@ -209,7 +209,7 @@ func (a *manual) release(now time.Duration) {
 	}
 }
 
-// occupied says on which bundle somebody's work is not done.
+// occupied names the bundle on which manual work is not done.
 func (a *manual) occupied() string {
 	for i := range a.ops {
 		if a.busy(proto.BundleID(i)) {
@@ -223,7 +223,7 @@ func (a *manual) occupied() string {
 func (a *manual) busy(id proto.BundleID) bool { return a.ops[id] != nil && !a.ops[id].held }
 
 // progress takes an event of a bundle and reports whether it is nothing for the
-// machine, because the bundle is in somebody's hands.
+// machine, because the bundle is under manual control.
 func (a *manual) progress(now time.Duration, i int, ev *ocs.Event) bool {
 	b := &a.bundles[i]
 	q := a.ops[i]
@@ -303,7 +303,7 @@ func (a *manual) overdue(now time.Duration) {
 	a.deaf(now)
 }
 
-// overdueAt is when the next of them is overdue.
+// overdueAt is when the next manual operation is overdue.
 func (a *manual) overdueAt() time.Duration {
 	at := Never
 	for _, q := range a.ops {

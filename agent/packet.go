@@ -80,7 +80,7 @@ func (b *beat) heard(s *proto.PlannerState, sealed bool, now time.Duration) {
 // that old is over, and the product stays a time.
 const maxBeatsAgo = 1000
 
-// packet takes one publication, or a word of the link.
+// packet takes one publication, or a notice of the link.
 func (a *Agent) packet(now time.Duration, in Input) {
 	p := in.Packet
 	if p.Kind != proto.Publish {

@@ -19,10 +19,10 @@ import (
 // second one takes to step in.
 const LeavePatience = 10 * time.Minute
 
-// restarting is a start that is asked for.
+// restarting is a restart that was requested.
 type restarting struct {
 	*Agent
-	command *proto.Ack    // the planner's word, with its answer; nil: nobody's
+	command *proto.Ack    // the planner's command, with its answer; nil: none
 	asks    []Ask         // of people on this host
 	until   time.Duration // by when they must have leave
 	looking bool          // whoever runs the agent looks whether it can be

@@ -88,7 +88,7 @@ type history struct {
 // mark is the content of the file beside the folder.
 type mark struct{ number, seq, last uint64 }
 
-// parseMark is the zero mark for what is none.
+// parseMark reads a mark; it is zero where the text is not one.
 func parseMark(body string) (m mark) {
 	for _, n := range []*uint64{&m.number, &m.seq, &m.last} {
 		word, rest, _ := strings.Cut(body, " ")

@@ -9,7 +9,7 @@ import (
 )
 
 // measured writes down how the agent stands, in the goroutine
-// of who asked: the agent's own makes the copy and nothing else.
+// of the caller: the agent's own goroutine makes the copy and nothing else.
 func (r *runner) measured(status *Status) *Answer {
 	s := &Sight{Status: status, JournalBytes: -1}
 	if r.cfg.Journal != "" {

@@ -120,7 +120,7 @@ func (a *Agent) report(now time.Duration) {
 	}
 }
 
-// link takes a word of the link about itself.
+// link takes a notice of the link about itself.
 func (a *Agent) link(now time.Duration, p proto.Packet) {
 	w := &a.wire
 	switch p.Kind {
@@ -159,7 +159,7 @@ func (a *Agent) log(level uint8, text string) {
 	a.put(Output{Kind: OutLog, Level: level, Text: text})
 }
 
-// housekeep does all that is not bus work.
+// housekeep does everything but bus work.
 func (a *Agent) housekeep(now time.Duration, out []Output) []Output {
 	a.restart.overdue(now)
 	if d := &a.wire.doubt; d.until <= now {

@@ -25,11 +25,11 @@ var (
 	ErrInUse           = errors.New("in use by another driver")
 )
 
-// causes are all of them.
+// causes are all causes of a failed bus operation.
 var causes = []error{ErrNoDevice, ErrAddressNACK, ErrByteNACK, ErrClockStretch, ErrTimeout, ErrBusStuck, ErrArbitrationLost, ErrCRC, ErrOutOfRange,
 	ErrUnsupported, ErrQueueFull, ErrQuarantined, ErrClosed, ErrRelieved, ErrInUse}
 
-// Caused reports whether err matches one of them.
+// Caused reports whether err matches one of these causes.
 func Caused(err error) bool {
 	return slices.ContainsFunc(causes, func(cause error) bool { return errors.Is(err, cause) })
 }

@@ -52,7 +52,7 @@ func (f *Fringe) against(lo, hi float64) bool {
 // maxPoints is the longest sweep.
 const maxPoints = 24
 
-// points is a sweep: heat and what was seen.
+// points is a sweep: heater settings and the light measured at each.
 type points struct {
 	n    int
 	u, y [maxPoints]float64

@@ -148,7 +148,7 @@ func (s *Search) sides() bool {
 	return s.look(k, n.view.see, n.view.laser, n.view.lane, n.heats[0], n.heats[1])
 }
 
-// settleOffset parts what the cell's own offset is from what the others add, now
+// settleOffset separates the cell's own offset from what the others add, now
 // that that is known.
 func (s *Search) settleOffset() {
 	n := &s.near
@@ -161,7 +161,7 @@ func (s *Search) settleOffset() {
 	}
 }
 
-// shifted takes what was seen on both sides.
+// shifted takes the light measured on both sides.
 func (s *Search) shifted() {
 	n := &s.near
 	k, j := n.cell, n.aggressor

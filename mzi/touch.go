@@ -114,7 +114,7 @@ func (t *touching) turnOver(s *Search, f int, phase float64) {
 	t.over[f] = s.u[k]
 }
 
-// touched takes what was seen of a cell.
+// touched takes the light measured of a cell.
 func (s *Search) touched() {
 	t := &s.touch
 	k := s.sweep.cell

@@ -137,7 +137,7 @@ type Change struct {
 }
 
 // Stamps are the moments of one move that the machine saw; see the package
-// comment for who turns them into a proto.Ledger.
+// comment for the code that turns them into a proto.Ledger.
 type Stamps struct {
 	Lost      time.Duration // the loss was handed in, or the plan committed
 	Decided   time.Duration // the first Select went out

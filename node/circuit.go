@@ -23,7 +23,7 @@ type circuit struct {
 }
 
 // A failed circuit is tried again: its ports are of no other use, mirrors have
-// been seen to come free, and what light it has is kept by who tries. chosen:
+// been seen to come free, and the caller that tries keeps what light it has. chosen:
 // as often as the optics of a node are, and then seldom.
 const (
 	againFirst = 10 * time.Second

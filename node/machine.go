@@ -132,7 +132,7 @@ func (m *Machine) bundleReady(ev *Event) {
 	}
 }
 
-// lateText is what a bundle that is late says.
+// lateText is the text of a bundle that is late.
 const lateText = "late: it was asked for this path, and its board has not said that it is there"
 
 // settled: a bundle is where it was asked to be, late or not.
@@ -211,7 +211,7 @@ func (m *Machine) settle() {
 }
 
 // run takes one step of a side, and reports whether it moved. A bundle that
-// the side waits for for long is late, and in the end has failed without a word.
+// the side waits for for long is late, and in the end has failed silently.
 func (m *Machine) run(s *side) bool {
 	s.lift()
 	switching := s.state == proto.SideSwitch

@@ -44,7 +44,7 @@ const (
 	remedyPatience = 2 * time.Minute
 	// remedyMemory is how long optics must be well before their failures are
 	// forgotten. chosen: a path that works in loopback and fails in the ring
-	// comes back after seconds, and must not do so for ever.
+	// comes back after seconds, and must not do so without end.
 	remedyMemory = 10 * time.Minute
 )
 
@@ -76,7 +76,7 @@ func (b *bundle) answers(now time.Duration) {
 }
 
 // runRemedies tries failed optics again. Those that do not answer, or are too warm, are
-// read again by who drives them until that is over: tries would tell nothing of their light.
+// read again by their driver until that is over: tries would tell nothing of their light.
 func (n *shared) runRemedies() {
 	for i := range n.bundles {
 		b := &n.bundles[i]
@@ -99,7 +99,7 @@ func (n *shared) runRemedies() {
 	}
 }
 
-// pathOK takes the word of the optics that a bundle is well again.
+// pathOK takes the report of the optics that a bundle is well again.
 func (m *Machine) pathOK(id proto.BundleID) {
 	b := &m.bundles[id]
 	if !b.failed {

@@ -132,7 +132,7 @@ func (m *Machine) request(ev *Event) {
 		s.close(proto.CauseOperator)
 		return
 	}
-	s.list[k].banned, s.list[k].count = false, 0 // who asks for it by name has been told of the ban
+	s.list[k].banned, s.list[k].count = false, 0 // an operator who names it knows of the ban
 	back := s.cur
 	s.begin()
 	if back != none && !s.tied() {

@@ -47,7 +47,7 @@ func (q *search) next() int {
 // since the lost peer's own neighbour is most likely looking for this node,
 // then nearer ones, then the lost one again. With nothing else to try, one
 // end of the link keeps asking and the other closes, so that the two cannot
-// miss each other for ever. A planned link that never held was a peer's last
+// miss each other without end. A planned link that never held was a peer's last
 // light before it gave up waiting: nobody is gone, ask it again.
 func (s *side) protect() {
 	lost, others, lostAt := s.cur, false, s.lostAt
@@ -187,7 +187,7 @@ func (s *side) work(k int, cause proto.Cause) {
 	s.noteSide(e, s.stamps)
 }
 
-// close gives up: loopback has the last word.
+// close gives up: loopback is the last resort.
 func (s *side) close(cause proto.Cause) {
 	s.closing = s.disown(none, none)
 	s.node.closeAll(s.closing, cause)

@@ -157,7 +157,7 @@ func (t *chipDrive) found(now time.Duration) {
 	t.startScan(now, false)
 }
 
-// darken puts out what is lit, and adopts that.
+// darken turns the light off and adopts the dark state.
 func (t *chipDrive) darken() {
 	l := t.cfg.Latch
 	l.set(t.bundle, bitsOf(proto.Dark, l.bits(t.bundle)))

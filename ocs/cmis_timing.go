@@ -183,7 +183,7 @@ func (r *mciTrials) told(now time.Duration) {
 	}
 }
 
-// finish makes the bundle's timing of what was measured.
+// finish computes the bundle's timing from the trials.
 func (r *mciTrials) finish(d *mciDrive, now time.Duration) {
 	r.step = mciTrialNone
 	found := d.search

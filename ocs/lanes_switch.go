@@ -151,7 +151,7 @@ func (l *laneSwitch) advance(t *chipDrive, now time.Duration, c *hal.Completion)
 	}
 }
 
-// forcedOrOwn is what is in force, module by module.
+// forcedOrOwn are the codes in force, module by module: forced ones, else its own.
 func (t *chipDrive) forcedOrOwn() []*heater.Codes {
 	if t.force == nil {
 		return make([]*heater.Codes, len(t.bundle.Modules))

@@ -72,7 +72,7 @@ type lock struct {
 	gen     uint8        // of the work under way: a freeze makes it void
 }
 
-// lockModule is what the lock knows of one module.
+// lockModule is the state of the lock of one module.
 type lockModule struct {
 	engaged  bool
 	blind    bool       // the last look failed on the bus
@@ -354,7 +354,7 @@ func (m *lockModule) learn(t *chipDrive, now time.Duration, found []lockFinding)
 	m.next = now + m.period
 }
 
-// lockFinding is what a look found of one cell.
+// lockFinding is the result of a look for one cell.
 type lockFinding struct {
 	cell          int
 	off, variance float64 // radian, radian^2

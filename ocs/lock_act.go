@@ -110,7 +110,7 @@ func (l *lock) open(t *chipDrive, now time.Duration, module int) {
 	l.submit(t, m.ADC, hal.ClassVerify, a.msg[:])
 }
 
-// register of a cell that is in force.
+// register is the DAC register, 0 or 1, that drives a cell on the lit path.
 func (a *lockAct) register(k int) int {
 	if k < hal.CellMZI2 && a.lit != mzi.Loop || k >= hal.CellMZI2 && a.lit == mzi.Ext2 {
 		return 1

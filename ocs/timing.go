@@ -188,7 +188,7 @@ func (m *timing) read(t *chipDrive, c *calibrating, now time.Duration, done *hal
 	m.at = now + timingRestTime
 }
 
-// finish makes the bundle's timing of what was measured.
+// finish computes the bundle's timing from the trials.
 func (m *timing) finish(t *chipDrive, c *calibrating, now time.Duration) {
 	r := &c.result.Timing
 	r.DetectMin, r.DetectMax = m.detect.bounds()

@@ -101,7 +101,7 @@ func untimely(q *proto.OpRequest, pk *proto.Packet, term proto.Term, beat uint64
 type actList struct {
 	known []act
 	floor uint64                // the latest sign of life that a forgotten one quoted
-	spent map[string]*allowance // by who is known by a seal
+	spent map[string]*allowance // by sender that a seal proves
 }
 
 func (l *actList) find(client string, corr proto.Corr) *act {

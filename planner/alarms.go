@@ -11,7 +11,7 @@ import (
 )
 
 // Alarms are what the checks of package health find. An alarm stands until it is over;
-// who knows of it may say so, and that holds as long, over restarts too. What is raised
+// an operator can acknowledge it, and that holds as long, over restarts too. What is raised
 // anew is unknown again.
 
 const (
@@ -43,7 +43,7 @@ type by struct {
 	raised  uint64        // when, by that agent's clock
 }
 
-// alarmBook is what stands, and what is acknowledged.
+// alarmBook is the standing alarms and those acknowledged.
 type alarmBook struct {
 	root     above
 	j        *journal.Journal

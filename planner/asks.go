@@ -37,7 +37,7 @@ type asks struct {
 }
 
 // begin forwards a request; false: it cannot, and r says why. Where there is no room
-// who has most of it makes some.
+// the client that has most of it gives some up.
 func (l *asks) begin(client string, q *proto.OpRequest, d *member.Device, r *proto.OpReply, c proto.Command) bool {
 	p := l.p
 	switch {
@@ -62,7 +62,7 @@ func tooManyAsks() *proto.Error {
 	return &proto.Error{Code: proto.Busy, Limit: fmt.Sprintf("%d at a time", maxAsks), Reason: "too many requests wait for agents"}
 }
 
-// makeRoom ends the newest request of who has most of them, if that is somebody who
+// makeRoom ends the newest request of the client with most requests, if that one
 // has more than client would have.
 func (l *asks) makeRoom(client string) bool {
 	who, n := most(l.list)
@@ -165,7 +165,7 @@ func (l *asks) giveUp(at int, why *proto.Error) {
 	l.late = append(l.late, a)
 }
 
-// most is who has most of a list, and how many; the first of several.
+// most is the client with most entries of a list, and how many; the first of several.
 func most(list []ask) (who string, n int) {
 	count := map[string]int{}
 	for i := range list {

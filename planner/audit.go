@@ -17,7 +17,7 @@ import (
 
 // What operators do, as the audit chain has it.
 
-// Bounds of the records of refusals, so that who asks often does not push out what
+// Bounds of the records of refusals, so that a client that asks often does not push out what
 // others did: those between are counted. chosen: a person sees every one of his own.
 const (
 	refusalsAtOnce = 32
@@ -126,7 +126,7 @@ func formerActs(p *Planner, term uint64) (records []Record) {
 	return records
 }
 
-// deny answers who may not ask. It is no act's answer, though it may bear the number
+// deny answers a client that may not ask. It is no act's answer, though it may bear the number
 // of one.
 func deny(p *Planner, client string, q *proto.OpRequest, pk *proto.Packet) {
 	denied := &proto.Error{Code: proto.Denied, Field: "seal", Limit: "a key with the right to ask this", Reason: pk.Denied}
@@ -139,7 +139,7 @@ func deny(p *Planner, client string, q *proto.OpRequest, pk *proto.Packet) {
 	}
 }
 
-// refused writes down who was not let ask for a change.
+// refused records a client whose request for a change was denied.
 func refused(p *Planner, client string, q *proto.OpRequest, pk *proto.Packet, why *proto.Error) {
 	if !acts(q) || p.j.Mute {
 		return
@@ -154,7 +154,7 @@ func refused(p *Planner, client string, q *proto.OpRequest, pk *proto.Packet, wh
 	p.j.Persist(p.j.Audit(e)...)
 }
 
-// auditPage gives the chain as it is stored.
+// auditPage answers with a page of the stored chain.
 func auditPage(p *Planner, q *proto.OpRequest, r *proto.OpReply) {
 	text, next := p.j.Chain.Page(q.Page, proto.MaxPart)
 	r.Text, r.Next = proto.Part(text), next

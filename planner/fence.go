@@ -34,7 +34,7 @@ const (
 	takeoverPatience = 2 * beatsAlive * BeatPeriod
 
 	// voicesWait is how long after the first device that knows of another planner
-	// it is looked at who does. chosen: a broker brings all their words in less, and
+	// the planner looks which devices do. chosen: a broker brings all their messages in less, and
 	// one that lies costs one look a second.
 	voicesWait = time.Second
 	// Before it is in service a planner goes on from a term that one device alone
@@ -70,7 +70,7 @@ func (p *Planner) sendBeat() {
 }
 
 // sendStandby says that we are alive and wait. It is not kept by the broker,
-// which keeps the word of the one in service.
+// which keeps the message of the one in service.
 func (p *Planner) sendStandby() {
 	p.beatAt = p.j.Now + beatsAlive*BeatPeriod
 	payload, err := proto.Encode(p.sign(false))
@@ -125,7 +125,7 @@ func (p *Planner) onPlanner(m *proto.PlannerState, retained bool) {
 	}
 }
 
-// heardRival weighs the word of one that says it is in service.
+// heardRival judges a message of one that says it is in service.
 func (p *Planner) heardRival(m *proto.PlannerState) {
 	r, first := p.others.heard(m, p.j.Now)
 	if r == nil {
@@ -215,8 +215,8 @@ func (p *Planner) unknown() (why string) {
 }
 
 // listenEnd counts from the link too: what another planner said while we were
-// away we did not hear. Who was in service has listened all along, and does not
-// stop for the one message of nobody.
+// away we did not hear. A planner in service has listened all along, and does not
+// stop for one message of unknown origin.
 func (p *Planner) listenEnd() time.Duration {
 	return max(p.linkSince, p.others.lastSign(p.served)) + beatsAlive*BeatPeriod
 }

@@ -105,7 +105,7 @@ func (b *alarmBook) ago(d time.Duration) uint64 {
 	return b.j.Wall - min(b.j.Wall, uint64(max(0, d).Milliseconds()))
 }
 
-// given is what others than the checks found.
+// given are the alarms that no check raised.
 func (b *alarmBook) given() []proto.AlarmStatus {
 	out := b.outside[:len(b.outside):len(b.outside)]
 	if why := b.j.Chain.Damage(); why != "" {

@@ -7,7 +7,7 @@ import (
 )
 
 // Ports are what a Host needs of the world: the clock, the link, the log. The
-// store is the caller's, who is given transactions.
+// the store belongs to the caller, which is given transactions.
 type Ports interface {
 	// Now is the time since the planner's start, and the wall clock for people.
 	Now() (at time.Duration, wallMillis uint64)

@@ -112,7 +112,7 @@ func answer(p *Planner, client string, pk *proto.Packet) {
 	p.reply(client, &r)
 }
 
-// answerIdle is the word of a planner that is not in service: one that is
+// answerIdle answers for a planner that is not in service: one that is
 // answers by itself, and only when none was heard for a period do we say so.
 func (p *Planner) answerIdle(client string, payload []byte) {
 	var q proto.OpRequest

@@ -152,13 +152,13 @@ type Planner struct {
 
 	glances glances
 
-	hushAt       time.Duration // when it is looked at who says nothing any more
+	hushAt       time.Duration // when devices that have gone silent are looked for
 	waitsAt      time.Duration // when it is looked at again what is waited for
 	waited, said string        // the last time, and in the log
 	counts       counters
 }
 
-// counters of what is not otherwise visible.
+// counters of events that show nowhere else.
 type counters struct {
 	refused uint64 // messages that were not acceptable
 	unknown uint64 // keys skipped

@@ -89,7 +89,7 @@ func (x *rivals) heard(m *proto.PlannerState, now time.Duration) (r *rival, firs
 	return r, first
 }
 
-// ended takes the word that one is not in service: it waits, or is dead. It is
+// ended takes the notice that one is not in service: it waits, or is dead. It is
 // believed of one that gave way; a death note alone ends no waiting, since
 // whoever was forged dead beats on.
 func (x *rivals) ended(m *proto.PlannerState, now time.Duration) (r *rival) {
@@ -139,7 +139,7 @@ func (x *rivals) latest() (r *rival) {
 	return r
 }
 
-// about says what is known of others.
+// about describes the other planners that were heard.
 func (x *rivals) about(now time.Duration) string {
 	s := ""
 	for i := range x.list {

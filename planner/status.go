@@ -40,7 +40,7 @@ func (p *Planner) Status() proto.Status {
 	return s
 }
 
-// standbyAlive is for how long the word of one that stands by is believed: three
+// standbyAlive is how long a standby's message is believed: three
 // of its signs of life.
 const standbyAlive = 3 * beatsAlive * BeatPeriod
 
@@ -58,7 +58,7 @@ const (
 )
 
 // glances are questions of where the fabric stands. What breaks next takes longer
-// than a step: it is tried bit by bit, once for all who wait.
+// than a step: it is tried bit by bit, once for all clients that wait.
 type glances struct {
 	ahead *Outlook // nil: nobody waits
 	asked []glance

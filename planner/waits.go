@@ -13,7 +13,7 @@ const (
 	// sayWaits is how often it is looked at what is waited for; what is so twice is
 	// said. chosen: below the 5 s after which silence is a defect.
 	sayWaits = 1500 * time.Millisecond
-	// hushPeriod is how often it is looked at who says nothing any more. chosen: a
+	// hushPeriod is how often devices that have gone silent are looked for. chosen: a
 	// quarter of the silence that counts.
 	hushPeriod = 9 * time.Second
 	maxWaits   = 32 // lines of what is waited for

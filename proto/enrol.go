@@ -10,7 +10,7 @@ type PEM string
 type KeyName [8]byte
 
 // CertRequest asks for a certificate of a new key. It is sealed by that key, which
-// proves that it is there, and around it by who may ask: the token's key, or the
+// proves that it is there, and around it by the key that entitles it to ask: the token's key, or the
 // node's key so far.
 type CertRequest struct {
 	Version uint8     `cbor:"0,keyasint"`

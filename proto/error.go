@@ -48,14 +48,14 @@ func AsError(err error) *Error {
 	return &Error{Code: Malformed, Reason: Clip(err.Error())}
 }
 
-// Refuse fills the answer's code and the words that explain it.
+// Refuse fills the answer's code and its explanation.
 func (a *Ack) Refuse(err error) {
 	if e := AsError(err); e != nil {
 		a.Code, a.Field, a.Limit, a.Reason = e.Code, Clip(e.Field), Clip(e.Limit), Clip(e.Reason)
 	}
 }
 
-// Refuse fills the answer's code and the words that explain it.
+// Refuse fills the answer's code and its explanation.
 func (r *OpReply) Refuse(err error) {
 	if e := AsError(err); e != nil {
 		r.Code, r.Field, r.Limit, r.Reason = e.Code, Clip(e.Field), Clip(e.Limit), Clip(e.Reason)

@@ -45,7 +45,7 @@ const (
 	maxLedger     = 1<<32 - 1  // microseconds in all: TotalMicros must not wrap
 )
 
-// Highest is the highest number that a reader believes who knows of another;
+// Highest is the highest number that a reader believes when it knows another;
 // 0: of none.
 func Highest(known uint64) uint64 {
 	if known == 0 {

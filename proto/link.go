@@ -15,7 +15,7 @@ const (
 	Shed                          // from the link: messages came faster than they may; see ShedPacket
 )
 
-// Packet is what a transport carries: one publication, or a word about the
+// Packet is what a transport carries: one publication, or a notice about the
 // transport itself.
 type Packet struct {
 	Kind    PacketKind
@@ -24,7 +24,7 @@ type Packet struct {
 	QoS     byte
 	Retain  bool
 	// Of a publication that came, what the link found out about its seal.
-	By     string // whose seal it bears: f1/planner/a; "": nobody's that was judged
+	By     string // holder of its seal: f1/planner/a; "": no seal was checked
 	Denied string // why an operator's question is to be refused; "": it is not
 	Doubt  string // why it would not be read if seals were enforced; "": it would
 	Sealed []byte // as it came, where it was sealed; Payload is what was in it

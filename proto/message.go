@@ -35,7 +35,7 @@ type Candidate struct {
 }
 
 // RingAssignment is a node's place in one ring. Candidates are nearest first
-// and hold ring members only; loopback is the last word and not listed.
+// and hold ring members only; loopback is the last resort and not listed.
 type RingAssignment struct {
 	Ring       RingID      `cbor:"1,keyasint"`
 	Generation Generation  `cbor:"2,keyasint"` // that last touched the ring

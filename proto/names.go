@@ -106,7 +106,7 @@ func Nodes(ids []NodeID, one, several string) string {
 	return text + " " + several
 }
 
-// Spell is a time for people, in the unit and with the digits that they would say.
+// Spell formats a duration for people, in the unit and digits that they would use.
 func Spell(d time.Duration) string {
 	switch {
 	case d < time.Millisecond:

@@ -143,7 +143,7 @@ func (h Holder) OwnsClient(id string) bool {
 	return strings.HasPrefix(id, h.OperatorClient(""))
 }
 
-// EnrolClient is the client id of who has a token: the name in its certificate, which
+// EnrolClient is the client id of the holder of a token: the name in its certificate, which
 // some brokers make it anyway.
 func (h Holder) EnrolClient() string { return h.String() }
 

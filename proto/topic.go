@@ -23,8 +23,8 @@ const (
 	TopicTrust                         // Trust, always sealed
 	TopicCSR                           // CertRequest of a node for another key, sealed by both
 	TopicCRT                           // CertAnswer to a node, always sealed
-	TopicEnrolCSR                      // CertRequest of who has a token, sealed by it and the new key
-	TopicEnrolCRT                      // CertAnswer to who has a token, always sealed
+	TopicEnrolCSR                      // CertRequest of the holder of a token, sealed by it and the new key
+	TopicEnrolCRT                      // CertAnswer to the holder of a token, always sealed
 )
 
 var topicNames = [...]string{"none", "planner/state", "desired", "cmd", "decision", "ack",
@@ -77,7 +77,7 @@ func (t Topics) node(n NodeID, k TopicKind) string {
 	return topicRoot + t.Fabric + "/n/" + strconv.FormatUint(uint64(n), 10) + "/" + topicNames[k]
 }
 
-// Enrol is a topic of who has a token for a node.
+// Enrol is a topic for the holder of a node's token.
 func (t Topics) Enrol(n NodeID, k TopicKind) string {
 	return topicRoot + t.Fabric + "/enrol/" + strconv.FormatUint(uint64(n), 10) + "/" + topicNames[k]
 }
@@ -85,7 +85,7 @@ func (t Topics) Enrol(n NodeID, k TopicKind) string {
 func (t Topics) CSR(n NodeID) string { return t.node(n, TopicCSR) }
 func (t Topics) CRT(n NodeID) string { return t.node(n, TopicCRT) }
 
-// EveryEnrolment is the filter for one topic of all who have tokens.
+// EveryEnrolment is the filter for one topic of all holders of tokens.
 func (t Topics) EveryEnrolment(k TopicKind) string {
 	return topicRoot + t.Fabric + "/enrol/+/" + topicNames[k]
 }

@@ -165,7 +165,7 @@ const (
 	HolderEnrol    HolderKind = "enrol" // of a token: it may ask for a certificate of a node
 )
 
-// Holder is the name of who holds a key: what its topics begin with.
+// Holder is the name of a key's holder: what its topics begin with.
 type Holder struct {
 	Fabric string
 	Kind   HolderKind
@@ -201,7 +201,7 @@ func ParseHolder(s string) (Holder, error) {
 	return h, nil
 }
 
-// NodeHolder is the name of who speaks for a node.
+// NodeHolder is the name of a node's key holder.
 func (t Topics) NodeHolder(n NodeID) Holder {
 	return Holder{Fabric: t.Fabric, Kind: HolderNode, ID: strconv.FormatUint(uint64(n), 10), Node: n}
 }

@@ -4,7 +4,7 @@ import "strconv"
 
 // What the form alone does not say. Codes that are only ever added (Cause,
 // EventKind, Code, Sensor, Noun, Verb, Phase) are not checked against today's
-// list: who does not know one keeps it, counts it or answers Unsupported.
+// list: a reader that does not know one keeps it, counts it or answers Unsupported.
 
 func checkVersion(v uint8) *Error {
 	if v != Version {

@@ -295,7 +295,7 @@ type moduleInputs struct {
 	ready bool
 }
 
-// inputs are those of one ADC for one read.
+// inputs are the levels at one ADC for one read.
 func (m *module) inputs(which converter) inputs {
 	m.compare(which)
 	m.board.seen = moduleInputs{m: m, which: which}

@@ -9,7 +9,7 @@ import (
 
 // fibreEnd is what arrives at one external path of a bundle.
 type fibreEnd struct {
-	peer    *bundle // whose light comes here; nil: nobody's
+	peer    *bundle // whose light comes here; nil: none
 	ext     int     // the peer's: 0 external 1, 1 external 2
 	to      *bundle // where the light from here comes to: the peer, but through mirrors
 	toExt   int

@@ -259,7 +259,7 @@ func (c *comparator) commit() {
 	}
 }
 
-// apply is what is lit after a crossing.
+// apply gives the lit paths after a crossing.
 func (x crossing) apply(lit uint32) uint32 {
 	lit &^= 1 << x.bit
 	if x.up {

@@ -44,7 +44,7 @@ const (
 	mirrorAged                      = 0.00025 // radian, either way
 	mirrorTravel                    = 0.110   // radian to the stop
 	mirrorPullIn                    = 0.8     // of the travel: the electrode wins over the spring
-	mirrorRelease                   = 0.4     // of the travel: a mirror on its stop comes off below
+	mirrorRelease                   = 0.4     // of the travel: below it a mirror leaves its stop
 	mirrorChargePart                = 0.003   // of the deflection, when fully charged
 	mirrorChargeSeconds             = 1800.0
 	mirrorPerKelvin                 = 4e-6 // radian, at full sensitivity

@@ -160,7 +160,7 @@ func (m *mems) joins(now int64, a int, millicelsius int32) (to, steps int) {
 }
 
 // From is the port whose light comes to a port now; ok is false when nobody's
-// does, be it that its fibre joins nobody or that who is there sends elsewhere.
+// does, whether its fibre joins nothing or the far end sends elsewhere.
 func (w *World) From(p Port) (from Port, ok bool) {
 	_, e, err := w.end(p)
 	if err != nil || e.peer == nil || !w.Lit(p) {

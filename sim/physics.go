@@ -95,7 +95,7 @@ func (ph *Physics) bowed(v float64) float64 {
 
 const dacSpanVolt = hal.HeaterFullScaleMicrovolt / 1e6
 
-// fullDriveMilliwatt is where heater_tcr_ratio is told.
+// fullDriveMilliwatt is the power for which heater_tcr_ratio is given.
 const fullDriveMilliwatt = 60.0
 
 // heat is what heater k takes at a voltage. Its resistance rises with its

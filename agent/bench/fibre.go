@@ -83,7 +83,7 @@ type FibreMap struct {
 	Found  []Fibre  `json:"found"`   // light in both directions
 	OneWay []Fibre  `json:"one_way"` // light from A to B alone
 	Dark   []Port   `json:"dark"`    // no light comes in
-	Odd    []string `json:"odd"`     // light that is nobody's
+	Odd    []string `json:"odd"`     // light from no known bundle
 	// Against what is expected; nil: nothing is.
 	Expected []Fibre       `json:"expected,omitempty"`
 	Missing  []Fibre       `json:"missing,omitempty"` // expected, not found
@@ -109,7 +109,7 @@ func (l *lab) fibreMap(all []*driven) (*FibreMap, error) {
 	began := l.field.Now()
 	m := &FibreMap{Found: []Fibre{}, OneWay: []Fibre{}, Dark: []Port{}, Odd: []string{}}
 	bits := 1
-	for 1<<bits <= len(all) { // number 0 is nobody's
+	for 1<<bits <= len(all) { // number 0 stays unused
 		bits++
 	}
 	from := map[Port]Port{}

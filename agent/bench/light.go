@@ -64,7 +64,7 @@ func (s *moduleTest) shine(board *hal.Board, bundle int, on bool) error {
 	return s.h.do(latch.Bus, 0, hal.Msg{Addr: latch.Addr, W: part.AppendWriteAll(nil, pca953x.Output, out)})
 }
 
-// scanADCs lets both ADCs scan for ever, averaging.
+// scanADCs has both ADCs scan continuously, averaging.
 func (s *moduleTest) scanADCs() error {
 	var msgs []hal.Msg
 	for adc := range diode.Both {

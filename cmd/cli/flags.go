@@ -86,7 +86,7 @@ func badFlag(fs *flag.FlagSet, err error) error {
 	return unknownFlag(name, known)
 }
 
-// text is the help as it is printed.
+// text is the help in its printed form.
 func (h *Help) text(p *Program, width int) string {
 	var b strings.Builder
 	if h.command == nil { // which of them it was, its flag set says best

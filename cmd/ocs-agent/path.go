@@ -71,7 +71,7 @@ func (c *Config) setPath(ctx context.Context, b proto.BundleID, p proto.Path, as
 	return nil
 }
 
-// host passes the word of the host on its GPUs to the running agent.
+// host passes the host's report on its GPUs to the running agent.
 func host(ctx context.Context, args []string) error {
 	fs, common := newFlags("host fault|ok", "tell the agent that the host's GPUs are gone, or back",
 		`ocs-agent host fault -reason "xid 79"`)

@@ -78,7 +78,7 @@ example: ocs-sim procs -broker /usr/sbin/mosquitto`); err != nil {
 		cfg.Bin = filepath.Dir(self)
 	}
 	if cfg.Lies > 0 {
-		cfg.Broker = cfg.Bin // nobody's: the planner's own is used
+		cfg.Broker = cfg.Bin // not started: the planner's own is used
 	}
 	broker, err := exec.LookPath(cfg.Broker)
 	if err != nil && cfg.Lies == 0 {

@@ -16,7 +16,7 @@ import (
 	"ringlight/sim/study"
 )
 
-// studies are all there are.
+// studies lists every study.
 func studies() []studyOf {
 	return []studyOf{
 		{"waste", "healthy GPUs in no group, all architectures ([IHBD] Fig. 9, 10, 16-18)", studyWaste, []variant{{"time", []string{"-chart", "time"}}, {"iid", []string{"-iid"}}}},

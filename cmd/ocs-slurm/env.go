@@ -102,7 +102,7 @@ func export(out io.Writer, key, value string) {
 	fmt.Fprintf(out, "export %s=%s\n", key, value)
 }
 
-// taskEnv is the place of one task.
+// taskEnv prints the variables of one task.
 func taskEnv(out io.Writer) error {
 	rank, dir := os.Getenv("SLURM_PROCID"), os.Getenv("RINGLIGHT_FILES")
 	if rank == "" || dir == "" {

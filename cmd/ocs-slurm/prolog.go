@@ -58,7 +58,7 @@ func prolog(ctx context.Context, args []string, t cli.Terminal) error {
 	if *notes == "" {
 		return start(ctx, c, j, *wait)
 	}
-	// Until it is known whether the job may start, so that who ends us is found out.
+	// Until it is known whether the job may start, so that whoever ends us learns why.
 	note := filepath.Join(*notes, j.number)
 	if err := cli.ReplaceFile(note, fmt.Appendf(nil, "%s %d", begun, time.Now().UnixNano()), 0o644); err != nil {
 		return err

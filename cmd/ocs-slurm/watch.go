@@ -270,7 +270,7 @@ func (w *watcher) tellReasons(ctx context.Context) error {
 	for _, f := range files {
 		number := f.Name()
 		if strings.Trim(number, "0123456789") != "" {
-			continue // not whole yet, or nobody's
+			continue // not whole yet, or unassigned
 		}
 		text, err := os.ReadFile(filepath.Join(w.notes, number))
 		if err != nil {

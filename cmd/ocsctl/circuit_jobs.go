@@ -12,7 +12,7 @@ import (
 )
 
 // jobJSON is one job of a list as people write it: what a job asks for that has a
-// name, but for who is before it, and for traffic that a model may say.
+// name, except for the job it follows, and for traffic that a model may say.
 type jobJSON struct {
 	ID uint32 `json:"id"`
 	job.Circuits

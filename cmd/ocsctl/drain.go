@@ -158,7 +158,7 @@ func takeOut(ctx context.Context, args []string, out io.Writer, verb string, nou
 			}
 			if err != nil {
 				if errs = errors.Join(errs, err); ctx.Err() != nil || !saidNo(err) {
-					return errs // nobody answers; who comes after would wait for as long
+					return errs // nobody answers; each further node would wait as long
 				}
 				continue
 			}

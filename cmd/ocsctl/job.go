@@ -253,7 +253,7 @@ func printServers(out io.Writer, s *job.Servers) error {
 	return cli.Say(out, "its circuits: ocsctl circuit show %d", s.Job)
 }
 
-// printStrategy is who holds what of a model.
+// printStrategy prints which server holds which part of a model.
 func printStrategy(out io.Writer, h *job.Held) error {
 	fmt.Fprintf(out, "%s, %.1f ms an iteration: %.1f of compute, %.1f of reduction, %.1f of the rest\n", proto.Count(h.Stages, "stage"),
 		float64(h.Compute+h.Reduce+h.Send)/1e6, float64(h.Compute)/1e6, float64(h.Reduce)/1e6, float64(h.Send)/1e6)

@@ -2,7 +2,7 @@ package ads7138
 
 import "ringlight/hal"
 
-// ScanMessages make the chip at an address scan all its channels for ever, each
+// ScanMessages make the chip at an address scan all its channels continuously, each
 // newest result at hand.
 func ScanMessages(addr uint16, oversample byte) []hal.Msg {
 	sets := [...]struct{ reg, value byte }{

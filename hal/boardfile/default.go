@@ -28,7 +28,7 @@ func Default(gpus, bundles, modules int) (hal.Board, error) {
 	return f.of(gpus)
 }
 
-// of is the board of a node with so many GPUs, which are the fabric's to bound.
+// of is the board of a node with this number of GPUs; the fabric limits the number.
 func (f *File) of(gpus int) (hal.Board, error) {
 	b, err := f.Board()
 	b.GPUs = gpus

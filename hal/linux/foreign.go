@@ -13,7 +13,7 @@ import (
 )
 
 // edgeWait bounds one wait for an edge: a driver that loses one is found out by the
-// level, and one that waits for ever would outlive its board. chosen: seldom enough to
+// level, and one that waits without end would outlive its board. chosen: seldom enough to
 // cost nothing.
 const edgeWait = time.Second
 

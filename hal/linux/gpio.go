@@ -137,7 +137,7 @@ func (g *gpioChips) info(fd uintptr, offset uint32) (*unix.GPIOV2LineInfo, error
 	return line, wrapErrno(g.call(fd, unix.GPIO_V2_GET_LINEINFO_IOCTL, unsafe.Pointer(line)))
 }
 
-// request takes lines of one chip. Who holds one that cannot be had is said.
+// request takes lines of one chip. The error names the holder of a line that is taken.
 func (g *gpioChips) request(path string, flags uint64, lines ...place) (fd uintptr, err error) {
 	chip, closer, err := g.open(path)
 	if err != nil {

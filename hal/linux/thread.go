@@ -104,7 +104,7 @@ func (o *Board) Attach(relief func()) hal.Prompt {
 }
 
 // Ordinary takes the calling thread's place before others away, so that what it starts
-// in its own has none. Who has no such place keeps what he has.
+// in its own has none. Without such a place the thread keeps its class.
 func Ordinary() {
 	_ = unix.SchedSetAttr(0, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_NORMAL}, 0)
 }

@@ -12,7 +12,7 @@ import (
 // Kind tells what an entry is.
 type Kind uint8
 
-// Kinds of entries; numbers are for ever.
+// Kinds of entries; a number is never used again.
 const (
 	Submit     Kind = 1 // Bus, Op, Seq
 	Completion Kind = 2 // Seq, Start, End, Msg, Err, R
@@ -55,7 +55,7 @@ var causes = []error{hal.ErrNoDevice, hal.ErrAddressNACK, hal.ErrByteNACK, hal.E
 
 const otherCause = 255
 
-// recorded is an error as it was told.
+// recorded is an error read back from a recording.
 type recorded struct {
 	text  string
 	cause error

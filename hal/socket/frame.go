@@ -232,7 +232,7 @@ func appendComplete(b []byte, id uint64, done *hal.Completion) []byte {
 	return end(b)
 }
 
-// completeHead is a completion without what was read.
+// completeHead is a completion without its data.
 type completeHead struct {
 	id         uint64
 	start, end time.Duration

@@ -55,7 +55,7 @@ func (m Meter) sense(adc Which, n int) *hal.Sense {
 	return &m.hw.Optics().Guard[n]
 }
 
-// Scan makes an ADC convert all its channels for ever, 1<<average conversions a
+// Scan makes an ADC convert all its channels continuously, 1<<average conversions a
 // result.
 func (m Meter) Scan(adc Which, average byte) []hal.Msg {
 	if m.isSAR() {

@@ -2,7 +2,7 @@
 // and says what their codes mean in light. It is the only package of the
 // transceivers that knows an ADC.
 //
-// An ADS7138 converts all its channels for ever, averaging if it is told to, and the
+// An ADS7138 converts all its channels continuously, averaging if it is told to, and the
 // newest results lie at hand; an AD7998 converts while it is read. Either way a reading
 // is a block of codes, light after light, of sixteen bits, low byte first.
 //

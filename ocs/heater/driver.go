@@ -26,7 +26,7 @@ const (
 	actPattern               // a test pattern to the input registers
 )
 
-// order is an action and what it is about.
+// order is an action and its object.
 type order struct {
 	action   action
 	nets     [2]bool  // levels of the toggle nets
@@ -83,7 +83,7 @@ func For(m *hal.Module) *Driver {
 	return &d
 }
 
-// of is a driver of a kind of DACs.
+// of makes the driver for one type of DAC.
 func of(dac hal.Part, wired *hal.Optics) Driver {
 	d := Driver{chip: ltc{wired}, channels: ltcChannels, registers: 2, frame: ltcFrame, reads: ltcReads}
 	if dac == hal.AD5676R {

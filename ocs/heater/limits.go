@@ -198,7 +198,7 @@ func (d *Driver) AllowAll(codes *Codes) (allowed *Allowed, cuts uint32) {
 	return d.allowed(0), cuts
 }
 
-// allowed is all that is held.
+// allowed are the limits of all channels.
 func (d *Driver) allowed(spare uint16) *Allowed {
 	return &Allowed{of: d, milliohm: d.limits.milliohm, codes: d.limits.held, spare: spare}
 }

@@ -347,7 +347,7 @@ func (m *Module) arm() {
 	}, m.reads[1])
 }
 
-// armed takes what the first module does for what all do; who does something else
+// armed takes the first module's behaviour for that of all; one that differs
 // is given it by the look that follows.
 func (s *Set) armed() {
 	s.Longest, s.latency, s.settle = 0, 0, s.least

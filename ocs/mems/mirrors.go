@@ -35,7 +35,7 @@ type mirrors struct {
 // mirror is where one stands and should stand, from hal.MirrorBias.
 type mirror struct {
 	shadow, target [2]int16
-	aimed          bool // target is somebody's wish
+	aimed          bool // the target was asked for
 	known          bool // shadow is what the electrodes have
 	moved          bool // in this round
 	err            error
@@ -49,7 +49,7 @@ func newMirrors(board *hal.Board, factory *Factory) mirrors {
 	return m
 }
 
-// forget leaves every mirror where it is: without a word from before, it may
+// forget leaves every mirror where it is: without an earlier record, it may
 // stand anywhere.
 func (m *mirrors) forget() {
 	for side := range m.at {

@@ -87,7 +87,7 @@ func (v *verifier) read(lines []string) {
 		if r.Seq <= last {
 			v.say("record %d stands after record %d", r.Seq, last)
 		}
-		if r.Seq == 1 && r.Kind == Start && r.Why != "" { // by who found none where some had been
+		if r.Seq == 1 && r.Kind == Start && r.Why != "" { // by a planner that found none where some had been
 			v.say("record 1 is not the first: %s", r.Why)
 		}
 		if why := elsewhere(&r); why != "" {

@@ -198,7 +198,7 @@ func (c *Circuits) jobStatus(j *job, lit map[proto.JobID]int) proto.JobStatus {
 	return s
 }
 
-// describe adds what only who asks for this one job wants to know.
+// describe adds what is wanted only when this one job is asked for.
 func describe(c *Circuits, j *job, s *proto.JobStatus) {
 	s.Seats = seatsOf(c.fab, c.designer.places(j))
 	c.designer.describe(j, s)

@@ -8,7 +8,7 @@ import "ringlight/planner/wiring"
 // filled is what maps hold in the end: what is wanted, and where the core has
 // a backup, its links in the ports that are left. Those that are there stay
 // where they can, unless links laid anew would join more pairs of pods. What
-// did not come up, and who cannot be told, is left alone.
+// did not come up, and a switch that cannot be told, is left alone.
 func (c *interleaved) filled(groups []groupPlan) []crossMap {
 	wanted, old, none := make([]wiring.Half, len(groups)), make([]wiring.Half, len(groups)), make([]wiring.Half, len(groups))
 	var bare []crossMap

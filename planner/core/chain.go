@@ -313,7 +313,7 @@ func (s *chains) find(e int32, circuit bool, take func([]was) bool) bool {
 	return false
 }
 
-// here is where a link is, as a circuit or as a path.
+// here is a link's site: its circuit, or only the spine of its path.
 func (s *chains) here(e int32, circuit bool) site {
 	at := s.links[e].at
 	if !circuit {

@@ -268,7 +268,7 @@ func (c *Circuits) Quiet() bool {
 	return true
 }
 
-// Phase names what the circuits are at.
+// Phase names the phase of the circuits' generation.
 func (c *Circuits) Phase() string {
 	if p := c.txn.Phase(); p != member.Resting {
 		return p.String()

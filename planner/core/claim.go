@@ -17,13 +17,13 @@ import (
 // firstNamed numbers jobs that have a name. chosen: above what people count by hand.
 const firstNamed = 1 << 20
 
-// Claims are what jobs that asked by name have of the circuits.
+// Claims are the circuits held by jobs that asked by name.
 type Claims struct{ c *Circuits }
 
-// ClaimsOf the circuits.
+// ClaimsOf are the claims on these circuits.
 func ClaimsOf(c *Circuits) Claims { return Claims{c} }
 
-// Lent is what a job has.
+// Lent is what a job holds.
 type Lent struct {
 	proto.JobStatus
 	GPUs  int
@@ -193,7 +193,7 @@ func (x Claims) Routes(id proto.JobID) func() ([]Route, string) {
 // Stamp stands for where a job is: as long as it is the same, so are its routes.
 func (x Claims) Stamp(id proto.JobID) string { return x.c.jobs.saved[id] }
 
-// takeList makes a design what is wanted.
+// takeList makes a design the wanted one.
 func takeList(c *Circuits, d design) {
 	was := c.jobs.all
 	c.jobs.all, c.change, c.stages = d.jobs, d.change, nil

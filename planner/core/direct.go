@@ -339,7 +339,7 @@ func (s *shard) whole(servers, degree int) bool {
 			}
 		}
 		if len(to) != n || slices.ContainsFunc(to, func(b int) bool { return b >= 0 && to[b] < 0 }) {
-			return false // who hears is heard: an interface is both fibres
+			return false // an interface has both fibres: who hears is also heard
 		}
 	}
 	for _, r := range s.Rings {

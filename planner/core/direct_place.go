@@ -10,7 +10,7 @@ import (
 
 // Which servers a job gets, and when one that stands by starts.
 
-// floor is who has which server.
+// floor is the owner of each server.
 type floor struct {
 	active, look []*job // by server
 	closed       []bool // by server: nobody can be given it
@@ -20,7 +20,7 @@ func (f *floor) idle(server int) bool {
 	return f.active[server] == nil && f.look[server] == nil && !f.closed[server]
 }
 
-// floor is who has what. Servers of jobs that are known by their circuits only,
+// floor is the owner of each server. Servers of jobs that are known by their circuits only,
 // and those that cannot be told, are given to nobody.
 func (c *direct) floor(jobs []*job) *floor {
 	n := c.fab.Direct.Servers

@@ -123,7 +123,7 @@ func (c *Circuits) checkPrepare() {
 }
 
 // abort forgets the generation; nobody has taken any of it. Of a roll-back
-// nobody can be the reason: it goes on without who does not answer.
+// nobody can be the reason: it goes on without devices that do not answer.
 func (c *Circuits) abort(why string) {
 	gen := c.txn.Gen
 	if c.about.kind == stageBack {
@@ -142,7 +142,7 @@ func (c *Circuits) abort(why string) {
 	c.replan(0)
 }
 
-// Drop forgets what is being prepared, without a word.
+// Drop forgets what is being prepared and sends nothing.
 func (c *Circuits) Drop() {
 	if c.txn.Phase() == member.Preparing {
 		c.txn.Drop()

@@ -99,7 +99,7 @@ func (c isolated) check(s *proto.JobSpec, bad wrongJob) *proto.Error {
 }
 
 // design lets jobs start whose turn it is, and wants the circuits of those that
-// run. What else is lit stays until its ports are needed, as nobody's. Nothing
+// run. What else is lit stays until its ports are needed, unassigned. Nothing
 // that runs is moved, but where it allows it, and circuits that carry nothing:
 // those that did not come up.
 func (c isolated) design(from standing, jobs []*job, list bool) design {
@@ -157,7 +157,7 @@ func arrive(jobs []*job, nowMS int64) {
 	}
 }
 
-// queue is who owns what, and who waits. Ports that nobody can be given - of
+// queue is the owners of servers and ports, and the jobs that wait. Ports that nobody can be given - of
 // switches that cannot be told, of circuits that did not come up, of jobs that
 // are known by their circuits only - are withheld, and with the last the servers
 // of their leaves, of which nobody knows which are theirs.
@@ -335,7 +335,7 @@ func (c *isolated) elsewhere(x isolate.Circuit, owned [][]bool) (isolate.Circuit
 	return x, false
 }
 
-// sayWhy tells jobs that wait what they wait for.
+// sayWhy gives each waiting job its reason.
 func (c *isolated) sayWhy(jobs []*job, q *isolate.Queue) {
 	away := 0
 	for _, able := range c.able {
@@ -369,7 +369,7 @@ func (c *isolated) sayWhy(jobs []*job, q *isolate.Queue) {
 }
 
 // carry is what maps are to hold: the circuits of jobs that run, and of others
-// those whose ports are free, as nobody's. One that did not come up is not made
+// those whose ports are free, unassigned. One that did not come up is not made
 // again: what was made with it would be rolled back for its sake. A switch that
 // cannot be told keeps what it has.
 func (c *isolated) carry(jobs []*job) []crossMap {

@@ -66,7 +66,7 @@ func (j *job) lacks() bool {
 	return n > 0
 }
 
-// circuits are those of a job that is alone.
+// circuits is how many circuits a job holds that shares no link.
 func (j *job) circuits() int {
 	switch {
 	case j.own != nil:

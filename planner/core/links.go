@@ -44,7 +44,7 @@ func (l *link) same(spine int32) [2]sameLinks {
 }
 
 // readCircuits gives pinned circuits to the links they serve: those with light
-// to whom they have it from, then the rest to who is left.
+// to whom they have it from, then the rest to the others.
 func (s *chains) readCircuits(groups []groupPlan, ends [][]leafPair, of map[sameLinks][]int32) {
 	for _, lit := range [2]bool{true, false} {
 		for at := range s.maps {

@@ -15,7 +15,7 @@ type Loss struct {
 	Switch int // its index
 	Links  int // that go dark
 	Jobs   int // whose they are
-	Down   int // of those, that have no other link
+	Down   int // of those, jobs that have no other link
 }
 
 // What is lost, for people.

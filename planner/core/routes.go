@@ -264,7 +264,7 @@ func (c isolated) leafRoutes(j *job) (out []Route) {
 	return out
 }
 
-// serverRoutes are who passes what on over direct links: to who is joined directly by
+// serverRoutes are the routes over direct links: to servers that are joined directly by
 // the interface that is, on the ways that traffic was planned for, and between others
 // on ways that are level.
 func (c direct) serverRoutes(j *job) (out []Route, why string) {

@@ -10,7 +10,7 @@ import (
 	"ringlight/proto"
 )
 
-// switchView is what the circuits know of one switch.
+// switchView is a switch as the circuits see it.
 type switchView struct {
 	*member.Device
 	shownAt time.Duration // when it first reported its target

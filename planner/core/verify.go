@@ -49,7 +49,7 @@ func (c *Circuits) checkOpen() {
 		v := &c.switches[s]
 		switch {
 		case v.Pending() || v.Unassigned || v.Report == nil:
-			// Who is away holds up only what is not decided for good.
+			// A device that is away holds up only what is not decided yet.
 			missing = append(missing, s)
 			waiting = waiting || (c.open.kind == stageForward || v.Ready()) && c.j.Now < c.open.since+stagePatience
 		case c.open.kind == stageForward && len(c.unlit(s)) > 0:

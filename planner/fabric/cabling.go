@@ -39,7 +39,7 @@ func (f *Fabric) Recable(sheet []byte) (*Fabric, error) {
 	return &g, nil
 }
 
-// cabling is a sheet that is being read.
+// cabling is a cabling sheet while it is read.
 type cabling struct {
 	f    *Fabric
 	at   map[string]int // column's place in a line

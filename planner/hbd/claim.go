@@ -11,7 +11,7 @@ import (
 	"ringlight/proto"
 )
 
-// Rings that are nobody's are stock: as many as the fabric describes, formed and
+// Unassigned rings are stock: as many as the fabric describes, formed and
 // lit before anybody asks. A job claims whole rings. It gets stock of its size
 // as it is, without a change of light, or else rings of its own size on nodes
 // that are no other job's, for which stock ends. A ring of a job is mended with
@@ -362,7 +362,7 @@ func (c Claims) Claiming(owner string) bool {
 	return c.h.proposal != nil && c.h.proposal.owner == owner
 }
 
-// lendTo makes a ring that is there a job's, or nobody's.
+// lendTo assigns a formed ring to a job, or to none.
 func (c Claims) lendTo(id proto.RingID, owner string) journal.Record {
 	h := c.h
 	r := h.ring(id)
@@ -400,7 +400,7 @@ func (c Claims) Keep(owner string, nodes []proto.NodeID) {
 	h.resize()
 }
 
-// claimed looks at everything with the eyes of who has what now.
+// claimed looks at everything with the present owners in mind.
 func (c Claims) claimed() {
 	h := c.h
 	h.resize()

@@ -53,7 +53,7 @@ func (c *cuts) hold(a, b proto.NodeID, now time.Duration, wall uint64) (wait tim
 }
 
 // due gives fibres another chance that have waited: f is called with the nodes
-// of each. Who was well for long is forgotten.
+// of each. A node that was well for long is forgotten.
 func (c *cuts) due(now time.Duration, f func(a, b proto.NodeID)) {
 	c.at = journal.Never
 	for at, x := range c.known { // any order: the earliest is wanted, and what is marked is sorted

@@ -48,7 +48,7 @@ type damper struct {
 
 const (
 	dampFirst = 2 * time.Second // chosen: longer than a plug takes to stop rattling
-	dampLast  = 2 * time.Minute // chosen: what an hour of failures may cost who is well again
+	dampLast  = 2 * time.Minute // chosen: the longest that a node waits which is well after an hour of failures
 	halfLife  = time.Minute     // chosen: half of the longest wait
 	dampMost  = 7               // times that count; more make no longer wait
 )

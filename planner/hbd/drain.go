@@ -105,7 +105,7 @@ func (ds *drains) begin(client string, q *proto.OpRequest, n *node, r *proto.OpR
 // check moves every drain on.
 func (ds *drains) check() {
 	if ds.h.root.Busy() != "" {
-		return // who has not been heard yet is neither offline nor drained
+		return // a node that was not heard yet is neither offline nor drained
 	}
 	for i := 0; i < len(ds.list); {
 		if r, done := ds.run(&ds.list[i]); done {
@@ -177,7 +177,7 @@ func (ds *drains) run(d *draining) (*proto.OpReply, bool) {
 	return nil, false
 }
 
-// tell takes the node out; the word may be lost, and is given again.
+// tell takes the node out; the message may be lost, and is sent again.
 func (ds *drains) tell(d *draining, n *node) {
 	d.qualify, d.again = journal.Never, ds.h.j.Now+member.ResendFirst
 	if ds.h.j.LinkUp {
@@ -247,7 +247,7 @@ func (ds *drains) restore(key string, raw []byte) error {
 	return nil
 }
 
-// Draining says who is to be answered about a drain, if one of that number is under way.
+// Draining is the client to answer about a drain of that number, if one is under way.
 func Draining(h *Rings, corr proto.Corr) (client string, ok bool) {
 	at := slices.IndexFunc(h.drains.list, func(d draining) bool { return d.corr == corr })
 	if at < 0 {

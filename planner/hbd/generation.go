@@ -76,7 +76,7 @@ func (h *Rings) leaveOut() bool {
 	return true
 }
 
-// silence leaves out who did not answer, until it speaks.
+// silence leaves out members that did not answer, until they speak.
 func (h *Rings) silence(rule, text string) {
 	h.txn.Unanswered(func(part *member.Part) {
 		if h.table.Silence(part.Device, journal.Never); part.Device.Refusal.Code != proto.OK {
@@ -149,7 +149,7 @@ func (h *Rings) abort(why string) {
 	h.replan(0)
 }
 
-// Drop forgets what is being prepared, without a word.
+// Drop forgets what is being prepared and sends nothing.
 func (h *Rings) Drop() {
 	if h.txn.Phase() == member.Preparing {
 		h.txn.Drop()

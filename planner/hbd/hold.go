@@ -12,7 +12,7 @@ import (
 )
 
 // An operator's word that a node stays out outlives its drain, its agent and
-// its planner: who comes back in the middle of a repair joins no ring, and is
+// its planner: a node that comes back in the middle of a repair joins no ring, and is
 // drained. Its agent keeps it too; the store alone knows who said it, and why.
 
 const prefixHold = "hold/" // hold, by the node's number

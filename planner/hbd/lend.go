@@ -37,8 +37,8 @@ func (c Claims) Moved() []string {
 	return out
 }
 
-// Own gives a job a ring that is there and nobody's: light was adopted, and
-// whose it is stands with the job.
+// Own gives a job an unassigned ring that is lit: its light was adopted, and
+// the job's record says whose it is.
 func (c Claims) Own(owner string, id proto.RingID, size int) (records []journal.Record) {
 	h := c.h
 	if r := h.ring(id); r != nil && r.owner == "" && r.size == size {

@@ -20,7 +20,7 @@ func (h *Rings) News(x member.News) {
 	switch x.Kind {
 	case member.Birth:
 		if !x.Again {
-			// Who speaks is not dead, and what was seen on its fibres is over.
+			// A node that speaks is not dead, and what was seen on its fibres is over.
 			h.answered(n, "a new birth")
 			h.cuts.reborn(h.order, n.ID, h.j.Now)
 			h.reads(n.ID)
@@ -206,7 +206,7 @@ func (h *Rings) changed(n *node, before flags) {
 		h.watch(r)
 		h.watchRing(r)
 		if r.hurtAt != 0 && !r.settling(h.j.Now) {
-			h.replan(0) // that was the last word that the ring waited for
+			h.replan(0) // that was the last report that the ring waited for
 		}
 	}
 	if !n.usable() {

@@ -16,7 +16,7 @@ type placement struct {
 	nodes []node
 	rings []*ringView                              // by id
 	sizes []int                                    // of rings, in nodes, ascending; those of jobs too
-	kept  map[proto.NodeID]string                  // nodes that are a job's, beside its rings
+	kept  map[proto.NodeID]string                  // nodes that a job holds beside its rings
 	bar   func(owner string, id proto.NodeID) bool // a job must not have a node; nil: any may
 	moved map[string]bool                          // jobs whose rings have changed since they were taken
 	index *ring.Tracker                            // of the same, nil until all have been heard
@@ -78,7 +78,7 @@ func (p *placement) unsettle(r *ringView) {
 // free: a node may join a ring, whosever.
 func (p *placement) free(id proto.NodeID) bool { return p.kept[id] == "" && p.nodes[id].free() }
 
-// own: it is kept for the ring's job, and may join it.
+// own: the node is kept for the ring's job, so it may join that ring.
 func (p *placement) own(id proto.NodeID, r *ringView) bool {
 	return r != nil && r.owner != "" && p.kept[id] == r.owner && p.nodes[id].free()
 }

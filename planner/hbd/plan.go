@@ -136,7 +136,7 @@ func (h *evidence) mending() ring.Mend {
 	}
 }
 
-// reindex makes the index of what is committed anew.
+// reindex builds the index again from the committed rings.
 func (h *Rings) reindex() {
 	running := make([]ring.Group, len(h.rings))
 	for i, r := range h.rings {

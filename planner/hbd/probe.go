@@ -115,8 +115,8 @@ func (p *probes) due() (deaf []*node) {
 		case p.j.Now >= x.due && late && !x.grace:
 			x.grace, x.due = true, p.j.Now+probeGrace
 		case p.j.Now >= x.due && p.heard <= x.at && p.j.Now < x.at+probeMost:
-			// Nobody has said anything since: it may be the planner's own link. Another one
-			// is asked, who told of the loss and lives; when that one answers, it is the node.
+			// No node has spoken since: the planner's own link may be down. Another node that
+			// reported the loss is asked; if it answers, the fault is with this node.
 			x.due, x.alone, p.alone = min(x.at+probeMost, p.j.Now+(p.j.Now-x.at)), true, true
 			p.other(n)
 		case p.j.Now >= x.due, x.alone && p.heard > x.at:
@@ -144,7 +144,7 @@ func (p *probes) forget(of func(proto.NodeID)) {
 func (p *probes) doubt(r *ringView) {
 	for at := 0; at+1 < len(r.nodes); at++ {
 		if !r.lit[at] {
-			continue // it never had light, or one of the two was away: nobody owes a word
+			continue // it never had light, or one of the two was away: no report is due
 		}
 		p.doubtEnd(r, at, at+1, proto.Left)
 		p.doubtEnd(r, at+1, at, proto.Right)

@@ -37,7 +37,7 @@ type Rings struct {
 	text     string        // that explains it
 	joinAt   time.Duration // when those who would join and do not answer are left out
 	joinDue  bool          // they are, when those who are needed have answered
-	doubtAt  time.Duration // when those who did not answer are asked whether they are there
+	doubtAt  time.Duration // when nodes that did not answer are asked whether they are there
 	refusing []proto.NodeID
 
 	drains    drains
@@ -75,7 +75,7 @@ func (h *Rings) Table() *member.Table { return h.table }
 // Fresh: the store knew nothing, and nothing has been adopted yet.
 func (h *Rings) Fresh() bool { return h.fresh }
 
-// Gathered ends the first look round: what is there and not known is adopted,
+// Gathered ends the gathering at the start: running rings that are not known are adopted,
 // and everything is judged.
 func (h *Rings) Gathered() {
 	if !h.fresh && h.table.Numbers.Contradicted(h.decided) {

@@ -297,7 +297,7 @@ func (r *ringView) joints() []proto.Joint {
 	return out
 }
 
-// end is what a node says of one port.
+// end is one port as its node reports it.
 func (n *node) end(p fabric.Port) proto.JointEnd {
 	e := proto.JointEnd{Node: p.Node, Bundle: p.Bundle, Path: p.Path, State: proto.Blocked, Measured: proto.NoPower, Expected: proto.NoPower}
 	if n.Report == nil {

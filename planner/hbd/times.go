@@ -7,7 +7,7 @@ const (
 	// debounce lets the evidence of one fault arrive before it is planned for.
 	// chosen: neighbours tell within a millisecond or two of each other.
 	debounce = 5 * time.Millisecond
-	// settleWait is how long a ring with a fault waits for the words of its
+	// settleWait is how long a ring with a fault waits for the reports of its
 	// neighbours, so that the plan quotes their bypass. chosen: several times
 	// the 12 ms in which they have settled.
 	settleWait = 60 * time.Millisecond

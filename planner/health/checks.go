@@ -180,7 +180,7 @@ func device(one func(*Device, *finding) bool) func(*Facts, func(finding)) {
 // slows is the id of the alarm of a node that slows its ring.
 func slows(id proto.NodeID) string { return place(id) + "/slows" }
 
-// out makes the check of a word that keeps devices out of plans.
+// out makes the check for one cause that keeps devices out of plans.
 func out(word, looks, remedy string, grave bool) Check {
 	slug := strings.ReplaceAll(word, " ", "-")
 	return Check{strings.ReplaceAll(word, " ", "_"), looks, proto.HealthDegraded, remedy, grave, device(func(d *Device, f *finding) bool {

@@ -19,11 +19,11 @@ type Circuits struct {
 	Servers    uint32   `json:"servers,omitempty"`    // absent: as many as the domains need
 	Collective string   `json:"collective,omitempty"` // of the replicas; absent: ring
 	Pods       []uint16 `json:"pods,omitempty"`       // where it may be; absent: anywhere
-	// Of leaves and spines.
+	// These three are for leaves and spines.
 	DurationMS uint64 `json:"duration_ms,omitempty"`
 	DeadlineMS uint64 `json:"deadline_ms,omitempty"`
 	MayPauseMS uint64 `json:"may_pause_ms,omitempty"`
-	// Of servers joined directly.
+	// These two are for servers joined directly.
 	Topology *Traffic `json:"topology,omitempty"` // absent: one AllReduce of all, over all interfaces
 	Next     string   `json:"next,omitempty"`     // the job whose servers it gets when that is released
 }
@@ -47,7 +47,7 @@ type Reduce struct {
 }
 
 // Spec is what is asked for in the core's words; whose servers it gets next is
-// left to who knows the jobs.
+// left to package core, which knows the jobs.
 func (c *Circuits) Spec() (s proto.JobSpec, err *proto.Error) {
 	bad := func(field, limit, format string, args ...any) (proto.JobSpec, *proto.Error) {
 		return s, &proto.Error{Code: proto.Invalid, Field: field, Limit: limit, Reason: fmt.Sprintf(format, args...)}

@@ -176,7 +176,7 @@ type Servers struct {
 	Leaves  []LeafServers `json:"servers"`
 	Domains []Domain      `json:"domains,omitempty"` // of tensor parallelism, in the order of ranks
 	Seats   [][3]uint16   `json:"seats,omitempty"`   // leaf, server, GPUs, in the order of ranks
-	// Strategy is who holds what of a model that the wish names.
+	// Strategy is which server holds which part of the model that the wish names.
 	Strategy *Held   `json:"strategy,omitempty"`
 	Orders   []Order `json:"orders,omitempty"` // of servers joined directly: in which they reduce
 }

@@ -54,7 +54,7 @@ const maxEvents = 256
 type job struct {
 	ID     string         `json:"-"`
 	Text   string         `json:"wish"` // as it came
-	Seq    uint64         `json:"seq"`  // of jobs: who came first, or of those that are released who ended first
+	Seq    uint64         `json:"seq"`  // order of arrival; of released jobs order of their end
 	State  State          `json:"state"`
 	Cause  string         `json:"cause,omitempty"`
 	Gen    uint64         `json:"generation"`

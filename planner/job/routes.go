@@ -92,7 +92,7 @@ type routesJSON struct {
 	LeftOut    string      `json:"left_out,omitempty"`
 }
 
-// routeFile is what one device is told.
+// routeFile is the routes of one device.
 type routeFile struct {
 	job    string
 	head   string

@@ -14,7 +14,7 @@ import (
 )
 
 // Divided is a model whose traffic a job of servers joined directly has, and how it is
-// divided among them. Who asks names the model; the strategy is searched for before
+// divided among them. The request names the model; the strategy is searched for before
 // the wish is taken, and stands in it from then on.
 type Divided struct {
 	Model       json.RawMessage `json:"model,omitempty"`        // a name, or a model as a file has it
@@ -48,7 +48,7 @@ func (s *Strategy) of() model.Strategy {
 const defaultMbps = 100_000
 
 // maxDivided is how many servers a strategy is searched for. chosen: some seconds of
-// a processor; more are divided by who asks.
+// a processor; more are divided by the client.
 const maxDivided = 128
 
 // wrongModel names the field of an error as one of the topology.
@@ -110,7 +110,7 @@ func (t *Traffic) fill(servers, gpus int) error {
 func Divide(f *fabric.Fabric, text []byte) ([]byte, error) {
 	var w Wish
 	if json.Unmarshal(text, &w) != nil || w.Circuits == nil || w.Circuits.Topology == nil || w.Circuits.Topology.Model == nil || w.Circuits.Topology.Strategy != nil {
-		return text, nil // what is wrong with it says who reads it next
+		return text, nil // the next reader reports what is wrong with it
 	}
 	if _, err := ParseWish(f, text); err != nil && proto.AsError(err).Field != "circuits.topology.model" {
 		return nil, err

@@ -23,7 +23,7 @@ const (
 	prefixTold = "told/" // Event, by the job's name and its number
 
 	maxJobs = 16384 // live ones; chosen: a job for every fourth node of the largest fabric in use
-	// maxReleased are remembered after their end, so that who asks again gets
+	// maxReleased are remembered after their end, so that a client that asks again gets
 	// the same answer. chosen.
 	maxReleased = 256
 	// tryEvery is how often those that wait are looked at without news. chosen.
@@ -353,7 +353,7 @@ func (t *Table) CheckStored() error {
 	return nil
 }
 
-// order is the jobs, who came first first.
+// order is the jobs in order of arrival.
 func (t *Table) order() []*job {
 	out := slices.Collect(maps.Values(t.jobs))
 	slices.SortFunc(out, func(a, b *job) int { return cmp.Compare(a.Seq, b.Seq) })

@@ -25,7 +25,7 @@ type Topology struct {
 // FabricRing is a ring as it stands.
 type FabricRing struct {
 	Ring       proto.RingID     `json:"ring"`
-	Job        string           `json:"job,omitempty"` // whose it is; absent: nobody's
+	Job        string           `json:"job,omitempty"` // the owner; absent: unassigned
 	State      string           `json:"state"`
 	Generation proto.Generation `json:"generation"`
 	TP         int              `json:"tp"`    // GPUs that it is to have

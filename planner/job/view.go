@@ -88,7 +88,7 @@ func (t *Table) Get(id string) (*View, error) {
 	return t.view(x, true), nil
 }
 
-// List are all jobs that are not released, who came first first.
+// List are all jobs that are not released, in order of arrival.
 func (t *Table) List() []*View {
 	out := []*View{}
 	for _, x := range t.order() {

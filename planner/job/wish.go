@@ -63,7 +63,7 @@ type Wish struct {
 	Circuits *Circuits `json:"circuits,omitempty"`
 }
 
-// kind is the key of what is asked for.
+// kind is the key of the requested resource.
 func (w *Wish) kind() string {
 	if w.Circuits != nil {
 		return "circuits"

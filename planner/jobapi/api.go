@@ -33,7 +33,7 @@ type Source interface {
 // API serves the jobs of one planner.
 type API struct {
 	source Source
-	may    func(*http.Request) error // why who asks may not act; nil: he may
+	may    func(*http.Request) error // why the client may not act; nil: it may
 	hub    hub
 	search chan struct{} // of a strategy: one at a time
 }
@@ -180,7 +180,7 @@ func write(w http.ResponseWriter, v any) error {
 	return nil
 }
 
-// author is who asks, by the certificate or the way.
+// author names the client, by its certificate or by the way it came.
 func author(r *http.Request) string {
 	if r.TLS != nil && len(r.TLS.PeerCertificates) > 0 {
 		return r.TLS.PeerCertificates[0].Subject.CommonName

@@ -176,7 +176,7 @@ func (a *API) stream(w http.ResponseWriter, r *http.Request, after uint64, woken
 		n, err := a.news(r.Context(), r.PathValue("id"), after)
 		if err != nil {
 			if begun {
-				return nil // the connection ends; who comes again is told why
+				return nil // the connection ends; the next request is told why
 			}
 			return err
 		}

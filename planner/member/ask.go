@@ -142,7 +142,7 @@ func (t *Table) Silence(d *Device, until time.Duration) {
 
 // Spoke hears that a life of a device says something. One that is not known to
 // be the present one is asked who it is, unless it was only late. What a new life sends
-// again of the one before it does not speak for that one. Who speaks on after the broker
+// again of the one before it does not speak for that one. A device that speaks on after the broker
 // had it dead was late, or its new birth was lost: it is asked a moment later.
 func (t *Table) Spoke(d *Device, s proto.Session) {
 	x := &d.stranger

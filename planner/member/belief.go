@@ -10,7 +10,7 @@ import (
 	"ringlight/proto"
 )
 
-// A number is believed from who gave it out. Terms and generations are the
+// A number is believed from whoever issued it. Terms and generations are the
 // planner's own: its store knows them, and a device only echoes. One that names a
 // higher term, or a generation that was never given, moves nothing and stops
 // nothing; it is an alarm with its name. More than half of all that are there say
@@ -190,7 +190,7 @@ type claim struct {
 	known, said uint64
 }
 
-// standing are the terms and the generation of a device. Who knows no
+// standing are the terms and the generation of a device. A device that knows no
 // generation has lost its store, or has a new one, and knows no term either,
 // unless it was told to begin above a far one.
 func (n *Numbers) standing(prefix string, seen, term proto.Term, gen proto.Generation) []claim {

@@ -38,7 +38,7 @@ type Refusal struct {
 	LastEvent uint64       // of the report when it refused
 }
 
-// birth is what is kept of one.
+// birth is what is kept of a birth message.
 type birth struct {
 	Measured proto.Envelope // over a node's own bundles
 	Ports    uint16         // of each side of a switch
@@ -318,7 +318,7 @@ func (d *Device) Trouble() (what, why string) {
 }
 
 // Lately is a short word for what was wrong with it a moment ago, "" when nothing was,
-// and what it did: who does so between two words that are well is seen, too.
+// and what it did: a fault between two good reports is seen, too.
 func (d *Device) Lately(now time.Duration) (what, why string) {
 	if d.wrong.what == "" || now > d.wrong.at+claimStands {
 		return "", ""
@@ -369,7 +369,7 @@ func (d *Device) Adopt() {
 // ResendAt is when what is wanted of it is sent again, Never when it is not.
 func (d *Device) ResendAt() time.Duration { return d.resendAt }
 
-// lives makes a session the one that counts.
+// lives makes a session the device's present life.
 func (d *Device) lives(s proto.Session) {
 	if d.Session != s {
 		d.Session, d.signs = s, signs{}

@@ -43,7 +43,7 @@ func (t *Table) spoken(d *Device, s proto.Session) {
 	}
 }
 
-// weigh asks who is there, ends a quarantine that is over, and says when it
+// weigh asks which sessions answer, ends a quarantine that is over, and says when it
 // wants to be called again.
 func (t *Table) weigh(d *Device) time.Duration {
 	x, ends := d.doubt, journal.Never
@@ -120,7 +120,7 @@ func (t *Table) count(d *Device, s proto.Session) {
 	t.believed(d, before)
 }
 
-// life is what is remembered of one.
+// life is a former session with what is remembered of it.
 func (d *Device) life(s proto.Session) life {
 	for i := range d.former {
 		if d.former[i].session == s {

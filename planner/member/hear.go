@@ -155,7 +155,7 @@ func (t *Table) Reported(d *Device, m *proto.Reported, sealed bool) {
 }
 
 // replayed: a sealed report is older than the last one. A broker may have kept it; or
-// somebody who has the device's key gave the last one a number that is false. The
+// a holder of the device's key gave the last one a false number. The
 // device is asked, and what answers a question that is younger than the last report, or
 // than the doubt, is believed, whatever its number: then the last one was not its own,
 // or it lied, which is named.

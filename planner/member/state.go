@@ -22,7 +22,7 @@ package member
 type State uint8
 
 const (
-	Unheard   State = iota // not a word since the planner started
+	Unheard   State = iota // no message since the planner started
 	Announced              // the first birth came, and no report yet
 	Offline                // nobody speaks for it
 	Born                   // a new life, and no report of it yet

@@ -39,7 +39,7 @@ const (
 	Reported             // Device.Report is new; First: of this life
 	Spoke                // an answer: Ack; Broke: it ends a silence
 	Told                 // an event, the next in order
-	Weighed              // its word is not believed any more, or again
+	Weighed              // its reports are not believed any more, or again
 )
 
 // News is one word of a device, which the table has taken already.
@@ -166,7 +166,7 @@ func (t *Table) Unable() (out []string) {
 }
 
 // LinkUp calls the devices after the broker was away: death notes of that time
-// are lost with it, and who does not come back is gone. Nothing sent without a
+// are lost with it, and a device that does not come back is gone. Nothing sent without a
 // broker arrived.
 func (t *Table) LinkUp() {
 	t.calls++

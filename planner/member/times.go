@@ -32,25 +32,25 @@ const (
 	// with the birth.
 	reportWait = 2 * time.Second
 
-	// slowAnswer is after which who has not answered a prepare is named. chosen: three
+	// slowAnswer is how long after a prepare a device that has not answered is named. chosen: three
 	// times asked, and an operator sees who it is while the ring still waits.
 	slowAnswer = 1500 * time.Millisecond
 	// MaxRecounts is how often in a row a plan refused for an old bypass count is made
 	// again at once. chosen: a side that moves more often flaps.
 	MaxRecounts = 3
 
-	// trailLeast is how many doublings of ResendFirst who did not follow a plan is left
+	// trailLeast is how many doublings of ResendFirst a device that did not follow a plan is left
 	// out at least. chosen: longer than its ring waits before it goes round it.
 	trailLeast = 2
 
-	// askFirst is the first wait of who is asked to announce itself again; it
+	// askFirst is the first wait before a device is asked again to announce itself; it
 	// doubles up to resendLast. chosen: the broker brings an answer in
 	// milliseconds.
 	askFirst  = time.Second
 	askAnswer = 500 * time.Millisecond // a birth within this time answers
 	timesGone = 3                      // that one is asked whose death note came, or no birth
 	askGone   = time.Minute            // apart, after that, while nobody speaks for it; chosen: 10,000 of them are 170 messages a second
-	always    = 1 << 30                // who is silent is asked until it speaks,
+	always    = 1 << 30                // a silent device is asked until it speaks,
 	askAlways = 4 * time.Second        // and this long apart at most: its ring may wait for it
 	// A word of another life than the one known may be late by strangerLate;
 	// another one after that contradicts the planner. chosen: a broker that
@@ -75,7 +75,7 @@ const (
 	// chosen: whoever provokes it must not push the events out.
 	sayAgain = time.Minute
 
-	// claimStands is how long an alarm of a claim outlives it. chosen: who says it
+	// claimStands is how long an alarm of a claim outlives it. chosen: a device that makes it
 	// and takes it back in turn is named all the time.
 	claimStands = 20 * time.Second
 

@@ -190,7 +190,7 @@ func (x *Txn) Unanswered(f func(*Part)) {
 	}
 }
 
-// Waits says for whose answer it waits, "" when for nobody's.
+// Waits names the devices whose answers it waits for, "" when none.
 func (x *Txn) Waits() string {
 	if x.phase != Preparing {
 		return ""
@@ -211,7 +211,7 @@ func (x *Txn) Answer(d *Device, m *proto.Ack) Verdict {
 	good := m.Code == proto.OK || m.Code == proto.Duplicate
 	of := Decided{m.Term, m.Generation, m.Plan}
 	if of == *d.Want.Decided && d.Pending() && !good {
-		return Lost // what it had staged, and it moved since
+		return Lost // it had staged that, and has moved since
 	}
 	part := x.Part(d)
 	switch {

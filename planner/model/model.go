@@ -239,7 +239,7 @@ func product(factors ...int64) int64 {
 	return p
 }
 
-// units are the layers one by one.
+// units are the layers, each with its repeats expanded.
 func (m *Model) units() []unit {
 	var out []unit
 	for _, l := range m.Layers {

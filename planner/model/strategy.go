@@ -72,7 +72,7 @@ func newJob(m *Model, c Cluster) *job {
 	return j
 }
 
-// check says what is wrong with a strategy.
+// check returns the first fault of a strategy.
 func (j *job) check(s Strategy) error {
 	if s.Stages < 1 || j.Servers%s.Stages != 0 || s.Stages > len(j.units) || s.Stages > 1 && len(j.size) > 0 {
 		return wrong("stages", "a divisor of the servers, at most the layers, 1 with tables", "%d", s.Stages)

@@ -57,7 +57,7 @@ func (s *nodeSet) remove(i int) {
 	}
 }
 
-// filled makes what is kept beside the bits.
+// filled computes the sums kept beside the bits.
 func (s *nodeSet) filled() {
 	s.raw = false
 	for up := 1; up < len(s.levels); up++ {

@@ -39,7 +39,7 @@ func (h half) step(take bool, j *Job) (next half, closes, ok bool) {
 	return half{rank: h.rank + 1, long: long && j.Shared}, false, true
 }
 
-// both is where both sub-lines are, and which open group has its partner.
+// both is the position in both sub-lines, and which open group has its partner.
 type both struct {
 	halves  [2]half
 	partner uint8

@@ -13,7 +13,7 @@ type Group struct {
 	Nodes  []proto.NodeID // left to right
 	Size   int            // nodes that it is to have; 0: as the last of Mend.Sizes
 	Frozen bool           // must stay exactly as it is
-	Pinned bool           // somebody's: it is mended where it is, and moves for nobody
+	Pinned bool           // owned by a job: it is mended where it is, and moves for no other
 }
 
 // whole: it has all its nodes.

@@ -56,8 +56,8 @@ type standing uint8
 const (
 	gone   standing = iota // no such group, or one without nodes
 	still                  // frozen: nothing is laid on it
-	needs                  // somebody's that is short: only nodes near it make it whole, and nobody takes its own
-	kept                   // somebody's that is whole: it stays where it is
+	needs                  // owned by a job and short: only near nodes make it whole, and its own are taken by no other
+	kept                   // owned by a job and whole: it stays where it is
 	lacks                  // it has not all its nodes, lost some, or is torn: they are idle
 	stands                 // whole: it may move
 )

@@ -20,7 +20,7 @@ type Shape struct {
 	Wraps bool // the last one and the first are neighbours
 }
 
-// Look is one node, as its last words have it.
+// Look is one node, as it last reported.
 type Look struct {
 	Present  bool // it is online, and has reported in this session
 	Can      bool // its agent starts itself anew when told to

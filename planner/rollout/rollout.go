@@ -388,7 +388,7 @@ func (r *Rollout) patience(x *restart) time.Duration {
 	return startPatience
 }
 
-// back is a node that is.
+// back notes that a restarted node is back.
 func (r *Rollout) back(x *restart) {
 	if !x.Asked {
 		r.Back++

@@ -62,7 +62,7 @@ func (r *Rollout) Restore(rest string, raw []byte) error {
 }
 
 // Resume goes on where a former planner, or this one before it listened again, was. Who
-// was not told yet, or whose word was lost, is told again; who is back is found so.
+// was not told yet, or whose word was lost, is told again; so a node that is back is found.
 func (r *Rollout) Resume() {
 	if !r.active() {
 		return

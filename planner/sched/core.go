@@ -150,7 +150,7 @@ func (c Core) Elements(j Job, shares []Share) ([][][]int, error) {
 // A.6): by part of the domain, pipeline stage and replica. A domain has one
 // part, within a server, or is of several servers, each a part. Domains take the
 // servers of their pod in order of leaves. Where there is one stage, replicas
-// come in the order of its ring (eq. 42), so that who numbers them so has the
+// come in the order of its ring (eq. 42), so that a launcher which numbers them so has the
 // ring in the order of ranks; no collective wants other links by that.
 func (c Core) Seats(j Job, shares []Share) ([][][]Seat, error) {
 	perServer, parts := 1, 1

@@ -51,7 +51,7 @@ func (a *accept) Serve(establish listeners.EstablishFn) {
 }
 
 // Close ends the listener and its connections. The library's own way to its clients
-// takes a read lock twice, and stands for ever when somebody wants to write in between.
+// takes a read lock twice, and blocks for good when a writer comes in between.
 func (a *accept) Close(listeners.CloseFn) {
 	a.in.Close()
 	<-a.over

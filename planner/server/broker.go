@@ -23,7 +23,7 @@ const (
 	// Its default of a day deletes retained messages of 3.1.1 clients; 0 is
 	// never.
 	brokerMessageExpiry = 0
-	// A subscriber with a full channel loses QoS 1 messages without a word;
+	// A subscriber with a full channel loses QoS 1 messages silently;
 	// 64 lost 932 of 10,000 acknowledgements.
 	brokerPending = 8192
 	// Its default is no limit. chosen: the longest message and its topic.

@@ -63,7 +63,7 @@ type word struct {
 	packet proto.Packet
 }
 
-// memory keeps the last word of every device, and what is needed to judge the link
+// memory keeps the last message of every device, and what is needed to judge the link
 // and other planners.
 type memory struct {
 	last  map[string]word
@@ -71,7 +71,7 @@ type memory struct {
 	links []word // the first time that it was up, the last loss, the last time that it came back
 }
 
-// take remembers a packet. Events are kept by who tells them, until they are stored.
+// take remembers a packet. Devices keep events until they are stored.
 func (m *memory) take(p proto.Packet, at time.Duration) {
 	switch p.Kind {
 	case proto.LinkUp, proto.LinkDown:
@@ -101,7 +101,7 @@ func (m *memory) take(p proto.Packet, at time.Duration) {
 	}
 }
 
-// all are the words in the order in which they came.
+// all are the messages in order of arrival.
 func (m *memory) all() []word {
 	out := slices.Concat(m.links, m.beats)
 	for _, w := range m.last { // any order: sorted below

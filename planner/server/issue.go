@@ -30,11 +30,11 @@ const (
 	// meetEvery is how often a planner that follows reads the register anew. chosen: who
 	// takes over reads it first.
 	meetEvery = 10 * time.Second
-	// maxAsked bounds what waits for the issuer; who is left out asks again.
+	// maxAsked bounds what waits for the issuer; a node that is left out asks again.
 	maxAsked = 1024
 )
 
-// issuer answers who asks for certificates, and asks for renewal. It has a goroutine
+// issuer answers requests for certificates, and asks for renewal. It has a goroutine
 // of its own: a certificate takes a write to the disk.
 type issuer struct {
 	file, ca string
@@ -45,7 +45,7 @@ type issuer struct {
 	register *register
 	store    Store // nil: of tests
 	asked    chan proto.Packet
-	leads    atomic.Bool // only who is in service answers
+	leads    atomic.Bool // only the planner in service answers
 	warn     func([]proto.AlarmStatus)
 	warned   int
 
@@ -53,7 +53,7 @@ type issuer struct {
 	read     [2]time.Time // when the files were last written
 	bad      string
 	demanded map[proto.PublicKey]time.Time // when they were last asked to give way
-	turn     proto.NodeID                  // who is asked next, or the first one after
+	turn     proto.NodeID                  // the node asked next, or the first one after
 	now      func() time.Time
 	met      bool      // the register has met the store since this planner leads
 	followed bool      // another planner wrote the store in this life
@@ -258,7 +258,7 @@ func (i *issuer) public() (p proto.PublicKey) {
 	return p
 }
 
-// enrol answers who has a token. Its first key may ask as often as it likes.
+// enrol answers the holder of a token. Its first key may ask as often as it likes.
 func (i *issuer) enrol(q proto.CertRequest, outer seal.Sealed, t *seal.Trust) {
 	topics := proto.Topics{Fabric: t.Fabric}
 	topic := topics.Enrol(q.Node, proto.TopicEnrolCSR)
@@ -311,7 +311,7 @@ func (i *issuer) another(q proto.CertRequest, outer seal.Sealed, t *seal.Trust) 
 }
 
 // vouch has a key known, and its certificate sent: to the node by its own topic, where
-// copies of the planner hear it too, and to who has a token.
+// copies of the planner hear it too, and to the holder of a token.
 func (i *issuer) vouch(q proto.CertRequest, enrolled string, by entry, replaces proto.PublicKey, t *seal.Trust) {
 	topics := proto.Topics{Fabric: t.Fabric}
 	chain, roots, until, err := i.key.Certify(topics.NodeHolder(q.Node), q.Public, certDays)

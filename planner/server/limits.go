@@ -26,7 +26,7 @@ const (
 	// TLS included, to its CONNECT. chosen: a loaded BMC needs a second or two.
 	connectPatience = 10 * time.Second
 	// longestKeepalive replaces a longer one, or none. chosen: a peer that is
-	// gone without a word is let go within seven minutes; ours ask for 10 s.
+	// gone silently is dropped within seven minutes; ours ask for 10 s.
 	longestKeepalive = 300
 	// successionPatience is how long a client waits for the end of a former
 	// connection of its name. chosen: ends take milliseconds, seconds under load.
@@ -120,7 +120,7 @@ func (h *limits) Provides(b byte) bool {
 	return false
 }
 
-// of is the account of a client, nil for one that is gone.
+// of finds the account of a client, nil for one that is gone.
 func (h *limits) of(cl *mochi.Client) *account {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -137,13 +137,13 @@ func (h *limits) OnConnect(cl *mochi.Client, _ packets.Packet) error {
 	if cl.State.Keepalive == 0 || cl.State.Keepalive > longestKeepalive {
 		cl.State.Keepalive = longestKeepalive
 	}
-	cl.Properties.Clean = true // nothing is kept for who is away
+	cl.Properties.Clean = true // nothing is kept for clients that are away
 	cl.Properties.Props.SessionExpiryInterval, cl.Properties.Props.SessionExpiryIntervalFlag = 0, false
 	return nil
 }
 
 // OnSessionEstablish takes the place of a client's name. It comes behind OnConnectAuthenticate,
-// unlike OnConnect: who is refused ends nobody's connection.
+// unlike OnConnect: a refused client ends no other connection.
 func (h *limits) OnSessionEstablish(cl *mochi.Client, _ packets.Packet) {
 	if c := limit.Of(cl.Net.Conn); c != nil {
 		c.Admit()
@@ -157,7 +157,7 @@ func (h *limits) OnSessionEstablish(cl *mochi.Client, _ packets.Packet) {
 
 // succeed ends the connection that had a client's name before, and waits until
 // the broker has done with it: a queue that is thrown away takes a while, and
-// who comes back within it would lose place and subscriptions to that.
+// a client that returns within it would lose place and subscriptions to that.
 func (h *limits) succeed(cl *mochi.Client) {
 	for end := time.Now().Add(successionPatience); time.Now().Before(end); time.Sleep(time.Millisecond) {
 		former, ok := h.broker.server.Clients.Get(cl.ID)
@@ -228,7 +228,7 @@ func (h *limits) OnPacketRead(cl *mochi.Client, pk packets.Packet) (packets.Pack
 
 // renumber gives a change of subscriptions a number that the broker has given no
 // message to the client. Those are not the client's (MQTT 3.1.1 sec 2.3.1), and the
-// library refuses what has one of them: an agent was told no command for ever.
+// library refuses what has one of them: an agent never received a command again.
 func (h *limits) renumber(cl *mochi.Client, pk *packets.Packet) {
 	a := h.of(cl)
 	if a == nil {
@@ -305,7 +305,7 @@ func (h *limits) OnWill(cl *mochi.Client, will mochi.Will) (mochi.Will, error) {
 }
 
 // retain reports whether a message can be kept. One that cannot is handed out
-// all the same: who is there hears it.
+// all the same: subscribers that are there get it.
 func (h *limits) retain(cl *mochi.Client, topic string, size int) bool {
 	ok := h.kept.room(topic, size)
 	if !ok {

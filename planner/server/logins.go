@@ -11,7 +11,7 @@ import (
 	"ringlight/proto/pki"
 )
 
-// logins are the users of the embedded broker, where passwords say who comes.
+// logins are the users of the embedded broker, where clients log in with passwords.
 type logins struct {
 	file string
 
@@ -21,7 +21,7 @@ type logins struct {
 	by    map[*mochi.Client]login
 }
 
-// login is who came, and what was known of the password then.
+// login is a user that logged in, and what was known of the password then.
 type login struct{ user, line string }
 
 func openLogins(file string) (*logins, error) {
@@ -45,7 +45,7 @@ func (l *logins) read() (changed bool, err error) {
 	return err == nil, err
 }
 
-// come judges who logs in; of nobody else anything is kept.
+// come judges a login; nothing is kept of others.
 func (l *logins) come(cl *mochi.Client, user, password string) {
 	l.mu.Lock()
 	users := l.users
@@ -79,7 +79,7 @@ func (l *logins) left(cl *mochi.Client) {
 	delete(l.by, cl)
 }
 
-// loginRound is how often the file is looked at. chosen: who is revoked is out soon.
+// loginRound is how often the file is looked at. chosen: a revoked user is out soon.
 const loginRound = time.Second
 
 // followLogins throws out whose password is another, or none.

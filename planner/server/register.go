@@ -278,7 +278,7 @@ func (r *register) numbered(e *entry) ([]planner.Record, error) {
 }
 
 // meet takes what a store has, and gives what that is to write: what it lacks, and has in
-// vain. Only who leads writes it.
+// vain. Only the leader writes it.
 func (r *register) meet(st planner.State) (due []planner.Record, stored int, err error) {
 	var news []entry
 	has := map[string]bool{}
@@ -332,7 +332,7 @@ func (r *register) find(id seal.KeyID) (entry, bool) {
 	return e, ok
 }
 
-// came is by which token a node came, and who else had that.
+// came is the entry of the token by which a node came, and another key that used it.
 func (r *register) came(n proto.NodeID) (e entry, thief proto.PublicKey, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -55,7 +55,7 @@ func (h *limits) holder(cl *mochi.Client) (proto.Holder, string) {
 	return trusted(h.trust(), chain[0])
 }
 
-// OnConnectAuthenticate lets everybody in who came through the listener, unless
+// OnConnectAuthenticate accepts every client of the listener, unless
 // there are rights by name: then those whose key is trusted, under client ids of their own,
 // with wills on topics of their own.
 func (h *limits) OnConnectAuthenticate(cl *mochi.Client, pk packets.Packet) bool {
@@ -83,7 +83,7 @@ func (h *limits) OnConnectAuthenticate(cl *mochi.Client, pk packets.Packet) bool
 	return true
 }
 
-// name remembers the rights of who was let in. The caller has the lock.
+// name remembers the rights of an accepted client. The caller has the lock.
 func (h *limits) name(cl *mochi.Client) {
 	if !h.named() {
 		return

@@ -253,12 +253,12 @@ type server struct {
 	stored   chan error     // of the transaction under way; nil: none is
 	storing  time.Time      // when it began
 	head     string         // of the audit chain after it, "" where it does not change
-	again    *time.Duration // when the word came that the planner is told again; nil: it is not
+	again    *time.Duration // when the notice came that the planner is told again; nil: it is not
 	stale    bool           // others have written since the planner was made
 	drawAt   time.Duration  // when it may be made anew
 
 	topics proto.Topics
-	asker  string // who asks over HTTP
+	asker  string // the client's name, over HTTP
 	asked  map[proto.Corr]chan *proto.OpReply
 }
 
@@ -312,7 +312,7 @@ func (s *server) loop(ctx context.Context) error {
 	}
 }
 
-// tick does what is due.
+// tick runs the work that is due.
 func (s *server) tick() {
 	s.meters.woke = time.Now()
 	s.link.Look(s.since())

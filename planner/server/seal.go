@@ -166,7 +166,7 @@ func (s *server) announce() {
 	}
 }
 
-// mayAct says why who asks over HTTP may not change anything, nil when he may. Who has a
+// mayAct says why a client over HTTP may not change anything, nil when it may. Who has a
 // certificate is who it says, in every mode: nodes, brokers and planners ask for nothing.
 // Where seals are enforced it takes the key of one who may over the broker, or the socket,
 // which has an owner and a group.
@@ -221,7 +221,7 @@ func (s *server) watchOver(ctx context.Context, end func(), r *http.Request) {
 	}
 }
 
-// maySee says why who has a certificate may not read what he asks for, nil when he may.
+// maySee says why the holder of a certificate may not read what it asks for, nil when it may.
 // Where there is a trust document it has to name the key. Operators and planners read all;
 // a node whether the planner is there; brokers and tokens nothing.
 func (s *server) maySee(r *http.Request) *proto.Error {
@@ -249,7 +249,7 @@ func machine(name string) bool {
 	return len(part) == 3 && part[1] != string(proto.HolderOperator)
 }
 
-// admin: who asks may do everything, wherever he is.
+// admin: the client may do everything, wherever it is.
 func (s *server) admin(r *http.Request) bool {
 	if at, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr); ok && at.Network() == "unix" {
 		return true

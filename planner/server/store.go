@@ -166,7 +166,7 @@ func (s *boltStore) Commit(records []planner.Record) error {
 	return nil
 }
 
-// Standing: who has the file locked leads.
+// Standing: the process that holds the file's lock leads.
 func (s *boltStore) Standing() (Standing, <-chan struct{}) { return Standing{Reign: 1}, nil }
 
 func (s *boltStore) Close() error { return s.db.Close() }

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// graph is who hears whom: the arcs of server s are those from first[s] to
+// graph is which server receives from which: the arcs of server s are those from first[s] to
 // before first[s+1], each to another server, wide where links are parallel.
 type graph struct {
 	n     int

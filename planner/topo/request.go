@@ -184,7 +184,7 @@ func (p parts) of(i int) int {
 
 func (p parts) join(a, b int) { p[p.of(a)] = p.of(b) }
 
-// method is the one that is meant.
+// method resolves Auto to the method that fits the request.
 func (r *Request) method() Method {
 	switch {
 	case r.Method != Auto:

@@ -9,7 +9,7 @@ type Ring struct {
 }
 
 // Layer is what one optical layer carries: To[s] is the server whose interface
-// of this layer hears that of server s, -1 where it stays dark. Who hears is
+// of this layer receives from server s, -1 where it stays dark. A receiver is
 // heard by one server at most.
 //
 // Rings of groups that share no server may lie on one layer.

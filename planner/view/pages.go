@@ -149,7 +149,7 @@ func (v *View) why(r *http.Request) (any, error) {
 	return map[string]any{"lines": lines}, nil
 }
 
-// maxLines of one answer. chosen: more than one reads.
+// maxLines bounds one answer. chosen: more than a person reads.
 const maxLines = 200
 
 // lines are entries of the journal in words, from a number on.

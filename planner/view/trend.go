@@ -83,7 +83,7 @@ type marginJSON struct {
 	DaysLeft *float64     `json:"days_left"`
 }
 
-// look takes all margins as they are.
+// look reads the present margins.
 func (x *trends) look(ctx context.Context, s Source, now time.Time) error {
 	x.mu.Lock()
 	defer x.mu.Unlock()

@@ -23,7 +23,7 @@ const (
 	kindChanges  = 2
 )
 
-// picture is all that is drawn.
+// picture is the fabric as the page draws it.
 type picture struct {
 	seq    uint64
 	glance planner.Glance // without cells and strips

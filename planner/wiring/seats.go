@@ -182,7 +182,7 @@ func (s *seats) pay() {
 // note begins a log.
 func (s *seats) note() { s.noting, s.log = true, s.log[:0] }
 
-// agree ends the log and leaves what was done.
+// agree ends the undo log and keeps the changes.
 func (s *seats) agree() { s.noting = false }
 
 // undo rolls everything back to where note was called.

@@ -74,7 +74,7 @@ func heirs(list, chain []*x509.Certificate) (new []*x509.Certificate) {
 	return new
 }
 
-// Server lets in who has a certificate of the authority; with caFile "" it asks for none.
+// Server accepts certificates of the authority; with caFile "" it asks for none.
 func Server(caFile, certFile, keyFile string) (*tls.Config, error) {
 	f := &files{ca: caFile, cert: certFile, key: keyFile}
 	now := func() (*tls.Config, error) {
@@ -86,7 +86,7 @@ func Server(caFile, certFile, keyFile string) (*tls.Config, error) {
 			return &tls.Config{MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{*own}}, nil
 		}
 		return &tls.Config{MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{*own}, ClientCAs: roof.pool, ClientAuth: tls.RequireAnyClientCert,
-			// Who comes again is judged again, by the authorities of then.
+			// A connection that resumes is judged again, by the authorities of then.
 			SessionTicketsDisabled: true, VerifyConnection: func(s tls.ConnectionState) error {
 				return verify(roof, own, "", x509.ExtKeyUsageClientAuth, s.PeerCertificates)
 			}}, nil
@@ -163,7 +163,7 @@ func (e explained) Error() string { return e.text + " (" + e.error.Error() + ")"
 func (e explained) Unwrap() error { return e.error }
 
 // Handshake ends the handshake of a connection that came in; of another kind of
-// connection there is none. The error says who was not let in, and why.
+// connection there is none. The error names the certificate that was refused, and why.
 func Handshake(conn net.Conn) error {
 	t, ok := conn.(*tls.Conn)
 	if !ok {
@@ -174,7 +174,7 @@ func Handshake(conn net.Conn) error {
 	if !errors.As(err, &bad) || len(bad.UnverifiedCertificates) == 0 {
 		return nil // what is no word on a certificate is noise of the network
 	}
-	// Closed with something unread, a connection takes its last word with it.
+	// Closed with something unread, a connection loses its last message.
 	raw := t.NetConn()
 	_ = raw.SetReadDeadline(time.Now().Add(lastWord)) // it is closed in any case
 	_, _ = io.Copy(io.Discard, io.LimitReader(raw, lastBytes))

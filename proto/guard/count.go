@@ -13,7 +13,7 @@ import (
 )
 
 // Senders are told apart by what their topics are for: a seal that is wrong says
-// nothing of who it was.
+// nothing about the sender.
 const (
 	Nodes = iota
 	Planners

@@ -36,7 +36,7 @@ func (m Mode) Check() error {
 	return refuse("seal", "off, warn or enforce", "%q", string(m))
 }
 
-// SealedReports is the word for reports that are to be sealed; the other is plain.
+// SealedReports is the setting for sealed reports; the other is plain.
 const SealedReports = "sealed"
 
 // CheckKeys holds the keys of a configuration against each other; needed says that
@@ -64,7 +64,7 @@ func Encrypted(broker string) bool { return strings.HasPrefix(broker, "mqtts:") 
 type Config struct {
 	Mode      Mode
 	Fabric    string
-	Role      proto.Role // of who has the guard: RoleNode, RolePlanner or an operator's
+	Role      proto.Role // of the guard's owner: RoleNode, RolePlanner or an operator's
 	KeyFile   string     // own key, PEM; "": nothing is sealed
 	TrustFile string     // as ocsctl pki writes it; read again when it changes
 	// Kept is where the highest edition is kept that came over the link; "": nowhere.
@@ -223,7 +223,7 @@ func (g *Guard) tellOfKey() {
 
 func knows(t *seal.Trust, id seal.KeyID) bool { _, ok := t.Find(id); return ok }
 
-// Look reads the file again where that is due, for who asks for Trust while no message comes.
+// Look reads the file again where that is due, for a caller that reads Trust while no message comes.
 func (g *Guard) Look() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -358,7 +358,7 @@ func (g *Guard) afford(topic string, now time.Time) bool {
 	return share.Has(now, g.topics.Rate, 1) && g.total.Take(now, g.rate, 1) && share.Take(now, g.topics.Rate, 1)
 }
 
-// entitle holds a question against the rights of who asks.
+// entitle checks a question against the rights of the sender.
 func (g *Guard) entitle(p *proto.Packet, topic proto.Topic, k seal.Key) {
 	var q proto.OpRequest
 	if _, err := proto.Decode(p.Payload, &q); err != nil {

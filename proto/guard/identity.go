@@ -204,7 +204,7 @@ const (
 	afterRefusal = time.Minute
 )
 
-// Enrolling are the topics that who has a token listens to.
+// Enrolling are the topics that the holder of a token listens to.
 func (i *Identity) Enrolling() []string {
 	return []string{i.topics.Enrol(i.node, proto.TopicEnrolCRT), i.topics.Trust()}
 }
@@ -290,7 +290,7 @@ func (e *enrolment) hear(p *proto.Packet) error {
 	a, _, err := e.trust.Issued(e.answer, e.topics.Enrol(e.node, proto.TopicEnrolCRT))
 	switch {
 	case err != nil || a.Public != public(e.next):
-		return nil // a word to another, or nobody's
+		return nil // addressed to another, or to none
 	case a.Refused != "":
 		if e.refused = time.Now(); e.said != a.Refused {
 			e.said = a.Refused

@@ -1,5 +1,5 @@
 // Package limit bounds what a stranger can cost a process: a Listener that
-// outlives a shortage of descriptors and lets nobody stay who says or reads
+// outlives a shortage of descriptors and lets no client stay that sends or reads
 // nothing, Sources that may each send so much, and Lines that keep a log from
 // growing with what is received. Agent, planner, broker and simulators share
 // it, so that there is one behaviour to know.

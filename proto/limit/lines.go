@@ -27,7 +27,7 @@ const (
 )
 
 // nodeRate is how often one node may cause a line of one message. chosen: what happens
-// to it is seen whole, and who sends a hundred messages a second hides nobody.
+// to it is seen whole, and a sender of a hundred messages a second hides no other.
 var nodeRate = Rate{10 * time.Second, 12}
 
 // Logger limits a logger's lines: those of one level and message share a Rate, those of

@@ -23,7 +23,7 @@ type Connections struct {
 // Listener is a listener that outlives a shortage of descriptors. When there is
 // no room for another connection, the peer that has most makes it: of those that
 // are idle, or not admitted yet, the one that waits longest, and where there is none
-// its oldest. Who comes takes nothing that is in use, or has just begun, from a peer
+// its oldest. A new connection takes none that is in use, or has just begun, from a peer
 // that has less. So one address cannot take all the room, and one that is alone has it.
 type Listener struct {
 	net.Listener
@@ -36,7 +36,7 @@ type Listener struct {
 	open    int
 	of      map[string]int // open ones of a peer
 	waiting list.List      // of *Conn, who waits longest first
-	busy    list.List      // of *Conn, who is admitted longest first
+	busy    list.List      // of *Conn, the longest admitted first
 }
 
 // Listen bounds the connections of a listener. It logs what it refuses.
@@ -104,7 +104,7 @@ func (l *Listener) take(conn net.Conn) *Conn {
 	return c
 }
 
-// makeRoom closes a connection for one of a peer that is counted already, "": of nobody.
+// makeRoom closes a connection for a new one of a peer that is counted already; "": of none.
 func (l *Listener) makeRoom(peer string) bool {
 	l.mu.Lock()
 	least := l.of[peer]

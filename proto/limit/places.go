@@ -1,7 +1,7 @@
 package limit
 
 // Yields says who gives his place to one more of a peer where all are taken: one of the
-// peer that has most, while it has more than who comes even then. places has the peer
+// peer that has most, while it still has more than the newcomer. places has the peer
 // that each belongs to.
 func Yields[K comparable](places map[K]string, peer string) (who K, ok bool) {
 	count := map[string]int{}

@@ -79,7 +79,7 @@ func (s *Sources) Of(now time.Time, source string) *Bucket {
 	return b
 }
 
-// sweep forgets who has its whole burst again: a new bucket is the same. A
+// sweep forgets buckets that are full again: a new bucket is the same. A
 // second apart, so that a flood of names does not make it the work.
 func (s *Sources) sweep(now time.Time) {
 	if now.Sub(s.swept) < time.Second {

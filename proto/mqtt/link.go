@@ -173,7 +173,7 @@ func (l *Link) Again() {
 // Close says what the will says, and goodbye to the broker.
 func (l *Link) Close() { l.end(false) }
 
-// Abandon drops the connection without a word, so that the will fires: what a
+// Abandon drops the connection without DISCONNECT, so that the will fires: what a
 // loss of power looks like.
 func (l *Link) Abandon() { l.end(true) }
 

@@ -87,7 +87,7 @@ func (l *Link) oneSession() (lived time.Duration, refused bool) {
 	return lived, false
 }
 
-// leave says what the broker would say of who is lost: a goodbye takes the will back.
+// leave publishes what the broker would publish for a lost client: a goodbye takes the will back.
 // Nothing that was said before comes after it.
 func (s *session) leave() {
 	t := time.NewTimer(goodbyeTime)
@@ -329,7 +329,7 @@ func (s *session) changeSubscription(p proto.Packet) {
 	}()
 }
 
-// drop ends the connection, with or without a word to the broker: without
+// drop ends the connection, with or without DISCONNECT to the broker: without
 // one the will fires.
 func (s *session) drop(goodbye bool) {
 	if goodbye && s.client.IsConnectionOpen() {

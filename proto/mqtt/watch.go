@@ -7,7 +7,7 @@ import (
 	"ringlight/proto"
 )
 
-// linkPatience is how long who has no broker says nothing about it.
+// linkPatience is how long a link without a broker logs nothing about it.
 // chosen: below the 5 s after which silence is a defect.
 const linkPatience = 4 * time.Second
 
@@ -54,7 +54,7 @@ func (w *Watch) Look(now time.Duration) {
 	}
 }
 
-// Packet takes a word of the link.
+// Packet takes a notice of the link.
 func (w *Watch) Packet(p *proto.Packet, now time.Duration) {
 	switch p.Kind {
 	case proto.LinkUp:
@@ -75,7 +75,7 @@ func (w *Watch) Packet(p *proto.Packet, now time.Duration) {
 	}
 }
 
-// Watched is a link whose words about itself are logged, for who steps on another
+// Watched is a link whose words about itself are logged, for an owner that steps on another
 // clock.
 type Watched struct {
 	*Link

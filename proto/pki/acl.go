@@ -11,7 +11,7 @@ import (
 
 // Mosquitto writes the rights of a fabric as an access list of mosquitto 2. Patterns with
 // %u, the name in a certificate or the user's, serve any number of nodes; planners,
-// operators and who is revoked are listed. All rights are those of proto's table.
+// operators and revoked names are listed. All rights are those of proto's table.
 func (f *Folder) Mosquitto(w io.Writer) error {
 	users, err := f.users()
 	if err != nil {

@@ -32,7 +32,7 @@ type Server struct {
 	At         string // folder there; absolute
 	Listen     string // host:port
 	Others     string // mosquitto: host:port for planners and operators
-	ByPassword bool   // mosquitto: user and password say who comes, not certificates
+	ByPassword bool   // mosquitto: clients log in with user and password, not certificates
 	Routes     string // nats: host:port of the other servers, with commas between
 }
 
@@ -48,7 +48,7 @@ const (
 	serverInflight    = 200
 )
 
-// Configure writes the folder of a broker: its configuration, who may do what, who is
+// Configure writes the folder of a broker: its configuration, access list, who is
 // revoked, its certificate and, where there is none, its key. Every later edition writes
 // anew what follows from it.
 func (f *Folder) Configure(kind string, s Server) (files []string, err error) {

@@ -214,7 +214,7 @@ func ReadKey(file string) (ed25519.PrivateKey, error) {
 }
 
 // former are the roots before this one whose keys are still in the folder, the
-// newest first: who was away while they changed goes on from the one it knows.
+// newest first: a node that was away meanwhile goes on from the one it knows.
 func (f *Folder) former() (keys []ed25519.PrivateKey, err error) {
 	for _, id := range f.Trust.Roots()[1:] {
 		if _, err := os.Stat(f.rootFile(id)); errors.Is(err, fs.ErrNotExist) {

@@ -41,7 +41,7 @@ type Issued struct {
 }
 
 // Issue makes a key and a certificate for each name, and trusts the keys, all in
-// one edition. Who has a key already has two from then on, until one is revoked.
+// one edition. A holder that has a key has two from then on, until one is revoked.
 func (f *Folder) Issue(r Request) ([]Issued, error) {
 	var out []Issued
 	var w writer
@@ -144,7 +144,7 @@ func (f *Folder) certify(w *writer, name string, public ed25519.PublicKey, hosts
 		return Issued{}, err
 	}
 	text := certPEM(der)
-	if len(hosts) > 0 { // who knows a former root only goes on from it
+	if len(hosts) > 0 { // a node that knows only a former root goes on from it
 		heirs, err := f.heirs()
 		if err != nil {
 			return Issued{}, err

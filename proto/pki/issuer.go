@@ -25,7 +25,7 @@ const maxTokenDays = 90
 
 // Issuer makes a key that vouches for nodes from now on, beside the one before it,
 // which vouches for no more when another one takes its place. What was vouched for
-// before is renewed; who was away meanwhile is known by it until then, unless one of the
+// before is renewed; a node that was away meanwhile is known by it until then, unless one of the
 // keys before the last is stolen: then none of those counts. One file has key and certificate.
 func (f *Folder) Issuer(r Request, name string) (Issued, error) {
 	if err := proto.CheckName("name", name); err != nil {

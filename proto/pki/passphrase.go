@@ -9,13 +9,13 @@ import (
 	"github.com/youmark/pkcs8"
 )
 
-// Passphrase gives the words under which roots' keys are kept; it is asked once, when
+// Passphrase gives the passphrase of the roots' keys; it is asked once, when
 // they are needed. Where there is none a key lies in its file as it is.
 type Passphrase func() ([]byte, error)
 
 const (
 	encryptedType = "ENCRYPTED PRIVATE KEY" // RFC 7468, 11
-	// chosen: long enough to be no word; who has the file has all the time there is.
+	// chosen: long enough to be no word; a thief of the file can try without limit.
 	leastPassphrase = 12
 )
 

@@ -30,7 +30,7 @@ const (
 	maxRounds     = 10_000
 )
 
-// Users are who may log in with a password, as a broker has them.
+// Users are the names that may log in with a password, as a broker lists them.
 type Users struct{ lines map[string]string }
 
 // ReadUsers reads a file of users.

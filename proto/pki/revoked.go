@@ -20,7 +20,7 @@ import (
 	"ringlight/proto/seal"
 )
 
-// Files of the folder by which brokers know who is revoked.
+// Files of the folder by which brokers know what is revoked.
 const (
 	registerName = "issued.json" // stays here
 	crlName      = "crl.pem"
@@ -172,7 +172,7 @@ func (f *Folder) revoke(by *x509.Certificate, key ed25519.PrivateKey, was *x509.
 	l := &x509.RevocationList{Number: big.NewInt(1), ThisUpdate: f.now().Add(-early), NextUpdate: by.NotAfter}
 	if was != nil {
 		l.Number.Add(was.Number, l.Number)
-		// Who has both takes the later one, by the second.
+		// Of two the later one counts, by the second.
 		if least := was.ThisUpdate.Add(time.Second); l.ThisUpdate.Before(least) {
 			l.ThisUpdate = least
 		}

@@ -69,7 +69,7 @@ func (f *Folder) Revoke(name, id string) (gone []seal.KeyID, err error) {
 	return gone, f.publish(&w, trust, nodes)
 }
 
-// NewRoot replaces the root. Who knows a former one goes on from it: by the seals of all
+// NewRoot replaces the root. A node that knows a former one goes on from it: by the seals of all
 // of them on the document, and, at a broker, by a certificate of each by the one before.
 func (f *Folder) NewRoot() error {
 	_, root, err := ed25519.GenerateKey(rand.Reader)

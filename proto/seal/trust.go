@@ -19,7 +19,7 @@ type Key struct {
 // Trust is a trust document whose root stands for it.
 //
 // On the wire it is sealed once by each of the last roots, the newest innermost:
-// who knows any of them can go on to the last. In a file the keys of the nodes
+// a node that knows any of them can go on to the last. In a file the keys of the nodes
 // follow, 36 bytes each, by rising number.
 type Trust struct {
 	proto.Trust
@@ -151,7 +151,7 @@ func (t *Trust) Counts(v *Vouched) bool {
 	return (slices.Contains(t.Issuers, v.Issuer) || slices.Contains(t.Former, v.Issuer)) && v.Edition >= t.Ends(v.Holder.Node)
 }
 
-// Issued reads the word of an issuer, and says whose it is.
+// Issued opens what an issuer sealed, and names the issuer.
 func (t *Trust) Issued(sealed []byte, topic string) (a proto.CertAnswer, issuer proto.PublicKey, err error) {
 	s, rest, err := Open(sealed)
 	if err != nil || len(rest) > 0 {

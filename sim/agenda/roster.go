@@ -31,13 +31,13 @@ func NewRoster(n int) Roster {
 	return r
 }
 
-// Grow adds one more, who wants nothing yet.
+// Grow adds one more, which is not due.
 func (r *Roster) Grow() {
 	n := len(r.heap)
 	r.heap, r.slot = append(r.heap, seat{Never, n}), append(r.slot, n)
 }
 
-// First is who wants to be called first, and when: Never if nobody does.
+// First is the member due first, and when: Never if none is.
 func (r *Roster) First() (at time.Duration, who int) {
 	if len(r.heap) == 0 {
 		return Never, 0
@@ -55,7 +55,7 @@ func (r *Roster) swap(i, j int) {
 	r.slot[r.heap[i].who], r.slot[r.heap[j].who] = i, j
 }
 
-// Place puts down when who wants to be called.
+// Place notes when a member wants to be called.
 func (r *Roster) Place(who int, at time.Duration) {
 	i := r.slot[who]
 	r.heap[i].at = at

@@ -99,7 +99,7 @@ func (x *shines) over(f *shine) {
 	f.pending = false
 }
 
-// rest ends all of them.
+// rest ends the waits of all interfaces.
 func (x *shines) rest() {
 	for s := range x.faces {
 		for face := range x.faces[s] {
@@ -152,7 +152,7 @@ func (c *circuits) unfinished(s int, x *proto.Circuit) bool {
 	return !slices.ContainsFunc(c.guarded[x.A], func(y proto.Circuit) bool { return y.B == port })
 }
 
-// heardAsPlanned follows the light of each interface back to who sends it.
+// heardAsPlanned follows the light of each interface back to its sender.
 func (c *circuits) heardAsPlanned() {
 	c.shines.rest()
 	d, r := c.core.Direct, c.r

@@ -18,7 +18,7 @@ import (
 // guarded is what a fabric had when an edit was asked for.
 type guarded struct {
 	at    time.Duration
-	nodes int                         // of the fabric then: who comes later disturbs nobody
+	nodes int                         // of the fabric then: nodes that come later are not counted
 	rings map[proto.RingID][]*station // whole, with nothing going on
 	free  []*station                  // of no ring, at rest
 	set   map[*station][]setting

@@ -44,7 +44,7 @@ func (a *audit) closed(st *station, strand []sim.GPU, closed bool) {
 		last = other.id
 		until, blind := a.busyAround(other.id)
 		if blind || other.hostBad || other.dark {
-			w.openSince = 0 // who cannot act cannot close, and last lasers fall; the next start looks again
+			w.openSince = 0 // a node that cannot act cannot close, and the last lasers fall; the next start looks again
 			return
 		}
 		mode := other.host.View().Mode()

@@ -13,9 +13,9 @@ import (
 	"ringlight/sim"
 )
 
-// Invariant 9, usable and out: at rest nobody who is alive, lit and reachable is
+// Invariant 9, usable and out: at rest no node that is alive, lit and reachable is
 // out of service, and no ring is smaller than the nodes at hand allow, unless the
-// planner's status names the cause and when it is tried again. Who is usable and
+// planner's status names the cause and when it is tried again. A node that is usable and
 // which fibres are whole is read from the world and from what the script did; what
 // they allow is a placement of its own, from nothing that the planner believes but
 // which rings there are.
@@ -32,7 +32,7 @@ const (
 	excusedFor = 10 * time.Minute
 )
 
-// out is somebody who is usable and out, or a ring that could be more.
+// out is a node that is usable and out, or a ring that could have more members.
 type out struct {
 	node proto.NodeID
 	ring proto.RingID // 0: the node is meant
@@ -83,7 +83,7 @@ type judge struct {
 	named  []string             // what the status says with a next try
 }
 
-// out lists who is usable and out; ok: there is a planner that could have done
+// out lists nodes that are usable and out; ok: there is a planner that could have done
 // better.
 func (a *audit) out() (list []out, ok bool) {
 	r := a.r
@@ -118,7 +118,7 @@ func (a *audit) out() (list []out, ok bool) {
 }
 
 // well: a node is alive, lit and reachable, and nobody has taken it out: no operator,
-// and not its host, whose last word it keeps when it has no power.
+// and not its host, whose last report it keeps when it has no power.
 func (j *judge) well(id proto.NodeID) bool {
 	st := j.r.nodes[id]
 	if !j.lit(id) || st.host == nil || !st.up || st.session != st.conn || st.cut {

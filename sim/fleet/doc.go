@@ -72,5 +72,5 @@
 //	                                  end=RING,.. drain move
 //
 // After the last line network, broker and planner are mended, everything that was
-// said must arrive, and who is usable be used. Agents that are starved stay so.
+// said must arrive, and usable nodes be used. Agents that are starved stay so.
 package fleet

@@ -332,7 +332,7 @@ func (in *injector) heal() error {
 }
 
 // heal brings network and planner back and gives them time: what was queued
-// must arrive, and who can be used be used.
+// must arrive, and usable nodes be used.
 func (r *Run) heal() error {
 	if err := r.inject.heal(); err != nil {
 		return err

@@ -27,7 +27,7 @@ const (
 	taskMutant                    // a planted defect acts
 	taskAsk                       // the operator of an edit asks again, if nobody has answered
 	taskEdited                    // what an edit had to leave alone is looked at
-	taskRest                      // nothing has happened for a while: who is usable and out
+	taskRest                      // nothing has happened for a while: look for nodes that are usable and out
 	taskCompare                   // what was noted before a death is compared
 )
 

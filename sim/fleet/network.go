@@ -211,7 +211,7 @@ func (n *network) hangUp(c *client, quiet bool) {
 	c.conn++
 }
 
-// leave ends a connection with a word, so that there is no will.
+// leave ends a connection with DISCONNECT, so that there is no will.
 func (n *network) leave(c *client) {
 	if c.session != 0 && c.session == c.conn {
 		n.forget(c)

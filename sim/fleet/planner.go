@@ -159,7 +159,7 @@ func (b *process) settle() {
 	}
 }
 
-// stored is told when a transaction is on disk.
+// stored is called when a transaction is on disk.
 func (b *process) stored() {
 	b.write(b.writing)
 	b.busy = false

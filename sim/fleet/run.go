@@ -176,7 +176,7 @@ const (
 	lookEvery   = 250 * time.Millisecond
 	coreEvery   = 100 * time.Millisecond
 	healAfter   = 3 * time.Minute // after the last fault everything must be quiet
-	// tellWithin is how long who came back may take to be heard: until then the
+	// tellWithin is how long a returned node may take to be heard: until then the
 	// planner goes by what it last knew.
 	tellWithin = 5 * time.Second
 	sweepEvery = time.Hour

@@ -27,7 +27,7 @@ type step struct {
 	agreed time.Duration // decided and on the planner's disk, 0: not
 }
 
-// repair is a split that is over.
+// repair is the record of a split that was mended.
 type repair struct {
 	took  time.Duration
 	parts [4]time.Duration // until the first generation asks, the last one asks, it is decided, there is light
@@ -39,7 +39,7 @@ type repair struct {
 type SplitParts struct {
 	Of     string  `json:"of"` // all, or the slowest
 	N      int     `json:"n"`
-	Asked  float64 `json:"asked_ms"`  // from the fault until members are asked: evidence, who is silent, other plans
+	Asked  float64 `json:"asked_ms"`  // from the fault until members are asked: evidence, silent members, other plans
 	Anew   float64 `json:"anew_ms"`   // until the generation asks that came into force: others were given up
 	Agreed float64 `json:"agreed_ms"` // until all have agreed and the decision is on disk
 	Lit    float64 `json:"lit_ms"`    // until the ring has light
@@ -101,7 +101,7 @@ func (m *measure) tell(st *station) {
 	}
 }
 
-// asked is told of what a planner sends.
+// asked is called for each packet that a planner sends.
 func (m *measure) asked(p proto.Packet) {
 	if len(m.watched) == 0 {
 		return
@@ -122,7 +122,7 @@ func (m *measure) asked(p proto.Packet) {
 	}
 }
 
-// agreed is told of every decision that is published.
+// agreed is called for each decision that is published.
 func (m *measure) agreed(gen proto.Generation) {
 	for _, s := range m.watched {
 		for i := range s.steps {

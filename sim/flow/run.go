@@ -87,7 +87,7 @@ func (s *Sim) put(r *run, f *folded, now time.Duration) {
 	s.touch(r)
 }
 
-// takeOff ends what is left of a round's flows.
+// takeOff ends the remaining flows of a round.
 func (s *Sim) takeOff(r *run) {
 	for i := range r.ends {
 		if id := r.first + int32(i); s.flows[id].on {

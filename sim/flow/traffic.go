@@ -57,7 +57,7 @@ const (
 // entry is a flow in the list of a link: which, and which of its slots.
 type entry struct{ flow, slot int32 }
 
-// link is a link and who is on it.
+// link is a link and its flows.
 type link struct {
 	capacity int64
 	flows    []entry

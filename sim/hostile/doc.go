@@ -1,4 +1,4 @@
-// Package hostile is a stranger who has reached the broker and holds no
+// Package hostile is a stranger that has reached the broker and holds no
 // credentials: it forges, mutates, replays, floods and holds connections open,
 // an attack after the other, and asks the planner after each whether its rings
 // are still what they were. It knows the protocol from schema.cddl and shares

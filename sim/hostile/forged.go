@@ -8,7 +8,7 @@ import (
 	"ringlight/proto"
 )
 
-// Attacks by who speaks the protocol well: a planner that is none, and an
+// Attacks by a speaker of the protocol: a false planner, and an
 // operator who asks for anything. Without signatures an agent cannot tell the
 // first from the true one; so what counts is how soon all is as before.
 

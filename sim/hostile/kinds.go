@@ -18,7 +18,7 @@ type kind struct {
 	lie func(im *impostor, id proto.NodeID, i int) (topic string, msg any)
 }
 
-// reader is who reads a kind of message.
+// reader is the reader of a kind of message.
 type reader int
 
 const (

@@ -37,7 +37,7 @@ type Untruth struct {
 	Member  bool // of a ring, else a spare
 	Beside  bool // its agent lives; else it was killed, and its light stays
 	Answers bool // it is what it says to a prepare
-	Named   bool // who says it must be named: it claims what only a planner may say, or stands in a plan's way
+	Named   bool // a sender of it must be named: it claims what only a planner may say, or stands in a plan's way
 	every   time.Duration
 	times   int // 0: until the end
 	say     func(l *Liar, i uint64) (proto.TopicKind, []byte)

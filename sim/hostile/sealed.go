@@ -220,7 +220,7 @@ func (im *impostor) message(i int) (row int, how way, p proto.Packet, ok bool) {
 	return row, how, p, ok
 }
 
-// say brings a message to who reads its kind.
+// say brings a message to the readers of its kind.
 func (im *impostor) say(row int, p proto.Packet) bool {
 	s := im.s
 	t, err := proto.ParseTopic(p.Topic)
@@ -287,7 +287,7 @@ func (s *stranger) assault(ctx context.Context, total int, counts [][ways]int) (
 }
 
 // sealedAttack brings forged, swapped, replayed, late and spoilt messages of every kind
-// to who reads them, a million at full scale, while the broker drops, delays, repeats,
+// to their readers, a million at full scale, while the broker drops, delays, repeats,
 // reorders and moves what is genuine. By the boards' own record no light may change, no
 // term and no generation may move, and neighbours must bypass a node as they do quietly.
 func sealedAttack(ctx context.Context, s *stranger) (int, error) {
@@ -349,7 +349,7 @@ func sealedAttack(ctx context.Context, s *stranger) (int, error) {
 	return n, errors.New(note)
 }
 
-// tableOf is how many were said, by kind and way, and what the broker did with those
+// tableOf is how many messages were sent, by kind and way, and what the broker did with those
 // that were genuine.
 func tableOf(counts [][ways]int, f *front) string {
 	var b strings.Builder

@@ -52,7 +52,7 @@ type Result struct {
 const backPatience = 90 * time.Second
 
 // attackPatience bounds an attack besides its flood: a broker that is gone must
-// not keep the stranger for ever.
+// not keep the stranger waiting without end.
 const attackPatience = 3 * time.Minute
 
 // stranger is the attacker while a run lasts.
@@ -330,7 +330,7 @@ func (a *asker) ask(ctx context.Context, noun proto.Noun) (*proto.OpReply, error
 	return a.Ask(ctx, proto.OpRequest{Noun: noun})
 }
 
-// rings is who is in which ring, and whether all are in service with all light
+// rings is the members of each ring, and whether all are in service with all light
 // confirmed.
 func (a *asker) rings(ctx context.Context) (members string, well bool, err error) {
 	r, err := a.ask(ctx, proto.NounRings)

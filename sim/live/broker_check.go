@@ -26,13 +26,13 @@ type BrokerFinding struct {
 // chooses a leader takes half of it.
 const brokerPatience = 15 * time.Second
 
-// brokerCheck tries a broker, or a cluster of them: who speaks is on the first of the
+// brokerCheck tries a broker, or a cluster of them: the publisher is on the first of the
 // list, who listens on the last.
 type brokerCheck struct {
 	ctx         context.Context
 	first, last mqtt.Config
 	topics      proto.Topics
-	run         string // of this run: so that nothing left by another one counts
+	run         string // number of this run, so that messages left by another do not count
 	names       int
 }
 

@@ -65,7 +65,7 @@ type LightRecord struct {
 	// How long its threads waited for a processor, and how often they had one.
 	WaitedMicros int64 `json:"waited_us"`
 	Turns        int64 `json:"turns"`
-	// Paths is every path of the nodes, so that who finds a change can name it.
+	// Paths is every path of the nodes, so that a finder of a change can name it.
 	Paths []PathLight `json:"-"`
 }
 

@@ -272,7 +272,7 @@ func (c *Cluster) outlook(n int) string {
 	return text
 }
 
-// bypassPatience bounds a bypass: it is less than who asks waits. chosen.
+// bypassPatience bounds a bypass: it is less than the client waits. chosen.
 const bypassPatience = 5 * time.Second
 
 // afterKill is how long the machine is left alone with the end of an agent. chosen.

@@ -118,7 +118,7 @@ func collectSeldom() (restore func()) {
 	}
 }
 
-// one is the run of a seed.
+// one is the configuration of one seed's run.
 func (c *FleetConfig) one(f *fabric.Fabric, optics *fleet.Optics, seed uint64) fleet.Config {
 	cfg := fleet.Config{Fabric: f, Modules: c.Modules, Seed: seed, Span: c.Span, Health: c.Health, HealthModules: 1,
 		Optics: optics, Costs: c.Costs, Rates: c.Rates, Shed: million(c.Loss), Starve: million(c.Starve), Replay: c.Replay(seed)}

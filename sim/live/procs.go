@@ -78,7 +78,7 @@ type procs struct {
 	ports    []int // UDP, by node
 	keys     *keys // nil: nothing is encrypted or sealed
 
-	spared                 func(n int) bool // whose power is never lost; nil: nobody's
+	spared                 func(n int) bool // nodes whose power is never lost; nil: none
 	edited                 bool             // the store's fabric is another than fabric.json
 	agentPath, plannerPath string           // in place of those of Bin; "": those
 }

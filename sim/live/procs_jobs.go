@@ -170,7 +170,7 @@ func (a *asking) follow(ctx context.Context, id string) *follower {
 	return f
 }
 
-// last is the state that was heard of last.
+// last is the latest state that was reported.
 func (f *follower) last() (state string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

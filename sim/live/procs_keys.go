@@ -134,7 +134,7 @@ func (k *keys) mosquitto(ctx context.Context, ports [2]int) string {
 	return more + string(text)
 }
 
-// operator is who asks from now on.
+// operator is the identity that asks from now on.
 func (k *keys) operator(folder string) {
 	file := k.path(folder + "/" + k.f.Name + "-op-alice")
 	k.env = []string{"RINGLIGHT_CA=" + k.path("head/ca.pem"), "RINGLIGHT_CERT=" + file + ".pem", "RINGLIGHT_KEY=" + file + ".key"}
@@ -252,7 +252,7 @@ func (k *keys) enrol(ctx context.Context) {
 	}
 	k.serving(ctx)
 	// Whoever came again came with the same key: one for each token that was used, and
-	// that of the thief who came first.
+	// that of a thief that came first.
 	if k.tally.Vouched = strings.Count(k.printed("planner", 0), `"a key is vouched for"`); k.tally.Vouched != k.f.Nodes+1 {
 		fail("%d keys were vouched for, want one for each of %d nodes and one thief", k.tally.Vouched, k.f.Nodes)
 	}

@@ -174,14 +174,14 @@ func (x *lying) try(ctx context.Context, u *hostile.Untruth) {
 		return
 	}
 	x.tally.Broken = append(x.tally.Broken, fmt.Sprintf("%s: %s", u.Name, strings.Join(t.broke, "; ")))
-	if well == lieOver { // who goes on needs a planner that plans
+	if well == lieOver { // going on needs a planner that plans
 		x.signal("planner", syscall.SIGKILL)
 		x.startPlanner()
 		x.serving(ctx)
 	}
 }
 
-// during has an unrelated board lose its power, and looks who is named and whose light
+// during has an unrelated board lose its power, and looks which device is named and whose light
 // has changed.
 func (t *lieTrial) during(ctx context.Context) {
 	time.Sleep(lieFirst)
@@ -222,7 +222,7 @@ func (t *lieTrial) during(ctx context.Context) {
 	}
 }
 
-// after brings back who is away, and waits until all is well.
+// after brings back devices that are away, and waits until all is well.
 func (t *lieTrial) after(ctx context.Context) (well time.Duration) {
 	t.plugIn(t.lost.dead)
 	if t.hurt >= 0 {

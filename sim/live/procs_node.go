@@ -259,7 +259,7 @@ func freePorts(n int) (ports []int) {
 	return ports
 }
 
-// freePort is a TCP port that was.
+// freePort is a TCP port that was free a moment ago.
 func freePort() int {
 	l := got(net.Listen("tcp", "127.0.0.1:0"))
 	defer l.Close()

@@ -106,7 +106,7 @@ func (u *upgrading) rollout(ctx context.Context, words ...string) (s rolloutStat
 }
 
 // forth brings today's release to agents of the last one, which cannot start themselves
-// anew: the planner says who is next, and somebody restarts that.
+// anew: the planner names the next node, and its agent is restarted by hand.
 func (u *upgrading) forth(ctx context.Context) {
 	u.all(ctx, releaseNew, u.tally.New, "agents of the last release become today's", nil)
 }

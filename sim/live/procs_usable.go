@@ -41,7 +41,7 @@ func (p *procs) nodes(ctx context.Context) []procNode {
 	return r.Nodes
 }
 
-// out says who is usable and out, "" when nobody is: rings are in service, all that
+// out names nodes that are usable and out, "" when there are none: rings are in service, all that
 // can be. A board with power whose node is left out, or a member that does not have
 // its neighbour's light, is; an alarm with the next try excuses a node.
 func (p *procs) out(ctx context.Context, rings []procRing, nodes []procNode) string {

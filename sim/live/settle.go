@@ -27,7 +27,7 @@ const (
 	lateGaps = 2
 	// Where nothing is on its way, so long a gap is enough for what nobody waits for.
 	stillGap = 500 * time.Microsecond
-	// A wait of the planner that is no longer than this is for nobody's answer.
+	// A wait of the planner that is no longer than this is not for an answer.
 	shortWait = 50 * time.Millisecond
 	// A timer farther away than this is none that the planner waits for.
 	horizon = 5 * time.Second
@@ -41,7 +41,7 @@ const settleLimit = 10 * time.Minute
 
 // settle runs the nodes until the planner is quiet: it has every event, every
 // node is where the committed generation wants it and has said so, and the
-// planner's idea of who is well is right. What all of them wait for is skipped; it
+// planner is right about which nodes are well. What all of them wait for is skipped; it
 // fails when so much was skipped in vain, however slow the machine is.
 func (s *stepper) settle(ctx context.Context) error {
 	last := time.Now() // when the last packet came
@@ -58,7 +58,7 @@ func (s *stepper) settle(ctx context.Context) error {
 			last = now
 		}
 		idle := now.Sub(last)
-		why := "" // of one who has just been heard nobody asks
+		why := "" // a device that was just heard is not asked
 		if idle >= stillGap {
 			if why = s.unquiet(); why == "" && idle >= quietGap {
 				return nil
@@ -154,7 +154,7 @@ func (s *stepper) drain() (n int, err error) {
 // report is held back for 200 ms.
 const soon = 300 * time.Millisecond
 
-// unquiet says what is still under way, or nothing.
+// unquiet names what is still under way, "" when nothing is.
 func (s *stepper) unquiet() string {
 	well, on := 0, 0
 	for _, st := range s.stations {

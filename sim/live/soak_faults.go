@@ -212,7 +212,7 @@ func (s *soak) failHost(ctx context.Context) map[int]bool {
 const soakFlaps = 1000
 
 // flapHost has the host of a node in no ring fail and come back again and again:
-// nobody's light, and many records in its journal and the planner's.
+// no light changes, and many records in its journal and the planner's.
 func (s *soak) flapHost(ctx context.Context) map[int]bool {
 	rings := s.rings(ctx)
 	n := s.flaps // the same again, if it still is in none

@@ -33,7 +33,7 @@ func newWatch() *watch {
 	return &watch{pushed: map[proto.Generation]time.Time{}, done: map[proto.Generation]time.Time{}}
 }
 
-// planner is told after every step of the planner.
+// planner is called after each step of the planner.
 func (w *watch) planner(o planner.Overview, rings func() []proto.RingStatus) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

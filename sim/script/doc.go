@@ -15,5 +15,5 @@
 //
 // A test with -update rewrites its files; the diff is the review.
 //
-// It never interprets a command: that is for who is being tested.
+// It never interprets a command: that is for the code under test.
 package script

@@ -98,7 +98,7 @@ type cluster struct {
 	counts [][]int // [hop][tp] groups, as of the last walk
 }
 
-// arch is what keeps the groups of one architecture.
+// arch keeps the groups of one architecture.
 type arch interface {
 	turn(gpu, count int, down bool) // GPUs gpu .. gpu+count-1, of one node, fail or come back
 	groups(tp int) int              // by index into TPs

@@ -81,7 +81,7 @@ func (h *leaves) free(job int) {
 	delete(h.placed, job)
 }
 
-// outOfOrder numbers what keeps a server from jobs.
+// outOfOrder begins the job numbers that stand for servers out of order.
 const outOfOrder isolate.JobID = 1 << 31
 
 func (h *leaves) withhold(server int, out bool) {

@@ -30,7 +30,7 @@ type CompareRun struct {
 	Lost        int64      `json:"lost_gpu_hours"` // of steps that did not end, and of reloading
 }
 
-// house is a system: who goes where on it, and how long what jobs do takes.
+// house is a system: which traffic goes where on it, and how long what jobs do takes.
 type house interface {
 	// place gives a job whole servers, or a part of one, and tells which.
 	place(job int) (servers []int, why isolate.Cause, err error)

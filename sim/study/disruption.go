@@ -102,7 +102,7 @@ type disruption struct {
 	scratch, ours   int // usable nodes in no whole group, summed over the events
 }
 
-// toll is what events of one kind did.
+// toll counts what events of one kind cost.
 type toll struct{ events, scratch, ours int }
 
 // replay counts events, which change one node each.

@@ -14,7 +14,7 @@ type khop struct {
 
 	runs  []outage  // scratch
 	parts []stretch // what the last walk found
-	pinch []int     // their pinches, one after another
+	pinch []int     // the pinches of all gaps, one after another
 }
 
 // outage is a run of faulty nodes; where the line ends it is endless.

@@ -46,7 +46,7 @@ func lumosShape(network string, in LumosInputs) shape {
 	return s
 }
 
-// net is the links of a network and who goes which way.
+// net is the links of a network and the way of each flow.
 type net struct {
 	shape
 	core     sched.Core

@@ -10,7 +10,7 @@ import (
 	"ringlight/planner/wiring"
 )
 
-// pods is who is where in a network of pods, and on which links.
+// pods is the place of each job in a network of pods, and its links.
 type pods struct {
 	*net
 	LumosLinks

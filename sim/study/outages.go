@@ -11,7 +11,7 @@ import (
 )
 
 // outages is which servers are out of order, from any day of a trace on and
-// around it for ever. Several traces over each other are one more frequent
+// around it, endlessly. Several traces over each other are one more frequent
 // one; that of fewer is part of that of more.
 type outages struct {
 	events []turn // of one round
@@ -21,7 +21,7 @@ type outages struct {
 	open   []int         // of a server: traces by which it is out
 }
 
-// turn is the begin or the end of one.
+// turn is the beginning or the end of an outage.
 type turn struct {
 	at     time.Duration
 	server int

@@ -38,7 +38,7 @@ var Interconnects = []Interconnect{
 	{"InfiniteHBD (K=3)", IHBDK3, 4, 800, []Part{{"DAC cable", 2, 199_60, 200, 100}, {"OCSTrx", 24, 600_00, 100, 12_000}, {"fibre", 24, 6_80, 100, 0}}},
 }
 
-// interconnect is one of them.
+// interconnect finds an interconnect by name.
 func interconnect(name string) *Interconnect {
 	return firstOf(Interconnects, func(x Interconnect) bool { return x.Name == name })
 }

@@ -25,7 +25,7 @@ type timeline struct {
 // site is where jobs run, and the order in which they get a place.
 type site interface {
 	come(job int) error                       // it waits from now on
-	seat(now time.Duration) ([]seated, error) // who has a place from now on
+	seat(now time.Duration) ([]seated, error) // jobs that have a place from now on
 	leave(job int)                            // its place is free
 }
 
@@ -135,7 +135,7 @@ func (t *timeline) advance(at time.Duration) (ended []flow.Job, err error) {
 	return ended, nil
 }
 
-// act does what is due.
+// act runs the events that are due.
 func (t *timeline) act() error {
 	for t.due.Len() > 0 {
 		if at, _ := t.due.First(); at > t.now {
