@@ -18,7 +18,7 @@ func TestFourNodesBecomeOneRing(t *testing.T) {
 	f := newFleet(t, 4, 2)
 	f.run(100*time.Millisecond, nil)
 	for _, x := range f.nodes {
-		if mode := x.host.View().Mode(); mode != proto.ModeDeaf {
+		if mode := x.host.View().Mode(); mode != proto.ModeUnplanned {
 			t.Errorf("node %d is %v before any planner spoke", x.id, mode)
 		}
 		for b := range 2 {

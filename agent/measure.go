@@ -145,9 +145,9 @@ var classNames = [hal.NumClasses]string{"switch", "verify", "safety", "housekeep
 // Measures are those of an agent.
 var Measures = []measure{
 	single("ringlight_agent_broker_connected", metric.Gauge, "1 while the agent's link to its broker is up.", func(s *Sight) int64 { return one(s.LinkUp) }),
-	metric.Of(family{Name: "ringlight_agent_mode", Help: "1 for the mode that the node or switch is in; deaf: no planner contact.", Labels: []string{"mode"}},
+	metric.Of(family{Name: "ringlight_agent_mode", Help: "1 for the mode that the node or switch is in; unplanned: no planner contact.", Labels: []string{"mode"}},
 		func(s *Sight, p *page) {
-			for m := proto.ModeDeaf; m <= proto.ModeDrained; m++ {
+			for m := proto.ModeUnplanned; m <= proto.ModeDrained; m++ {
 				p.Word(m.String()).Bool(s.Reported.Mode == m)
 			}
 		}),

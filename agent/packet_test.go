@@ -331,7 +331,7 @@ func TestJournalThatCannotBeWritten(t *testing.T) {
 	if n, staged := said(); n != 1 || staged != 0 {
 		t.Errorf("reported %d times, generation %d staged", n, staged)
 	}
-	if err := r.a.restart.hindered(); err == nil {
+	if err := r.a.restart.blocker(); err == nil {
 		t.Error("it would start anew and forget")
 	}
 	r.slow = false

@@ -33,7 +33,7 @@ type restarting struct {
 // told takes a planner's word. It is answered when it is known whether there is
 // anything to start.
 func (r *restarting) told(c *proto.Command, ack proto.Ack) error {
-	if err := r.hindered(); err != nil {
+	if err := r.blocker(); err != nil {
 		return err
 	}
 	r.command = &ack
@@ -51,7 +51,7 @@ func (r *restarting) asked(now time.Duration, q Ask) {
 	case err == nil && len(r.asks) > 0:
 		err = &proto.Error{Code: proto.Busy, Field: "restart", Reason: "somebody else asks for the same"}
 	case err == nil:
-		err = r.hindered()
+		err = r.blocker()
 	}
 	if err != nil {
 		r.reply(&Answer{ID: q.ID, Err: err})
@@ -73,8 +73,8 @@ func (r *restarting) unable() *proto.Error {
 	return &proto.Error{Code: proto.Unsupported, Field: "verb", Reason: proto.Clip("this agent cannot start itself anew: " + reason)}
 }
 
-// hindered says why it cannot now.
-func (r *restarting) hindered() *proto.Error {
+// blocker says why it cannot now.
+func (r *restarting) blocker() *proto.Error {
 	busy := func(why string) *proto.Error {
 		return &proto.Error{Code: proto.Busy, Field: "restart", Limit: "an agent at rest", Reason: why}
 	}

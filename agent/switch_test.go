@@ -18,7 +18,7 @@ func TestSwitchMakesWhatIsCommitted(t *testing.T) {
 	// Method: one switch of 8 ports, its planner played by the test.
 	r := newSwitchRig(t, 8)
 	r.start()
-	if r.birth.Ports != 8 || !r.birth.Online || r.birth.Node != switchNode || r.birth.Mode != proto.ModeDeaf {
+	if r.birth.Ports != 8 || !r.birth.Online || r.birth.Node != switchNode || r.birth.Mode != proto.ModeUnplanned {
 		t.Errorf("birth %+v", r.birth)
 	}
 	d := r.desired(shift(6, 8, 3)...)

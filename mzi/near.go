@@ -51,7 +51,7 @@ func (s *Search) stepNear() bool {
 				return s.sides()
 			}
 			n.aggressor, n.view = j, n.views[v]
-			s.stir(j)
+			s.perturb(j)
 			return s.sides()
 		}
 		s.settleOffset()
@@ -105,9 +105,9 @@ func bent(k, j int) bool {
 	return lines[0].has(j-CellMatrix) || lines[1].has(j-CellMatrix)
 }
 
-// stir moves a cell as far as it goes; the MZI1 that leads to the cell looked at
+// perturb moves a cell as far as it goes; the MZI1 that leads to the cell looked at
 // but half as far, for its light is needed.
-func (s *Search) stir(j int) {
+func (s *Search) perturb(j int) {
 	n := &s.near
 	to := s.max[j]
 	if s.u[j] > s.max[j]/2 {

@@ -61,7 +61,7 @@ func (m *Machine) State() State {
 // journal would have had otherwise is told, not driven. After a start in the
 // dark the journal's paths are not lit again, since they may be of an old
 // generation: with a plan in the journal both sides close and listen, else
-// the node stays dark and deaf until a planner speaks.
+// the node stays dark, without a plan, until a planner speaks.
 func (m *Machine) adopt(found []BundleLight) {
 	m.adopted = true
 	m.disbelieve(found)
@@ -96,7 +96,7 @@ func (m *Machine) adopt(found []BundleLight) {
 	}
 	m.watch()
 	mode := m.Mode()
-	if mode == proto.ModeDeaf {
+	if mode == proto.ModeUnplanned {
 		return
 	}
 	for i := range m.sides {
@@ -132,7 +132,7 @@ func (m *Machine) idle(b int, cause proto.Cause) {
 // the end of a ring has one. Who means it says it again.
 func (m *Machine) disbelieve(found []BundleLight) {
 	mode := m.Mode()
-	if m.recalled.mode() != mode || mode == proto.ModeService || mode == proto.ModeDeaf ||
+	if m.recalled.mode() != mode || mode == proto.ModeService || mode == proto.ModeUnplanned ||
 		slices.ContainsFunc(found, func(f BundleLight) bool { return f.Path == proto.Dark }) {
 		return
 	}

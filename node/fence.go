@@ -54,9 +54,9 @@ func (f *fence) ring() *proto.RingAssignment {
 	return &f.applied.Desired.Rings[0]
 }
 
-// usurped: the term was heard first from another life of a planner. Two that
+// superseded: the term was heard first from another life of a planner. Two that
 // started from copies of one store both count themselves up to it.
-func (f *fence) usurped(t proto.Term, life uint64) bool {
+func (f *fence) superseded(t proto.Term, life uint64) bool {
 	return t == f.seenTerm && life != 0 && f.seenLife != 0 && life != f.seenLife
 }
 
@@ -114,7 +114,7 @@ func (f *fence) judge(d *proto.Desired, digest proto.Digest) (held *Held, err *p
 	switch {
 	case d.Term < f.seenTerm:
 		return nil, errStale
-	case f.usurped(d.Term, d.Life):
+	case f.superseded(d.Term, d.Life):
 		return nil, errLife
 	}
 	for _, h := range [2]*Held{f.applied, f.staged} {

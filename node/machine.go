@@ -122,7 +122,7 @@ func (m *Machine) bundleReady(ev *Event) {
 	b.ready, b.path = true, ev.Path
 	b.answers(m.now)
 	switch mode := m.Mode(); {
-	case !m.adopted || mode == proto.ModeDeaf:
+	case !m.adopted || mode == proto.ModeUnplanned:
 	case b.owner == nobody && silent:
 		m.idle(int(ev.Bundle), proto.CauseColdStart)
 	case b.owner == nobody:
@@ -167,7 +167,7 @@ func (m *Machine) light(b *bundle, ev *Event) {
 		}
 	}
 	m.note(proto.Event{Kind: proto.EvLightUnselected, Bundle: ev.Bundle, Path: ev.Path, FromPath: b.path, Resolved: !ev.Lit})
-	if mode := m.Mode(); !ev.Lit && b.owner == nobody && b.path == ev.Path && (mode == proto.ModeService || mode == proto.ModeDeaf) {
+	if mode := m.Mode(); !ev.Lit && b.owner == nobody && b.path == ev.Path && (mode == proto.ModeService || mode == proto.ModeUnplanned) {
 		m.drive(int(ev.Bundle), proto.Loopback, proto.CauseLightLost) // see unowned
 	}
 }

@@ -171,19 +171,19 @@ func TestOldReasonTakesNoLight(t *testing.T) {
 		mode   proto.Mode
 		drives int
 	}{
-		{hostGone, [2]proto.Path{proto.External1, proto.External2}, false, proto.ModeDeaf, 0},
-		{hostGone, [2]proto.Path{proto.Loopback, proto.External2}, false, proto.ModeDeaf, 0},
+		{hostGone, [2]proto.Path{proto.External1, proto.External2}, false, proto.ModeUnplanned, 0},
+		{hostGone, [2]proto.Path{proto.Loopback, proto.External2}, false, proto.ModeUnplanned, 0},
 		{hostGone, [2]proto.Path{proto.Dark, proto.External2}, false, proto.ModeHostDown, 1},
 		{hostGone, [2]proto.Path{proto.Dark, proto.Dark}, false, proto.ModeHostDown, 0},
 		{hostGone, [2]proto.Path{proto.External1, proto.External2}, true, proto.ModeHostDown, 2},
-		{drained, [2]proto.Path{proto.External1, proto.External2}, false, proto.ModeDeaf, 0},
-		{drained, [2]proto.Path{proto.Loopback, proto.External2}, false, proto.ModeDeaf, 0}, // the end of a ring
+		{drained, [2]proto.Path{proto.External1, proto.External2}, false, proto.ModeUnplanned, 0},
+		{drained, [2]proto.Path{proto.Loopback, proto.External2}, false, proto.ModeUnplanned, 0}, // the end of a ring
 		{drained, [2]proto.Path{proto.Dark, proto.External2}, false, proto.ModeDrained, 2},
 		{drained, [2]proto.Path{proto.Loopback, proto.Loopback}, false, proto.ModeDrained, 0},
 		{drained, [2]proto.Path{proto.Dark, proto.Dark}, false, proto.ModeDrained, 2}, // after a loss of supply
-		{ownFault, [2]proto.Path{proto.External1, proto.External2}, false, proto.ModeDeaf, 0},
+		{ownFault, [2]proto.Path{proto.External1, proto.External2}, false, proto.ModeUnplanned, 0},
 		{ownFault, [2]proto.Path{proto.Dark, proto.Loopback}, false, proto.ModeIsolated, 1},
-		{hostGone | drained, [2]proto.Path{proto.External1, proto.External2}, false, proto.ModeDeaf, 0},
+		{hostGone | drained, [2]proto.Path{proto.External1, proto.External2}, false, proto.ModeUnplanned, 0},
 	} {
 		m := New(Config{ID: 5, Bundles: 2})
 		m.Restore(State{Reasons: uint8(c.reason), Failed: map[bool]uint16{true: 1}[c.reason&ownFault != 0]})
@@ -197,7 +197,7 @@ func TestOldReasonTakesNoLight(t *testing.T) {
 			drives += map[bool]int{true: 1}[a.Kind == Select]
 			told = told || a.Kind == Note && strings.Contains(a.Note.Text, "say it again")
 		}
-		if m.Mode() != c.mode || drives != c.drives || told != (c.mode == proto.ModeDeaf) {
+		if m.Mode() != c.mode || drives != c.drives || told != (c.mode == proto.ModeUnplanned) {
 			t.Errorf("reasons %b on %v: mode %s, %d drives, told %v; want %s, %d", c.reason, c.found, m.Mode(), drives, told, c.mode, c.drives)
 		}
 	}

@@ -57,7 +57,7 @@ func (p *participant) tell(dev device, ev *Event) {
 
 // seeTerm takes note of a planner's term.
 func (p *participant) seeTerm(dev device, t proto.Term, life uint64) {
-	if t == 0 || t < p.seenTerm || t > p.reach.term() || p.usurped(t, life) {
+	if t == 0 || t < p.seenTerm || t > p.reach.term() || p.superseded(t, life) {
 		return
 	}
 	if t > p.seenTerm || life != 0 && life != p.seenLife {

@@ -64,7 +64,7 @@ func (r reason) mode() proto.Mode {
 	case r&drained != 0:
 		return proto.ModeDrained
 	case r&noPlanner != 0:
-		return proto.ModeDeaf
+		return proto.ModeUnplanned
 	}
 	return proto.ModeService
 }
@@ -91,7 +91,7 @@ func (m *Machine) become(r reason, cause proto.Cause) {
 			m.sides[i].cause = cause
 			m.sides[i].armRestore()
 		}
-	case proto.ModeDeaf:
+	case proto.ModeUnplanned:
 		return // came back before any planner spoke: stay as it is
 	default:
 		for i := range m.sides {

@@ -21,14 +21,14 @@ type chipHealth struct {
 	msgs  []hal.Msg
 	light *hal.Op
 	seen  diode.Reading
-	below int32 // that the first reading of the taps said: see astray
+	below int32 // that the first reading of the taps said: see misrouted
 	own   []ownLightOp
 }
 
 const (
 	healthSlow = iota
 	healthLight
-	healthTaps // once more, where the first reading said that light goes astray
+	healthTaps // once more, where the first reading said that light leaves by the wrong output
 )
 
 // readHealth reads case temperature, heater rail, and the light of the path in use.
@@ -106,7 +106,7 @@ func (t *chipDrive) healthDone(now time.Duration, c *hal.Completion, module, n i
 // strayed takes a look at a module's taps. What would be told if it stayed lets the
 // lock take hold first.
 func (t *chipDrive) strayed(now time.Duration, module int, below int32) {
-	a := &t.health.last[module].astray
+	a := &t.health.last[module].misrouted
 	a.sample(t.readings.path, below)
 	if a.rounds > 0 && t.cfg.Lock.Mode == LockOnDrift {
 		t.lock.engage(t, now, module)

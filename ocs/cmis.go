@@ -245,7 +245,7 @@ func (d *mciDrive) readHealth(i int) bool {
 		if path == d.path && !d.sw.busy() && path != proto.Dark {
 			block := m.Block()
 			d.health.last[i].light(now, path, d.bundle.Modules[i].Optics(), block)
-			if d.cfg.Calibration != nil && d.astray(i, path, block, over) {
+			if d.cfg.Calibration != nil && d.misrouted(i, path, block, over) {
 				return
 			}
 		}

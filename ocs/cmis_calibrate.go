@@ -254,7 +254,7 @@ func (c *mciSearch) ended(now time.Duration) {
 		return
 	}
 	d.cfg.Calibration = result
-	d.forgetAstray()
+	d.forgetMisrouted()
 	if d.compose(now) {
 		d.set.Restage(now)
 	}

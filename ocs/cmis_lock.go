@@ -56,10 +56,10 @@ func (d *mciDrive) hold(module int) (h Hold, why string) {
 	return l.hold, why
 }
 
-// astray samples the acceptance of a module in service. Light on the wrong side is read
+// misrouted samples the acceptance of a module in service. Light on the wrong side is read
 // once more before it counts; then over follows.
-func (d *mciDrive) astray(i int, path proto.Path, block []byte, over func()) (again bool) {
-	m, a := &d.set.Modules[i], &d.health.last[i].astray
+func (d *mciDrive) misrouted(i int, path proto.Path, block []byte, over func()) (again bool) {
+	m, a := &d.set.Modules[i], &d.health.last[i].misrouted
 	o, cal := d.bundle.Modules[i].Optics(), d.cfg.Calibration.Modules[i]
 	taps := block[2*hal.GuardTap1 : diode.BlockBytes]
 	sample := func(below int32) {

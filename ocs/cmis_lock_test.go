@@ -70,7 +70,7 @@ func TestControllersHoldTheirModules(t *testing.T) {
 		}
 		least := r.rounds(c.path, c.span, c.span/40)
 		held, why := r.optics[0].Held()
-		told := r.toldAstray()
+		told := r.toldMisrouted()
 		t.Logf("lock %v, %v: least %.1f dB, held %v (%s), told %q, %+v", c.mode, c.path, float64(least)/1000, held, why, told, r.optics[0].Holds())
 		if held != c.held || (c.mode == ocs.LockOff) != (least < 25_000) || (c.mode == ocs.LockOff) != (told != "") {
 			t.Errorf("lock %v, %v: %v (%s), %d mdB, told %q", c.mode, c.path, held, why, least, told)
@@ -78,8 +78,8 @@ func TestControllersHoldTheirModules(t *testing.T) {
 	}
 }
 
-// toldAstray is what was said of light on the wrong side.
-func (r *rig) toldAstray() (text string) {
+// toldMisrouted is what was said of light on the wrong side.
+func (r *rig) toldMisrouted() (text string) {
 	for _, e := range r.events[0] {
 		if strings.Contains(e.Text, "light on the wrong side") {
 			text += e.Text + "; "
@@ -114,7 +114,7 @@ func TestModuleThatCannotHoldSaysSo(t *testing.T) {
 		if held != proto.HeldNothing || !strings.Contains(why, c.why) {
 			t.Errorf("%s: %v (%s)", name, held, why)
 		}
-		if told := r.toldAstray(); name == "heater stuck" && !strings.Contains(told, "module 1") {
+		if told := r.toldMisrouted(); name == "heater stuck" && !strings.Contains(told, "module 1") {
 			t.Errorf("%s: told %q", name, told)
 		}
 	}

@@ -76,7 +76,7 @@ type moduleHealth struct {
 	path            proto.Path
 	upper, lower    proto.MilliDBm
 	tap             proto.MilliDBm // NoPower in loopback
-	astray          astray
+	misrouted       misrouted
 }
 
 // light takes a reading of the guard ADC's channels.

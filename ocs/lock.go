@@ -95,7 +95,7 @@ type Hold struct {
 	RMSMicrorad     int32  `json:"rms_microrad"`     // over its cells
 	LargestMicrorad int32  `json:"largest_microrad"` // of all looks but the first, which finds what happened before
 	Lost            uint32 `json:"lost"`             // cells that a look found beyond what 25 dB allow
-	Turns           uint32 `json:"turns"`            // cells that came to the end of their heat and went to another turn: some 20 us of their lane's light astray
+	Turns           uint32 `json:"turns"`            // cells that came to the end of their heat and went to another turn: some 20 us of their lane's light misrouted
 }
 
 // Held is what the lock holds of the path in service, and what keeps it from
@@ -114,13 +114,13 @@ func (t *Transceiver) Held() (held proto.Held, why string) {
 	}
 	for i := range t.bundle.Modules {
 		hold, why := t.drive.hold(i)
-		astray := t.letsAstray(i) // whatever its lock says
+		misrouted := t.misroutes(i) // whatever its lock says
 		switch {
-		case hold.Engaged && hold.Looks > 0 && why == "" && !astray:
+		case hold.Engaged && hold.Looks > 0 && why == "" && !misrouted:
 			continue
-		case t.cfg.Lock.Mode == LockOnDrift && !astray:
+		case t.cfg.Lock.Mode == LockOnDrift && !misrouted:
 			return proto.HeldOnDrift, "lock: drift"
-		case why == "" && astray:
+		case why == "" && misrouted:
 			why = "lets light to the wrong side"
 		case why == "":
 			why = notLooked

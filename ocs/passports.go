@@ -131,7 +131,7 @@ func (t *chipDrive) exchange(now time.Duration, p *passports) {
 	c.Timing = c.Timing.Join(io.found.timing)
 	t.cfg.Calibration = c
 	t.lock.forget()
-	t.forgetAstray()
+	t.forgetMisrouted()
 	t.emit(Event{Kind: Adopted, At: now, Path: t.path, Module: uint8(p.module), Cell: None, Lane: None,
 		Text: "module was exchanged; calibration taken from its EEPROM"})
 	var err error

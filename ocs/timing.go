@@ -33,7 +33,7 @@ type timing struct {
 
 	detect          detection
 	bus, wire, rise trials
-	looks           []glance
+	looks           []sighting
 	early           int // diode's code at the early look
 	earlyAt         time.Duration
 }
@@ -176,7 +176,7 @@ func (m *timing) read(t *chipDrive, c *calibrating, now time.Duration, done *hal
 		return
 	}
 	lit := m.early*oneDBDenominator >= code*oneDBNumerator
-	m.looks = append(m.looks, glance{m.trial % len(t.bundle.Modules), m.earlyAt, lit})
+	m.looks = append(m.looks, sighting{m.trial % len(t.bundle.Modules), m.earlyAt, lit})
 	if lit {
 		m.rise.add(m.earlyAt) // there already
 	} else {

@@ -116,8 +116,8 @@ func (d *detection) bounds() (least, most time.Duration) {
 	return min(least, most), most
 }
 
-// glance is one look at a module after a switch, and whether its light was there.
-type glance struct {
+// sighting is one look at a module after a switch, and whether its light was there.
+type sighting struct {
 	module int
 	at     time.Duration
 	lit    bool
@@ -126,7 +126,7 @@ type glance struct {
 // soonest is the latest time at which no module had light yet: of each the
 // latest look in the dark that came before all that found light. 0 where nobody
 // looked in time: a light that is found late may have come at once.
-func soonest(looks []glance, settle time.Duration) time.Duration {
+func soonest(looks []sighting, settle time.Duration) time.Duration {
 	first := make(map[int]time.Duration)
 	for _, g := range looks {
 		if at, ok := first[g.module]; g.lit && (!ok || g.at < at) {

@@ -111,16 +111,16 @@ func TestLightThatIsFoundLateMayHaveComeAtOnce(t *testing.T) {
 	us := func(n int) time.Duration { return time.Duration(n) * time.Microsecond }
 	for _, c := range []struct {
 		name  string
-		looks []glance
+		looks []sighting
 		want  time.Duration
 	}{
-		{"all late", []glance{{0, us(170), true}, {0, us(150), true}, {1, us(300), true}}, 0},
-		{"one module", []glance{{0, us(20), false}, {0, us(35), false}, {0, us(45), true}}, us(35)},
-		{"the quicker", []glance{{0, us(35), false}, {0, us(45), true}, {1, us(20), false}, {1, us(30), true}}, us(20)},
-		{"never looked in the dark", []glance{{0, us(35), false}, {0, us(45), true}, {1, us(30), true}}, 0},
-		{"one that came late once", []glance{{0, us(20), false}, {0, us(30), true}, {0, us(55), false}}, us(20)},
-		{"in the dark for longer than settling", []glance{{0, us(90), false}}, 70 * time.Microsecond},
-		{"before the write's end", []glance{{0, us(-5), false}, {0, us(5), true}}, 0},
+		{"all late", []sighting{{0, us(170), true}, {0, us(150), true}, {1, us(300), true}}, 0},
+		{"one module", []sighting{{0, us(20), false}, {0, us(35), false}, {0, us(45), true}}, us(35)},
+		{"the quicker", []sighting{{0, us(35), false}, {0, us(45), true}, {1, us(20), false}, {1, us(30), true}}, us(20)},
+		{"never looked in the dark", []sighting{{0, us(35), false}, {0, us(45), true}, {1, us(30), true}}, 0},
+		{"one that came late once", []sighting{{0, us(20), false}, {0, us(30), true}, {0, us(55), false}}, us(20)},
+		{"in the dark for longer than settling", []sighting{{0, us(90), false}}, 70 * time.Microsecond},
+		{"before the write's end", []sighting{{0, us(-5), false}, {0, us(5), true}}, 0},
 	} {
 		if got := soonest(c.looks, 70*time.Microsecond); got != c.want {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)

@@ -14,8 +14,8 @@ type (
 	Entry = journal.Entry
 )
 
-// Glance is where the planner stands, and what has changed on the fabric.
-type Glance struct {
+// Snapshot is where the planner stands, and what has changed on the fabric.
+type Snapshot struct {
 	State    string // of the planner
 	Serving  bool
 	Linked   bool // to the broker
@@ -32,8 +32,8 @@ func FabricOf(p *Planner) *fabric.Fabric { return p.fab }
 
 // Look takes what has changed since the last Look, all of it there is when all.
 // There is one who looks at a planner.
-func Look(p *Planner, all bool) Glance {
-	g := Glance{Fabric: p.fab, State: p.state.String(), Serving: p.state == serving, Linked: p.j.LinkUp, Term: p.j.Term}
+func Look(p *Planner, all bool) Snapshot {
+	g := Snapshot{Fabric: p.fab, State: p.state.String(), Serving: p.state == serving, Linked: p.j.LinkUp, Term: p.j.Term}
 	if n := p.j.Len(); n > 0 {
 		g.Last = p.j.At(n - 1).Seq
 	}

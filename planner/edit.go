@@ -212,7 +212,7 @@ func (e *edits) run() {
 	}
 	switch tried, oneWay, added := x.status.Tried, x.status.OneWay, len(x.to.NewFibres(e.p.fab)); {
 	case e.p.state != serving || e.p.j.Now >= x.deadline:
-		e.finish(&proto.Error{Code: proto.Expired, Limit: "a fabric at rest", Reason: proto.Clip("not done in time; waits: " + strings.Join(e.p.waits(), "; "))})
+		e.finish(&proto.Error{Code: proto.Expired, Limit: "a fabric at rest", Reason: proto.Clip("not done in time; blocked by: " + strings.Join(e.p.waits(), "; "))})
 	case e.p.rings.Resting():
 		if e.judge(x); len(x.status.Refused) == 0 { // much may have happened since it was asked for
 			e.commit(x)

@@ -247,7 +247,7 @@ func (w *fleet) birth(id proto.NodeID, cold bool) {
 	n.session += 1000 + proto.Session(id)
 	n.repSeq = 0
 	if cold {
-		n.applied, n.staged, n.mode, n.current = nil, nil, proto.ModeDeaf, [2]int{-2, -2}
+		n.applied, n.staged, n.mode, n.current = nil, nil, proto.ModeUnplanned, [2]int{-2, -2}
 	}
 	w.birthNote(n)
 	n.lastSent = nil
@@ -479,9 +479,9 @@ func (w *fleet) toAgents(pk proto.Packet) {
 					w.birthNote(n)
 					n.lastSent = nil
 				}
-				news = news || n.seen < m.Term || n.mode == proto.ModeDeaf
+				news = news || n.seen < m.Term || n.mode == proto.ModeUnplanned
 				n.see(m.Term, m.Life)
-				if n.mode == proto.ModeDeaf {
+				if n.mode == proto.ModeUnplanned {
 					n.mode = proto.ModeService
 				}
 			}
@@ -563,7 +563,7 @@ func (w *fleet) stage(n *fakeNode, m *proto.Desired) {
 		n.staged = m
 	}
 	n.see(m.Term, m.Life)
-	if n.mode == proto.ModeDeaf {
+	if n.mode == proto.ModeUnplanned {
 		n.mode = proto.ModeService
 	}
 	w.answer(n, a)

@@ -66,7 +66,7 @@ func answer(p *Planner, client string, pk *proto.Packet) {
 		s := p.fabricStatus()
 		r.Fabric = &s
 	case proto.NounStatus:
-		p.glances.ask(p, client, q.Corr)
+		p.statusAsks.ask(p, client, q.Corr)
 		return
 	case proto.NounAlarms:
 		p.alarms.page(&q, &r)

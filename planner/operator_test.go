@@ -431,12 +431,12 @@ func TestWhatIsNotHeldIsTold(t *testing.T) {
 		held proto.Held
 		want string
 	}{
-		{proto.Loopback, proto.HeldNothing, "loopback: not held; on it for 42s when it said so"},
-		{proto.Loopback, proto.HeldOnDrift, "loopback: matrix not held, MZIs held once they drift; on it for 42s when it said so"},
-		{proto.Loopback, proto.HeldMZIs, "loopback: matrix not held, MZIs held; on it for 42s when it said so"},
-		{proto.External1, proto.HeldOnDrift, "external1: MZIs held once they drift; on it for 42s when it said so"},
-		{proto.External2, proto.HeldAll, "external2: held; on it for 42s when it said so"},
-		{proto.Loopback, 9, "loopback: unknown(9) held; on it for 42s when it said so"},
+		{proto.Loopback, proto.HeldNothing, "loopback: drift lock off (last report: 42s on this path)"},
+		{proto.Loopback, proto.HeldOnDrift, "loopback: drift lock on MZIs once they drift, not on the matrix (last report: 42s on this path)"},
+		{proto.Loopback, proto.HeldMZIs, "loopback: drift lock on MZIs, not on the matrix (last report: 42s on this path)"},
+		{proto.External1, proto.HeldOnDrift, "external1: drift lock on MZIs once they drift (last report: 42s on this path)"},
+		{proto.External2, proto.HeldAll, "external2: drift lock on (last report: 42s on this path)"},
+		{proto.Loopback, 9, "loopback: drift lock unknown(9) (last report: 42s on this path)"},
 		{proto.Dark, proto.HeldNothing, ""},
 	} {
 		r := *w.nodes[1].lastSent

@@ -150,7 +150,7 @@ type Planner struct {
 
 	election election
 
-	glances glances
+	statusAsks statusAsks
 
 	hushAt       time.Duration // when devices that have gone silent are looked for
 	waitsAt      time.Duration // when it is looked at again what is waited for
@@ -319,7 +319,7 @@ func (p *Planner) runTimers() {
 	if p.core != nil {
 		p.core.Run()
 	}
-	p.glances.run(p)
+	p.statusAsks.run(p)
 	p.tellWaits()
 }
 
@@ -335,7 +335,7 @@ func (p *Planner) Next() time.Duration {
 	for i := range p.asks.list {
 		next = min(next, p.asks.list[i].deadline)
 	}
-	if p.glances.ahead != nil {
+	if p.statusAsks.ahead != nil {
 		return p.j.Now
 	}
 	if !p.j.LinkUp {

@@ -31,7 +31,7 @@ func (f nodesOf) Look(id proto.NodeID) (l rollout.Look) {
 	}
 	l.Asks = m.AsksRestart()
 	if l.Why == "" {
-		l.Why = hbd.Hinders(p.rings, id)
+		l.Why = hbd.Blocker(p.rings, id)
 	}
 	if l.Why == "" && hbd.Changing(p.rings) {
 		l.Why = "a generation is under way"

@@ -57,25 +57,25 @@ const (
 	maxBreaks   = 16 // that are told; chosen: a screen
 )
 
-// glances are questions of where the fabric stands. What breaks next takes longer
+// statusAsks are questions of where the fabric stands. What breaks next takes longer
 // than a step: it is tried bit by bit, once for all clients that wait.
-type glances struct {
+type statusAsks struct {
 	ahead *Outlook // nil: nobody waits
-	asked []glance
+	asked []statusAsk
 }
 
-type glance struct {
+type statusAsk struct {
 	client string
 	corr   proto.Corr
 }
 
 // ask takes a question; the same one again waits already.
-func (g *glances) ask(p *Planner, client string, corr proto.Corr) {
+func (g *statusAsks) ask(p *Planner, client string, corr proto.Corr) {
 	if g.ahead == nil {
 		g.ahead = LookAhead(p)
 	}
 	for _, x := range g.asked {
-		if x == (glance{client, corr}) {
+		if x == (statusAsk{client, corr}) {
 			return
 		}
 	}
@@ -85,11 +85,11 @@ func (g *glances) ask(p *Planner, client string, corr proto.Corr) {
 		p.reply(client, &r)
 		return
 	}
-	g.asked = append(g.asked, glance{client, corr})
+	g.asked = append(g.asked, statusAsk{client, corr})
 }
 
 // run goes on trying, and answers when all is tried.
-func (g *glances) run(p *Planner) {
+func (g *statusAsks) run(p *Planner) {
 	if g.ahead == nil || !g.ahead.Try(lossesAStep) {
 		return
 	}
@@ -105,7 +105,7 @@ func (g *glances) run(p *Planner) {
 		s.Breaks = s.Breaks[:min(len(s.Breaks), maxBreaks)]
 	}
 	asked := g.asked
-	*g = glances{}
+	*g = statusAsks{}
 	for _, x := range asked {
 		p.reply(x.client, &proto.OpReply{Corr: x.corr, Status: &s})
 	}

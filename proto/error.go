@@ -16,7 +16,7 @@ type Error struct {
 
 func (e *Error) Error() string {
 	var b strings.Builder
-	b.WriteString(e.Code.String())
+	b.WriteString(e.Code.Words())
 	if e.Field != "" {
 		b.WriteString(": " + e.Field)
 	}

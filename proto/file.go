@@ -28,7 +28,7 @@ func DecodeFile(data []byte, v any) error {
 	case err == io.EOF:
 		return errors.New("it is empty")
 	case err == io.ErrUnexpectedEOF:
-		return atLine(data, int64(len(data)), errors.New("it is cut off"))
+		return atLine(data, int64(len(data)), errors.New("JSON ends unexpectedly"))
 	case errors.As(err, &syntax):
 		return atLine(data, syntax.Offset-1, fmt.Errorf("want JSON: %w", err))
 	}

@@ -33,7 +33,7 @@ func TestFileErrorsNameTheLine(t *testing.T) {
 		" \n":                               "it is empty",
 		whole + "\n{}":                      "something follows the end, line 7",
 		strings.Replace(whole, "3", `"`, 1): "want JSON: invalid character '\\n' in string literal, line 3",
-		"{\n\"name\": \"f\"\n":              "it is cut off, line 3",
+		"{\n\"name\": \"f\"\n":              "JSON ends unexpectedly, line 3",
 	} {
 		if err := DecodeFile([]byte(text), new(file)); err == nil || err.Error() != want {
 			t.Errorf("%q: %v, want %s", text, err, want)

@@ -30,11 +30,30 @@ var codeNames = [...]string{"ok", "stale", "conflict", "invalid", "not_staged", 
 
 func (c Code) String() string { return NameOf(codeNames[:], uint8(c)) }
 
+// Words are the code at the head of an error for people.
+func (c Code) Words() string {
+	if c == Expired {
+		return "timed out"
+	}
+	return c.String()
+}
+
 var causeNames = [...]string{"none", "plan", "light_lost", "late_light", "go_to_light", "probe",
 	"retry", "no_candidate", "host_fault", "host_returned", "own_fault", "adopted", "operator",
 	"cold_start", "peer_silent", "restore", "degraded", "remedy"}
 
 func (c Cause) String() string { return NameOf(causeNames[:], uint8(c)) }
+
+// Words are the cause in a sentence.
+func (c Cause) Words() string {
+	switch c {
+	case CauseLateLight:
+		return "light came after the deadline"
+	case CauseNoCandidate:
+		return "no neighbour in reach"
+	}
+	return strings.ReplaceAll(c.String(), "_", " ")
+}
 
 var severityNames = [...]string{"OK", "Warning", "Critical"}
 
@@ -48,8 +67,11 @@ func (k EventKind) String() string { return NameOf(eventNames[:], uint8(k)) }
 
 // Words are the event's name in a sentence: path failed.
 func (k EventKind) Words() string {
-	if k == EvHostOK {
+	switch k {
+	case EvHostOK:
 		return "host recovered"
+	case EvLightUnselected:
+		return "light on the standby fibre"
 	}
 	return strings.ReplaceAll(k.Slug(), "-", " ")
 }
@@ -67,7 +89,7 @@ func (k EventKind) MessageID() string { return registry + k.String() }
 
 // Words are the mode in a sentence: what a newcomer understands.
 func (m Mode) Words() string {
-	if m == ModeDeaf {
+	if m == ModeUnplanned {
 		return "no planner contact"
 	}
 	return strings.ReplaceAll(m.String(), "_", " ")

@@ -130,37 +130,37 @@ var heldNames = [...]string{"nothing", "mzis_on_drift", "mzis", "all"}
 
 func (h Held) String() string { return NameOf(heldNames[:], uint8(h)) }
 
-// Of tells people what of path p is held; empty where nothing is lit. The matrix
-// is a part of the loopback only.
+// Of tells people what the drift lock of path p acts on; empty where nothing is lit.
+// The matrix is a part of the loopback only.
 func (h Held) Of(p Path) string {
-	text := "MZIs held"
+	text := "drift lock on MZIs"
 	switch {
 	case p == Dark:
 		return ""
 	case h == HeldNothing:
-		return "not held"
+		return "drift lock off"
 	case h == HeldAll:
-		return "held"
+		return "drift lock on"
 	case h == HeldOnDrift:
-		text = "MZIs held once they drift"
+		text = "drift lock on MZIs once they drift"
 	case h != HeldMZIs:
-		return h.String() + " held"
+		return "drift lock " + h.String()
 	}
 	if p == Loopback {
-		text = "matrix not held, " + text
+		text += ", not on the matrix"
 	}
 	return text
 }
 
-// Holding tells people what of a bundle's path is held against drift, and how
-// long the path had been in use by then; empty where nothing is lit.
+// Holding tells people what the drift lock of a bundle's path acts on, and how long
+// the path had been in use when the node last reported; empty where nothing is lit.
 func (m *Reported) Holding(b *BundleReport) string {
 	text := b.Held.Of(b.Path)
 	if text == "" {
 		return ""
 	}
 	used := time.Duration(max(m.UptimeMicros, b.SinceMicros)-b.SinceMicros) * time.Microsecond
-	return b.Path.String() + ": " + text + "; on it for " + used.Round(time.Second).String() + " when it said so"
+	return b.Path.String() + ": " + text + " (last report: " + used.Round(time.Second).String() + " on this path)"
 }
 
 // Features are what an agent or planner can do beside what the protocol's first
@@ -261,14 +261,14 @@ func (t SideTimer) String() string { return NameOf(sideTimerNames[:], uint8(t)) 
 type Mode uint8
 
 const (
-	ModeDeaf     Mode = iota // cold start, no valid term heard yet: dark
-	ModeService              // follows its plan
-	ModeIsolated             // own optics failed: loopback, remediating
-	ModeHostDown             // the host says its GPUs are gone: dark
-	ModeDrained              // an operator took it out
+	ModeUnplanned Mode = iota // cold start, no valid term heard yet: dark
+	ModeService               // follows its plan
+	ModeIsolated              // own optics failed: loopback, remediating
+	ModeHostDown              // the host says its GPUs are gone: dark
+	ModeDrained               // an operator took it out
 )
 
-var modeNames = [...]string{"deaf", "service", "isolated", "host_down", "drained"}
+var modeNames = [...]string{"unplanned", "service", "isolated", "host_down", "drained"}
 
 func (m Mode) String() string { return NameOf(modeNames[:], uint8(m)) }
 

@@ -91,9 +91,9 @@ func (c *mci) lockStep(gen byte) {
 	case 0:
 		l.k, l.most, l.cell, l.stuck = 0, 0, 0, false
 	case 1:
-		l.seen = c.astray(l.k)
+		l.seen = c.misrouted(l.k)
 	case 2:
-		c.trimmed(l.k, c.astray(l.k)-l.seen)
+		c.trimmed(l.k, c.misrouted(l.k)-l.seen)
 		l.k++
 	}
 	if l.k == cells {
@@ -142,9 +142,9 @@ func (c *mci) looked() {
 	binary.BigEndian.PutUint16(c.lower[cmis.LockState+3:], uint16(min(l.most*1e5, 65535)))
 }
 
-// astray is what of a cell's light goes the wrong way, or moves that way, in milliwatt:
+// misrouted is what of a cell's light goes the wrong way, or moves that way, in milliwatt:
 // of an MZI1 on what it is not to lead to, of an MZI2 from one tap to the other.
-func (c *mci) astray(k int) float64 {
+func (c *mci) misrouted(k int) float64 {
 	m := c.m
 	m.refresh()
 	t := int64(m.board.now)

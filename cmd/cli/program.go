@@ -176,30 +176,30 @@ func (c *Command) describe() *Help {
 	return h
 }
 
-// unknown says what might have been meant.
+// unknown says what might have been meant. A noun may be two words, as pki trust.
 func (p *Program) unknown(args []string) error {
-	var names, starts []string
+	var names []string
 	for _, c := range p.all() {
-		first, more, _ := strings.Cut(c.Name, " ")
-		names = append(names, first)
-		if first == args[0] {
-			starts = append(starts, more)
-		}
+		names = append(names, strings.Fields(c.Name)[0])
 	}
-	if len(starts) > 0 { // a noun whose verb is missing or wrong
-		limit := strings.Join(starts, ", ")
-		if len(args) < 2 || strings.HasPrefix(args[1], "-") {
-			if len(args) > 1 && isHelp(args[1]) {
-				return p.nounHelp(args[0])
-			}
-			return Usage(args[0], limit, "what of it?")
+	noun, rest, verbs := "", args, []string(nil)
+	for len(rest) > 0 {
+		next := p.verbs(strings.TrimSpace(noun + " " + rest[0]))
+		if len(next) == 0 {
+			break
 		}
-		if isHelp(args[1]) {
-			return p.nounHelp(args[0])
-		}
-		return Usage(args[0], limit, "there is no %q%s", Clip(args[1]), Meant(args[1], starts))
+		noun, rest, verbs = strings.TrimSpace(noun+" "+rest[0]), rest[1:], next
 	}
-	return Usage("command", "one of those that "+p.Name+" help lists", "there is no %q%s", Clip(args[0]), Meant(args[0], names))
+	switch limit := strings.Join(verbs, ", "); {
+	case noun == "":
+		return Usage("command", "one of those that "+p.Name+" help lists", "there is no %q%s", Clip(args[0]), Meant(args[0], names))
+	case len(rest) > 0 && isHelp(rest[0]):
+		return p.nounHelp(noun)
+	case len(rest) == 0 || strings.HasPrefix(rest[0], "-"):
+		return Usage(noun, limit, "what of it?")
+	default:
+		return Usage(noun, limit, "there is no %q%s", Clip(rest[0]), Meant(rest[0], verbs))
+	}
 }
 
 func (p *Program) help(ctx context.Context, args []string, t Terminal) error {
@@ -249,11 +249,8 @@ func (p *Program) overview(out io.Writer) error {
 // verbs are what may follow a noun.
 func (p *Program) verbs(noun string) (out []string) {
 	for _, c := range p.all() {
-		if of, verb, _ := strings.Cut(c.Name, " "); of == noun && verb != "" {
-			first, _, _ := strings.Cut(verb, " ")
-			if !slices.Contains(out, first) {
-				out = append(out, first)
-			}
+		if verb, ok := strings.CutPrefix(c.Name, noun+" "); ok {
+			out = append(out, verb)
 		}
 	}
 	return out

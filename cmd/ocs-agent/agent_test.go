@@ -178,7 +178,7 @@ func TestUncalibratedBoardRefusesPathsUntilCalibrated(t *testing.T) {
 	if code, _, _ = command(t, args("path", "set", "4", "loopback")...); code != 2 {
 		t.Errorf("no bundle 4: exit %d", code)
 	}
-	if code, out, _ = command(t, args("status")...); code != 1 || !strings.Contains(out, `"running": false`) || !strings.Contains(out, `"mode": "deaf"`) || strings.Contains(out, "-2147483648") || !strings.Contains(out, `"calibrated": true`) {
+	if code, out, _ = command(t, args("status")...); code != 1 || !strings.Contains(out, `"running": false`) || !strings.Contains(out, `"mode": "unplanned"`) || strings.Contains(out, "-2147483648") || !strings.Contains(out, `"calibrated": true`) {
 		t.Errorf("status: exit %d, %s", code, out)
 	}
 	if code, _, errs = command(t, args("host", "fault")...); code != 1 || !strings.Contains(errs, "no agent runs") {

@@ -39,7 +39,7 @@ func TestMetricsOfARunningAgent(t *testing.T) {
 				t.Errorf("no %s", self.Measures[i].Name)
 			}
 		}
-		for _, want := range []string{`ringlight_agent_mode{mode="deaf"} 1`, `ringlight_agent_mode{mode="service"} 0`, `ringlight_agent_calibrated{bundle="0"} 0`,
+		for _, want := range []string{`ringlight_agent_mode{mode="unplanned"} 1`, `ringlight_agent_mode{mode="service"} 0`, `ringlight_agent_calibrated{bundle="0"} 0`,
 			`ringlight_agent_broker_connected 0`, `ringlight_agent_bus_errors_total{bundle="0"} 0`, `ringlight_agent_quarantined_devices 0`} {
 			if !strings.Contains(page, "\n"+want+"\n") {
 				t.Errorf("no %s", want)

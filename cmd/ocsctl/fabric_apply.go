@@ -226,6 +226,6 @@ func editText(out io.Writer, j *editJSON) error {
 	case j.DryRun:
 		what = "it can be applied"
 	}
-	return cli.Say(out, "%s: plan sent again to %s whose light stays, %d end; %s tried by light, %d of them from one end, %d not (nodes that are away or carry rings); %s still to come",
+	return cli.Say(out, "%s: %s sent again, %d end; %s tested by light, %d of them from one end; %d untested (their nodes are away or in rings); %s not heard yet",
 		what, proto.Count(int(j.Told), "ring"), len(j.Ends), proto.Count(int(j.Tried), "new fibre"), j.OneWay, j.Untried, proto.Count(int(j.Unheard), "node"))
 }

@@ -67,7 +67,7 @@ func fabricShow(ctx context.Context, args []string, out io.Writer) error {
 		t.Row("  others", f.Others)
 	}
 	for _, text := range f.Waiting {
-		t.Row("  waits", text)
+		t.Row("  blocked by", text)
 	}
 	return t.Print(out)
 }

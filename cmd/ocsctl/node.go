@@ -58,6 +58,7 @@ type bundleJSON struct {
 	Calibrated bool           `json:"calibrated"`
 	Held       string         `json:"held"` // of the path, against drift
 	drift      string         // the same for people
+	why        string         // Cause for people
 }
 
 type sideJSON struct {
@@ -103,7 +104,7 @@ func nodeOf(s *proto.NodeStatus) nodeJSON {
 	for i := range r.Bundles {
 		b := &r.Bundles[i]
 		j.Bundles = append(j.Bundles, bundleJSON{b.Bundle, b.Path.String(), b.State.String(), b.Cause.String(), b.SinceMicros,
-			power(b.Measured), power(b.Expected), b.Flaps, !b.Calibration.IsZero(), b.Held.String(), r.Holding(b)})
+			power(b.Measured), power(b.Expected), b.Flaps, !b.Calibration.IsZero(), b.Held.String(), r.Holding(b), b.Cause.Words()})
 	}
 	for i := range r.Sides {
 		d := &r.Sides[i]
@@ -184,7 +185,7 @@ func printNode(out io.Writer, n *nodeJSON) error {
 	if err := table(out, func(w io.Writer) {
 		fmt.Fprintln(w, "BUNDLE\tPATH\tSTATE\tCAUSE\tMEASURED\tEXPECTED\tLOSSES\tCALIBRATED")
 		for _, b := range n.Bundles {
-			fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\t%d\t%s\n", b.Bundle, b.Path, b.State, b.Cause, dBm(b.Measured), dBm(b.Expected), b.Flaps, yesNo(b.Calibrated))
+			fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\t%d\t%s\n", b.Bundle, b.Path, b.State, b.why, dBm(b.Measured), dBm(b.Expected), b.Flaps, yesNo(b.Calibrated))
 		}
 	}); err != nil {
 		return err

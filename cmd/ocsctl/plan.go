@@ -180,7 +180,7 @@ func decodePlan(data []byte, keys []planKey) error {
 		}
 	}
 	if _, err := dec.Token(); err != nil {
-		return wrongUsage("input", "one JSON object", "it is cut off")
+		return wrongUsage("input", "one JSON object", "JSON ends unexpectedly")
 	}
 	if _, err := dec.Token(); err != io.EOF {
 		return wrongUsage("input", "one JSON object", "something follows it")

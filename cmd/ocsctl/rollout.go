@@ -214,7 +214,7 @@ func printRollout(out io.Writer, j *rolloutJSON) error {
 	case j.Reason != "":
 		text += ", " + j.Reason
 	case j.Waits != "":
-		text += ", waits: " + j.Waits
+		text += ", blocked by: " + j.Waits
 	}
 	if j.Software != "" {
 		text += fmt.Sprintf("; wave %d, %s restarted, %d of %d run it", j.Wave, proto.Count(int(j.Nodes.Restarted), "node"), j.Nodes.Current, j.Nodes.Total)
@@ -252,7 +252,7 @@ func tellWave(c *clientFlags, out io.Writer) func(*rolloutJSON) {
 			}
 		}
 		if j.Waits != "" {
-			text += "; waits: " + j.Waits
+			text += "; blocked by: " + j.Waits
 		}
 		if text != said {
 			said = text

@@ -274,7 +274,7 @@ func (j *statusJSON) text(out io.Writer, s *proto.Status, planner string) error 
 		t.Row("  switches", fmt.Sprintf("%d of %d online", s.SwitchesOn, s.Switches))
 	}
 	for _, w := range s.Waiting {
-		t.Row("  waits", w)
+		t.Row("  blocked by", w)
 	}
 	alarms := proto.Count(len(j.Alarms), "alarm")
 	if s.Acked > 0 {

@@ -133,7 +133,7 @@ func usableText(usable bool, reason string) string {
 
 // modeWords are a mode's name for people.
 func modeWords(name string) string {
-	for m := proto.ModeDeaf; m <= proto.ModeDrained; m++ {
+	for m := proto.ModeUnplanned; m <= proto.ModeDrained; m++ {
 		if m.String() == name {
 			return m.Words()
 		}

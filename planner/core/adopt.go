@@ -13,7 +13,7 @@ import (
 // Gathered ends the first look round: what is there and not known is adopted,
 // and everything is judged.
 func (c *Circuits) Gathered() {
-	c.heard, c.stirred = true, true
+	c.heard, c.unreported = true, true
 	if !c.fresh && c.table.Numbers.Contradicted(c.decided) {
 		forget(c)
 	}

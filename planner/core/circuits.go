@@ -97,8 +97,8 @@ type Circuits struct {
 	stages [][]mapSet
 	change proto.ChangeStatus // the one under way or the last
 
-	named   proto.JobID // the last number that a job with a name got in this life
-	stirred bool        // something may be otherwise than when it was asked last
+	named      proto.JobID // the last number that a job with a name got in this life
+	unreported bool        // something may be otherwise than when it was asked last
 
 	backs  int  // roll-backs in a row
 	dirty  bool // maps may have to change
@@ -223,7 +223,7 @@ func (c *Circuits) plan() {
 		c.nextStage()
 		return
 	}
-	c.stirred = true
+	c.unreported = true
 	d := c.design(c.jobs.all, false)
 	was := c.jobs.all
 	c.jobs.all, c.change, c.stages = d.jobs, d.change, d.stages

@@ -37,13 +37,13 @@ func (x Claims) Ready() bool { return x.c.heard && x.c.root.Busy() == "" }
 
 // Moved reports, once, whether anything may be otherwise than it was.
 func (x Claims) Moved() bool {
-	was := x.c.stirred
-	x.c.stirred = false
+	was := x.c.unreported
+	x.c.unreported = false
 	return was
 }
 
-// Stirred: Moved has something to report.
-func (x Claims) Stirred() bool { return x.c.stirred }
+// Unreported: Moved has something to report.
+func (x Claims) Unreported() bool { return x.c.unreported }
 
 // Check says what is wrong with a job, if anything.
 func (x Claims) Check(s proto.JobSpec) *proto.Error {
@@ -197,7 +197,7 @@ func (x Claims) Stamp(id proto.JobID) string { return x.c.jobs.saved[id] }
 func takeList(c *Circuits, d design) {
 	was := c.jobs.all
 	c.jobs.all, c.change, c.stages = d.jobs, d.change, nil
-	c.stirred = true
+	c.unreported = true
 	c.saveJobs()
 	c.j.Note(journal.Info, "job list taken", journal.Note{Rule: "apply", Node: -1, Cause: proto.CauseOperator,
 		Text: fmt.Sprintf("%d jobs, %d wait, %d stages", len(d.jobs), len(d.change.Waiting), len(d.stages))})

@@ -183,7 +183,7 @@ func (c *Circuits) Persisted(id uint64) bool {
 	if !c.txn.Persisted(id) {
 		return false
 	}
-	c.stirred = true
+	c.unreported = true
 	switch {
 	case c.about.kind != stageTell:
 		c.open = openStage{kind: c.about.kind, since: c.j.Now}

@@ -52,7 +52,7 @@ func (v *switchView) tuning() bool {
 // News follows up on one word of a switch.
 func (c *Circuits) News(n member.News) {
 	v := &c.switches[n.Device.ID-proto.FirstSwitch]
-	c.stirred = true
+	c.unreported = true
 	switch n.Kind {
 	case member.Birth:
 		if !n.Again {

@@ -175,7 +175,7 @@ func (c *Circuits) rollBack(why string) {
 
 // closeStage ends a stage and goes on.
 func (c *Circuits) closeStage(text string) {
-	c.stirred = true
+	c.unreported = true
 	gen, kind := proto.Generation(0), c.open.kind
 	for _, s := range c.open.sw {
 		gen = max(gen, c.switches[s].Want.Gen)

@@ -62,19 +62,19 @@ func (h *Rings) adopt() {
 	h.j.Note(journal.Info, "running rings adopted", journal.Note{Rule: "adopt", Node: -1, Gen: h.gen, Text: fmt.Sprintf("%d rings as their nodes report them", len(h.rings))})
 }
 
-// hearsay is what nodes say of a ring: who is in it, and who says so.
-type hearsay map[proto.NodeID][]proto.NodeID
+// claimed is what nodes say of a ring: who is in it, and who says so.
+type claimed map[proto.NodeID][]proto.NodeID
 
 // running finds who is in which ring by the latest decision, up to a generation, that
 // its nodes hold. One node alone may be wrong, or lie: a decision counts that two hold,
 // or most of those hold that it names and that were heard; else where half of them do
 // and the others hold an older one of the same ring.
-func (p *placement) running(upTo proto.Generation) (members map[proto.RingID]hearsay, latest map[proto.RingID]member.Decided) {
+func (p *placement) running(upTo proto.Generation) (members map[proto.RingID]claimed, latest map[proto.RingID]member.Decided) {
 	type plan struct {
 		ring proto.RingID
 		member.Decided
 	}
-	said, holds := map[plan]hearsay{}, map[proto.RingID]map[proto.NodeID]bool{}
+	said, holds := map[plan]claimed{}, map[proto.RingID]map[proto.NodeID]bool{}
 	for i := range p.nodes {
 		m := p.nodes[i].Report
 		if m == nil || m.Gen == 0 || m.Gen > upTo {
@@ -84,7 +84,7 @@ func (p *placement) running(upTo proto.Generation) (members map[proto.RingID]hea
 		for _, a := range p.nodes[i].Whole().Rings {
 			at := plan{a.Ring, *m.Decided}
 			if said[at] == nil {
-				said[at] = hearsay{}
+				said[at] = claimed{}
 			}
 			if holds[a.Ring] == nil {
 				holds[a.Ring] = map[proto.NodeID]bool{}
@@ -98,7 +98,7 @@ func (p *placement) running(upTo proto.Generation) (members map[proto.RingID]hea
 			}
 		}
 	}
-	members, latest = map[proto.RingID]hearsay{}, map[proto.RingID]member.Decided{}
+	members, latest = map[proto.RingID]claimed{}, map[proto.RingID]member.Decided{}
 	rank := map[proto.RingID][3]uint64{}
 	for at, who := range said { // any order: the highest rank counts
 		by, heard, ours := 0, 0, 0
@@ -133,7 +133,7 @@ func (p *placement) running(upTo proto.Generation) (members map[proto.RingID]hea
 
 // adoptable are the members of a ring in order, when it may run so: all that are named,
 // or those that two name, or that say so themselves.
-func (p *placement) adoptable(id proto.RingID, who hearsay) (nodes []proto.NodeID, err error) {
+func (p *placement) adoptable(id proto.RingID, who claimed) (nodes []proto.NodeID, err error) {
 	for _, least := range [2]int{1, 2} {
 		nodes = nodes[:0]
 		for n, voices := range who { // any order: sorted

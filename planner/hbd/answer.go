@@ -26,7 +26,7 @@ func (h *Rings) Request(q *proto.OpRequest, r *proto.OpReply) *proto.Command {
 		k := slices.IndexFunc(list, func(x proto.Candidate) bool { return x.Peer == *q.Peer })
 		if k < 0 {
 			return refuse(&proto.Error{Code: proto.NotFound, Field: "peer", Limit: "a candidate: " + peers(list),
-				Reason: fmt.Sprintf("node %d is no candidate of the %s side of node %d", *q.Peer, q.Side, n.ID)})
+				Reason: fmt.Sprintf("node %d is not in reach of the %s side of node %d", *q.Peer, q.Side, n.ID)})
 		}
 		c.Bundle, c.Path = list[k].Bundle, list[k].Path
 	case q.Request == proto.ManualSwitch:

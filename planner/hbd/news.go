@@ -195,7 +195,7 @@ func (h *Rings) unseen(n *node) {
 func (h *Rings) changed(n *node, before flags) {
 	h.judge(n)
 	h.obstacles.takesPart(n)
-	if (n.dead || n.deaf()) && n.Online() && n.AskAt() == journal.Never {
+	if (n.dead || n.unanswered()) && n.Online() && n.AskAt() == journal.Never {
 		h.table.Doubt(n.Device)
 	}
 	if n.flags() != before {

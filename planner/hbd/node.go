@@ -354,10 +354,10 @@ func (n *node) held() bool {
 	return false
 }
 
-// suspect: offline, deaf to a probe, or already known to be out, so that its
+// suspect: offline, silent to a probe, or already known to be out, so that its
 // own silence about its neighbours says nothing.
 func (n *node) suspect() bool {
-	return n.Heard() && (!n.Online() || n.deaf()) || !n.usable()
+	return n.Heard() && (!n.Online() || n.unanswered()) || !n.usable()
 }
 
 // drained: an operator took it out, whatever else keeps it out.

@@ -106,11 +106,11 @@ func (h *Rings) propose(rings []*ringView, near bool) *proposal {
 		switch {
 		case waits > 0: // what they are to carry would be laid on others
 			h.index.Moves = 0
-		case !near && h.lacking.paid(h.j.Now, h.fab.MovePrice()):
+		case !near && h.shortage.paid(h.j.Now, h.fab.MovePrice()):
 			h.index.Fetch = maxFetch
 		}
 		if res = h.index.Look(ids, near); !near && waits == 0 {
-			if at := h.lacking.saw(&res, h.j.Now, h.fab.MovePrice()); at != journal.Never {
+			if at := h.shortage.saw(&res, h.j.Now, h.fab.MovePrice()); at != journal.Never {
 				h.lookAt, h.wantBetter = min(h.lookAt, at), true
 			}
 		}

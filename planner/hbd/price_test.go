@@ -14,7 +14,7 @@ import (
 // by a few at a time.
 // Method: a fabric without spares, a node lost near each end: 23 rings lie
 // between the two that are short.
-func TestMovesArePaidByWhatIsLacking(t *testing.T) {
+func TestMovesArePaidByShortage(t *testing.T) {
 	p := standing(t, 400, 0)
 	p.fab.MovePriceMS = 1000
 	for _, id := range []proto.NodeID{5, 395} {
@@ -36,7 +36,7 @@ func TestMovesArePaidByWhatIsLacking(t *testing.T) {
 		p.j.Now += 2 * settleWait
 		q := p.look()
 		waited := p.j.Now - start
-		said = said || strings.Contains(strings.Join(p.Waits(), "\n"), "if 23 whole rings moved: they do when rings that could be whole have lacked nodes for 23s in all")
+		said = said || strings.Contains(strings.Join(p.Waits(), "\n"), "if 23 whole rings moved: they move once short rings have lacked nodes for 23s in total")
 		if q == nil {
 			continue
 		}
@@ -58,8 +58,8 @@ func TestMovesArePaidByWhatIsLacking(t *testing.T) {
 	if !said || short() != 1 || moved != 23 || last > 25*time.Second {
 		t.Errorf("%d rings are short, %d whole ones moved in %v; want 1, 23 in 23 to 25 s; it was said: %t", short(), moved, last, said)
 	}
-	if p.lookAt != journal.Never && p.lacking.moves != 0 {
-		t.Errorf("something is still waited for: %d", p.lacking.moves)
+	if p.lookAt != journal.Never && p.shortage.moves != 0 {
+		t.Errorf("something is still waited for: %d", p.shortage.moves)
 	}
 }
 
@@ -118,7 +118,7 @@ func TestAMomentDoesNotBeginThePriceAnew(t *testing.T) {
 // three rings that lack nodes are worth moves in a third of the time.
 // Method: four nodes lost far from one another make four rings short that could
 // be three whole ones; the time to the first move of a whole ring.
-func TestAllThatIsLackingPays(t *testing.T) {
+func TestAllShortRingsPay(t *testing.T) {
 	p := standing(t, 800, 0)
 	p.fab.MovePriceMS = 1000
 	for _, id := range []proto.NodeID{5, 265, 530, 795} {

@@ -42,8 +42,8 @@ type probe struct {
 	due   time.Duration
 }
 
-// deaf: it was probed and has not answered in time.
-func (n *node) deaf() bool { return n.probe.open && n.probe.due == journal.Never }
+// unanswered: it was probed and has not answered in time.
+func (n *node) unanswered() bool { return n.probe.open && n.probe.due == journal.Never }
 
 // asked: it was probed and may still answer.
 func (n *node) asked() bool { return n.probe.open && n.probe.due != journal.Never }
@@ -101,7 +101,7 @@ func (p *probes) ask(n *node, since, wait time.Duration) {
 }
 
 // due lists those that have not answered in time.
-func (p *probes) due() (deaf []*node) {
+func (p *probes) due() (unanswered []*node) {
 	if p.j.Now < p.at || !p.j.LinkUp {
 		return nil
 	}
@@ -121,13 +121,13 @@ func (p *probes) due() (deaf []*node) {
 			p.other(n)
 		case p.j.Now >= x.due, x.alone && p.heard > x.at:
 			x.due = journal.Never
-			deaf = append(deaf, n)
+			unanswered = append(unanswered, n)
 			return true
 		}
 		p.at = min(p.at, n.probe.due)
 		return false
 	})
-	return deaf
+	return unanswered
 }
 
 // forget drops questions whose answers may be lost with a link, and tells whose.
@@ -186,7 +186,7 @@ func (p *probes) doubtEnd(r *ringView, by, to int, s proto.Side) {
 		wait = probeWait
 	}
 	switch {
-	case a.deaf() || a.dead && a.probe.open:
+	case a.unanswered() || a.dead && a.probe.open:
 		since = a.probe.at
 	case wait == probeWait:
 	case !a.Online() && beyond >= 0 && beyond < len(r.nodes) && r.lost(beyond, 1-s):

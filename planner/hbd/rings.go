@@ -43,8 +43,8 @@ type Rings struct {
 	drains    drains
 	obstacles obstacles
 
-	lacking lacking
-	surplus bool // there may be more stock than jobs leave room for
+	shortage shortage
+	surplus  bool // there may be more stock than jobs leave room for
 
 	stage        []proto.RingID // told again by the last generation that told any
 	stageAt      time.Duration

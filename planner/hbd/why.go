@@ -90,8 +90,8 @@ func (h *Rings) Waits() (out []string) {
 		r.unsettled = text != ""
 		return !r.unsettled
 	})
-	if h.lacking.moves > 0 {
-		out = append(out, fmt.Sprintf("a ring more would be whole if %d whole rings moved: they do when rings that could be whole have lacked nodes for %v in all", h.lacking.moves, time.Duration(h.lacking.moves)*h.fab.MovePrice()))
+	if h.shortage.moves > 0 {
+		out = append(out, fmt.Sprintf("one more ring would be whole if %d whole rings moved: they move once short rings have lacked nodes for %v in total", h.shortage.moves, time.Duration(h.shortage.moves)*h.fab.MovePrice()))
 	}
 	if first, last, waits := h.Expected(); waits > 0 {
 		out = append(out, fmt.Sprintf("%d new nodes, %d to %d, are expected since the fabric was edited", waits, first, last))

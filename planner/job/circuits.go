@@ -23,7 +23,7 @@ type Core interface {
 	Routes(proto.JobID) func() ([]core.Route, string)
 	Stamp(proto.JobID) string
 	Moved() bool
-	Stirred() bool
+	Unreported() bool
 }
 
 // circuitJobs are jobs that ask for circuits: core chooses them.

@@ -73,7 +73,7 @@ func (t *Table) Next() time.Duration {
 	switch {
 	case t.busy() != "":
 		return journal.Never
-	case t.core != nil && len(t.jobs) > 0 && t.core.Stirred():
+	case t.core != nil && len(t.jobs) > 0 && t.core.Unreported():
 		return t.j.Now
 	}
 	return t.tryAt

@@ -19,10 +19,10 @@ import (
 const (
 	// maxWatch at once, shared fairly among addresses. chosen: each has a connection.
 	maxWatch = 1536
-	// glance is how often the planner is asked whether something is new, while
+	// pollEvery is how often the planner is asked whether something is new, while
 	// anybody watches. chosen: the neighbours of a dead node have switched within
 	// it, and nobody notices its cost.
-	glance = 5 * time.Millisecond
+	pollEvery = 5 * time.Millisecond
 	// quiet is how long a stream may say nothing. chosen: less than proxies wait.
 	quiet   = 10 * time.Second
 	maxWait = 60_000
@@ -68,7 +68,7 @@ func (h *hub) leave(c chan struct{}) {
 // run asks whether there is news until nobody watches any more.
 func (h *hub) run() {
 	last := uint64(0)
-	tick := time.NewTicker(glance)
+	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()
 	for range tick.C {
 		h.mu.Lock()

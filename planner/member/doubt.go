@@ -10,7 +10,7 @@ import (
 )
 
 // doubt is what is known of a number that may be two agents'. Births alone are
-// hearsay: whoever reaches the broker can say them. A life that is there answers
+// unverified: whoever reaches the broker can say them. A life that is there answers
 // a command, whichever life that is for, and quotes its correlation; one that is
 // only spoken of does not.
 type doubt struct {
@@ -54,9 +54,9 @@ func (t *Table) weigh(d *Device) time.Duration {
 		ends = x.since + quarantine
 		switch {
 		case x.alone():
-			ends = min(ends, x.spokenAt+hearsay)
+			ends = min(ends, x.spokenAt+unverified)
 		case !x.proven:
-			ends = x.since + hearsay
+			ends = x.since + unverified
 		}
 		if t.j.Now >= ends {
 			why := fmt.Sprintf("one agent alone for %v", ends-x.since)
@@ -193,7 +193,7 @@ func (t *Table) prove(d *Device, other proto.Session) {
 	x.doubt.proven = true
 	x.claim = fmt.Sprintf("two agents claim this number: sessions %016x and %016x; stop one of them, then 'ocsctl clear %d'", uint64(other), uint64(d.Session), d.ID)
 	t.j.Note(journal.Error, "two agents with one number", journal.Note{Rule: "duplicate", Node: int64(d.ID), Ring: d.ring(),
-		Text: d.claim + fmt.Sprintf("; nothing is planned for it until it is cleared, one is alone for %v, or only one answers for %v", quarantine, hearsay)})
+		Text: d.claim + fmt.Sprintf("; nothing is planned for it until it is cleared, one is alone for %v, or only one answers for %v", quarantine, unverified)})
 }
 
 // claims hears one of the two.

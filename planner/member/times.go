@@ -66,10 +66,10 @@ const (
 	// quarantine is how long one of them must be alone. chosen: four times the
 	// longest pause of an agent's link.
 	quarantine = 2 * time.Minute
-	// hearsay is how long nothing must be heard of a second one that never
+	// unverified is how long nothing must be heard of a second one that never
 	// answered. chosen: an agent that is there answers in milliseconds, and one
 	// that is thrown off again and again was heard of before.
-	hearsay = 2 * time.Second
+	unverified = 2 * time.Second
 
 	// sayAgain is how soon the same fault of a device is written down again.
 	// chosen: whoever provokes it must not push the events out.

@@ -73,6 +73,6 @@ func (t *Tracker) fetch(demand, first int, near int32, groups int) (again bool) 
 // there are several sizes, and how many the idle nodes could be.
 func (t *Tracker) needs(demand, groups int) {
 	if t.dearer == 0 || groups < t.dearer {
-		t.dearer, t.lost = groups, min(t.lacking(demand), t.idle.all()/t.Sizes[demand].Size)
+		t.dearer, t.lost = groups, min(t.shortage(demand), t.idle.all()/t.Sizes[demand].Size)
 	}
 }

@@ -24,7 +24,7 @@ func (t *Tracker) improve(concerned []int32) {
 func (t *Tracker) useRows(concerned []int32) (rejected []int) {
 	seen := map[int]bool{}
 	for d := range t.Sizes {
-		for t.lacking(d) > 0 {
+		for t.shortage(d) > 0 {
 			near, from := t.shortest(d, concerned, nil), 0
 			if near != 0 {
 				from = int(t.slots[near].Nodes[0])
@@ -99,7 +99,7 @@ func (t *Tracker) untangle(rejected []int) bool {
 	}
 	for _, first := range rejected {
 		last := t.rows.last(0, first)
-		if last < 0 || t.lacking(0) == 0 {
+		if last < 0 || t.shortage(0) == 0 {
 			continue
 		}
 		from, length := 0, t.Nodes
@@ -116,7 +116,7 @@ func (t *Tracker) untangle(rejected []int) bool {
 				length -= from
 			}
 		}
-		moved, more, cut := t.exact(from, length, t.lacking(0), t.limit())
+		moved, more, cut := t.exact(from, length, t.shortage(0), t.limit())
 		if more > 0 {
 			t.layAnew(cut, length, moved, more)
 			return true
@@ -144,14 +144,14 @@ func (t *Tracker) rethink(concerned []int32) {
 		}
 		groups, nodes, old = append(groups, b.slot), append(nodes, s.Nodes), append(old, b.nodes)
 	}
-	if touched == 0 && t.lacking(0) == 0 || t.fetched > 0 {
+	if touched == 0 && t.shortage(0) == 0 || t.fetched > 0 {
 		return
 	}
 	dearer, lost := t.dearer, t.lost
 	t.layAll(groups, old)
 	t.begin()
 	t.dearer, t.lost = dearer, lost
-	want := min(t.lacking(0), far)
+	want := min(t.shortage(0), far)
 	moved, more, cut := t.exact(0, t.Nodes, want, min(far, t.limit()*min(want, t.Nodes)))
 	if more < gain || more == gain && len(moved) >= touched || t.Moves >= 0 && len(moved) > t.Moves*more {
 		t.layAll(groups, nodes)

@@ -396,9 +396,9 @@ func (t *Tracker) hops(a, b int) int {
 	return far
 }
 
-// lacking is how many whole groups of a demand are missing: one for each that
+// shortage is how many whole groups of a demand are missing: one for each that
 // is short, and those that do not run.
-func (t *Tracker) lacking(demand int) int { return t.tally[demand].short + t.absent(demand) }
+func (t *Tracker) shortage(demand int) int { return t.tally[demand].short + t.absent(demand) }
 
 // absent is how many groups of a demand are wanted and do not run.
 func (t *Tracker) absent(demand int) int {

@@ -113,7 +113,7 @@ func (h *hub) turn() bool {
 
 // look takes what has changed and tells the viewers.
 func (h *hub) look(ctx context.Context, all bool) error {
-	var g planner.Glance
+	var g planner.Snapshot
 	anew := false // a copy that follows is made anew when others have written
 	if err := h.source.Read(ctx, func(p *planner.Planner) {
 		anew = !all && (p != h.of || planner.FabricOf(p) != h.fabric)
@@ -129,7 +129,7 @@ func (h *hub) look(ctx context.Context, all bool) error {
 	case anew:
 		g = h.picture.differs(g)
 	}
-	was := h.picture.glance
+	was := h.picture.last
 	if !all && len(g.Cells) == 0 && len(g.Strips) == 0 && g.State == was.State && g.Linked == was.Linked && g.Term == was.Term && g.Last == was.Last && g.Switches == was.Switches {
 		return nil
 	}

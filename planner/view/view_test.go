@@ -145,7 +145,7 @@ func read(t *testing.T, raw []byte) drawn {
 // strip, through a reader of the test's own.
 func TestFrames(t *testing.T) {
 	x := picture{}
-	x.take(planner.Glance{Linked: true, Serving: true, Term: 3, Last: 900_000,
+	x.take(planner.Snapshot{Linked: true, Serving: true, Term: 3, Last: 900_000,
 		Cells: []planner.Cell{{Node: 2, Standing: hbd.Well, Side: [2]hbd.Light{hbd.Lit, hbd.Bypassed}, Peer: [2]proto.NodeID{1, 5}, Deficit: 430},
 			{Node: 700, Standing: hbd.Dead, Leaving: true, Deficit: 99_000, Side: [2]hbd.Light{hbd.Bypassed, hbd.NoSide}, Peer: [2]proto.NodeID{600, 0}}},
 		Strips: []planner.Strip{{Ring: 300, State: proto.RingDegraded, Gen: 77, Size: 4, Nodes: []proto.NodeID{700, 2, 9}}}}, true)

@@ -26,14 +26,14 @@ const (
 // picture is the fabric as the page draws it.
 type picture struct {
 	seq    uint64
-	glance planner.Glance // without cells and strips
+	last   planner.Snapshot // without cells and strips
 	cells  []planner.Cell
 	strips map[proto.RingID]planner.Strip
 	wall   uint64
 }
 
 // take lays what has changed over it.
-func (x *picture) take(g planner.Glance, all bool) {
+func (x *picture) take(g planner.Snapshot, all bool) {
 	if all {
 		x.cells, x.strips = nil, map[proto.RingID]planner.Strip{}
 	}
@@ -49,12 +49,12 @@ func (x *picture) take(g planner.Glance, all bool) {
 		}
 	}
 	g.Cells, g.Strips = nil, nil
-	x.glance = g
+	x.last = g
 	x.seq++
 }
 
 // differs leaves of a look at everything what the picture does not show yet.
-func (x *picture) differs(g planner.Glance) planner.Glance {
+func (x *picture) differs(g planner.Snapshot) planner.Snapshot {
 	g.Cells = slices.DeleteFunc(g.Cells, func(c planner.Cell) bool { return int(c.Node) < len(x.cells) && x.cells[c.Node] == c })
 	gone := maps.Clone(x.strips)
 	for _, s := range g.Strips {
@@ -82,14 +82,14 @@ func (x *picture) frame(out []byte, kind byte, cells []planner.Cell, strips []pl
 	u := func(n uint64) { out = binary.AppendUvarint(out, n) }
 	z := func(n int64) { u(uint64(n)<<1 ^ uint64(n>>63)) }
 	flags := byte(0)
-	if x.glance.Linked {
+	if x.last.Linked {
 		flags |= 1
 	}
-	if x.glance.Serving {
+	if x.last.Serving {
 		flags |= 2
 	}
 	out = append(out, kind, flags)
-	for _, n := range [...]uint64{x.seq, uint64(x.glance.Term), x.glance.Last, x.wall, uint64(x.glance.Switches[0]), uint64(x.glance.Switches[1])} {
+	for _, n := range [...]uint64{x.seq, uint64(x.last.Term), x.last.Last, x.wall, uint64(x.last.Switches[0]), uint64(x.last.Switches[1])} {
 		u(n)
 	}
 	u(uint64(len(cells)))

@@ -35,7 +35,7 @@ func TestLanesFindTheCheapestPlace(t *testing.T) {
 		}
 		b.setBid(bid)
 		for range 500 {
-			b.stir(uint(r.Next()), uint64(drawn(heatLast)))
+			b.perturb(uint(r.Next()), uint64(drawn(heatLast)))
 		}
 		from := r.Below(chances)
 		best := noPlace

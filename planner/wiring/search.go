@@ -304,7 +304,7 @@ func (b *Block) repair(warm uint64) {
 	b.steps++
 	draw := b.rng.Next()
 	e := b.missing[draw>>32*uint64(len(b.missing))>>32]
-	b.stir(uint(draw), warm)
+	b.perturb(uint(draw), warm)
 	at := b.cheapest(e, uint(draw>>8)%chances)
 	if at < 0 {
 		return
@@ -312,8 +312,8 @@ func (b *Block) repair(warm uint64) {
 	b.force(e, at)
 }
 
-// stir draws four chances anew.
-func (b *Block) stir(at uint, warm uint64) {
+// perturb draws four chances anew.
+func (b *Block) perturb(at uint, warm uint64) {
 	r := b.rng.Next()
 	word := (r&0xffff*warm>>16 | r>>16&0xffff*warm>>16<<16 | r>>32&0xffff*warm>>16<<32 | r>>48*warm>>16<<48) << wordBits
 	at %= chances

@@ -130,7 +130,7 @@ func (e plain) Unwrap() error { return e.error }
 func (l *Link) failed(err error) {
 	var why error = plain{cert.Explain(err, l.cfg.CertFile, l.cfg.CAFile)}
 	if l.cfg.CertFile != "" && errors.Is(err, packets.ErrorRefusedNotAuthorised) {
-		why = fmt.Errorf("%w: if its key was revoked, or is by an issuer that was stolen, it needs another; where the root is, type ocsctl pki token", why)
+		why = fmt.Errorf("%w: the broker does not know this name and key (NATS never knows a token), or the key was revoked, or is by an issuer that was stolen: then, where the root is, type ocsctl pki token", why)
 	}
 	l.mu.Lock()
 	l.why = why

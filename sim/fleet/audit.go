@@ -45,11 +45,11 @@ type audit struct {
 	guards     int       // looks at rings that an edit had to leave alone
 	circuits   *circuits // nil: no switches
 
-	stirs     int           // lines of the script so far
-	stirredAt time.Duration // the last of them
-	rests     int           // looks at a fabric at rest at which all was in use
-	restless  time.Duration // for how long it is not
-	ended     bool          // the script is over
+	disturbances int           // lines of the script so far
+	disturbedAt  time.Duration // the last of them
+	rests        int           // looks at a fabric at rest at which all was in use
+	restless     time.Duration // for how long it is not
+	ended        bool          // the script is over
 }
 
 // maxViolations listed; all are counted.
@@ -93,7 +93,7 @@ func (a *audit) violate(id proto.NodeID, invariant, text string) {
 func (a *audit) stand() {
 	a.on = true
 	a.sweep()
-	a.stirred()
+	a.disturbed()
 }
 
 func (a *audit) said(st *station, p proto.Packet) {

@@ -39,16 +39,16 @@ type out struct {
 	text string
 }
 
-// stirred is told of every line of the script: a while later all must be in use.
-func (a *audit) stirred() {
-	a.stirs++
-	a.stirredAt = a.r.now
-	a.r.agenda.Push(a.r.now+restAfter, task{kind: taskRest, n: a.stirs})
+// disturbed is told of every line of the script: a while later all must be in use.
+func (a *audit) disturbed() {
+	a.disturbances++
+	a.disturbedAt = a.r.now
+	a.r.agenda.Push(a.r.now+restAfter, task{kind: taskRest, n: a.disturbances})
 }
 
-// rest looks at a fabric to which nothing happens: stir is the last that did.
-func (a *audit) rest(stir int) {
-	if stir != a.stirs || !a.on || a.ended {
+// rest looks at a fabric to which nothing happens: disturbance is the last that did.
+func (a *audit) rest(disturbance int) {
+	if disturbance != a.disturbances || !a.on || a.ended {
 		return
 	}
 	next := restAgain
@@ -60,7 +60,7 @@ func (a *audit) rest(stir int) {
 			a.rested(list)
 		}
 	}
-	a.r.agenda.Push(a.r.now+next, task{kind: taskRest, n: stir})
+	a.r.agenda.Push(a.r.now+next, task{kind: taskRest, n: disturbance})
 }
 
 // rested is the end of a look at a fabric at rest.
@@ -245,7 +245,7 @@ func (j *judge) excused(o out) bool {
 
 // tried: the planner's status names something, and says when it tries it again.
 func (j *judge) tried(name string) bool {
-	if j.r.now > j.stirredAt+excusedFor {
+	if j.r.now > j.disturbedAt+excusedFor {
 		return false
 	}
 	if j.named == nil {

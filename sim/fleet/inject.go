@@ -64,7 +64,7 @@ func (in *injector) committed(stage []proto.NodeID) {
 // its supply - does not.
 func (in *injector) apply(f *Fault) error {
 	line := f.String()
-	in.audit.stirred()
+	in.audit.disturbed()
 	in.tracer.text(line)
 	in.tracer.linef("%s", line)
 	if f.Commit > 0 {

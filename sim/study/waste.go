@@ -87,7 +87,7 @@ func (r *WasteResult) Charts() []Chart {
 	if r.ByDay {
 		return r.timeline()
 	}
-	panels := r.panels(Chart{XLabel: "healthy GPUs in no group, % of all", YLabel: "of the time at most so many, %", XPercent: true, YPercent: true}, func(row WasteRow) Series { return Series{X: row.cdfX, Y: row.cdfY, Step: true} })
+	panels := r.panels(Chart{XLabel: "healthy GPUs in no group, % of all", YLabel: "share of time with waste of at most x, %", XPercent: true, YPercent: true}, func(row WasteRow) Series { return Series{X: row.cdfX, Y: row.cdfY, Step: true} })
 	return append(panels, r.means()...)
 }
 

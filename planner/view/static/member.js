@@ -114,11 +114,11 @@ export function nodePage(root, app, id) {
     if (!r) { bundles.replaceChildren(el('p.dim', 'It has not reported yet.')); return; }
     bundles.replaceChildren(...r.bundles.map((b) => el('section', el('h2', `Bundle ${b.bundle}`), el('div', el('b', b.path), '  ', el(b.state === 'tuned' ? 'span.lit' : b.state === 'failed' ? 'span.dead' : 'span.moving', b.state), el('span.dim', `  ${dBm(b.measured_mdbm)} of ${dBm(b.expected_mdbm)} expected${b.cause !== 'none' ? ', ' + b.cause.replaceAll('_', ' ') : ''}`)),
       b.measured_mdbm === null ? '' : gauge(b), el('div.dim', `${plural(b.flaps, 'loss', 'losses')} so far. Fibres: `, data.fibres[0].filter((f) => f.bundle === b.bundle).map((f, i) => [i ? ', ' : '', `${f.path} to `, link('node', f.node)])))));
-    sides.replaceChildren(el('h2', 'Sides'), el('table', el('tr', ['side', 'state', 'request', 'on', 'candidates, nearest first', 'waits'].map((h) => el('th', h))), r.sides.map((s) => {
+    sides.replaceChildren(el('h2', 'Sides'), el('table', el('tr', ['side', 'state', 'request', 'on', 'candidates, nearest first', 'timer'].map((h) => el('th', h))), r.sides.map((s) => {
       const list = r.rings[0]?.[s.side] ?? [], left = s.until_us - r.uptime_us;
       return el('tr', el('td', s.side), el('td', s.state), el('td.dim', s.request.replaceAll('_', ' ')), el('td', s.current < 0 ? el('span.closed', s.state === 'end' ? 'turns back here' : 'loopback') : [link('node', s.peer), s.current !== s.working ? el('span.bypass', ' bypass') : '']),
         el('td', list.map((c, k) => [k ? ', ' : '', link('node', c.peer, String(c.peer)), el('span.faint', ` ${c.bundle}/${c.path}`), k === s.working ? el('span.dim', ' planned') : '', k === s.current ? el('span.lit', ' in use') : '', s.banned >> k & 1 ? el('span.dead', ' banned') : ''])),
-        el('td', s.timer === 'none' ? '-' : `${s.timer.replaceAll('_', ' ')}${left > 0 ? `, ${(left / 1e6).toFixed(1)} s when it said so` : ''}`));
+        el('td', s.timer === 'none' ? '-' : `${s.timer.replaceAll('_', ' ')}${left > 0 ? `, ${(left / 1e6).toFixed(1)} s left at the last report` : ''}`));
     })));
     alarms.hidden = !r.alarms.length;
     alarms.replaceChildren(el('h2', 'Alarms of the node'), el('ul', r.alarms.map((a) => el('li', el('span.dead', `${a.kind.replaceAll('_', ' ')}, ${a.severity}`), ` bundle ${a.bundle}: ${a.text}`))));

@@ -16,16 +16,16 @@ import (
 // is below that of a path does not count as tuned. The matrix shows in the light of
 // the lanes alone.
 
-// astrayRounds looks in a row say that it stays. chosen: a lock takes hold with the
+// misroutedRounds looks in a row say that it stays. chosen: a lock takes hold with the
 // first, and needs less than a round.
-const astrayRounds = 3
+const misroutedRounds = 3
 
-// astraySlack is what is wanted more until what was told is over, thousandths of a dB.
+// misroutedSlack is what is wanted more until what was told is over, thousandths of a dB.
 // chosen: twice what readings differ by, so that a module at the limit is told once.
-const astraySlack = 1000
+const misroutedSlack = 1000
 
-// astray is what the taps said last of a module's light that goes the wrong way.
-type astray struct {
+// misrouted is what the taps said last of a module's light that goes the wrong way.
+type misrouted struct {
 	path   proto.Path
 	rounds int   // in a row that it was too much
 	below  int32 // the path's light, thousandths of a dB
@@ -51,13 +51,13 @@ func (m *ModuleCalibration) tapLights(o *hal.Optics, path proto.Path, taps []byt
 }
 
 // sample takes a health round's look at a module's taps.
-func (a *astray) sample(path proto.Path, below int32) {
+func (a *misrouted) sample(path proto.Path, below int32) {
 	if path != a.path {
-		*a = astray{path: path}
+		*a = misrouted{path: path}
 	}
 	good := int32(mzi.LeastExtinction)
-	if a.rounds >= astrayRounds {
-		good += astraySlack
+	if a.rounds >= misroutedRounds {
+		good += misroutedSlack
 	}
 	if a.below = below; below >= good {
 		a.rounds = 0
@@ -77,19 +77,19 @@ func (m *ModuleCalibration) below(o *hal.Optics, path proto.Path, taps []byte) i
 	return int32(1000 * detmath.DB(right/max(wrong, right/1e6)))
 }
 
-// letsAstray says whether too much of a module's light goes the wrong way, and stays.
-func (t *Transceiver) letsAstray(module int) bool {
+// misroutes says whether too much of a module's light goes the wrong way, and stays.
+func (t *Transceiver) misroutes(module int) bool {
 	if module >= len(t.health.last) {
 		return false
 	}
-	a := &t.health.last[module].astray
-	return a.path == t.path && a.rounds >= astrayRounds
+	a := &t.health.last[module].misrouted
+	return a.path == t.path && a.rounds >= misroutedRounds
 }
 
-// forgetAstray: what taps said before a calibration says nothing of the light after it.
-func (t *Transceiver) forgetAstray() {
+// forgetMisrouted: what taps said before a calibration says nothing of the light after it.
+func (t *Transceiver) forgetMisrouted() {
 	for i := range t.health.last {
-		t.health.last[i].astray = astray{}
+		t.health.last[i].misrouted = misrouted{}
 	}
 }
 
@@ -98,19 +98,19 @@ func (t *Transceiver) forgetAstray() {
 func (t *Transceiver) strays(now time.Duration) (e Event, found bool) {
 	worst := -1
 	for i := range t.health.last {
-		if a := &t.health.last[i].astray; t.letsAstray(i) && (worst < 0 || a.below < t.health.last[worst].astray.below) {
+		if a := &t.health.last[i].misrouted; t.misroutes(i) && (worst < 0 || a.below < t.health.last[worst].misrouted.below) {
 			worst = i
 		}
 	}
 	// Whom it was told of last is told of again, so that two that are alike are no
 	// news every round.
-	if i := int(t.verify.told.module); t.verify.told.kind == Degraded && worst >= 0 && t.health.last[worst].astray.below >= mzi.LeastPath && t.letsAstray(i) {
+	if i := int(t.verify.told.module); t.verify.told.kind == Degraded && worst >= 0 && t.health.last[worst].misrouted.below >= mzi.LeastPath && t.misroutes(i) {
 		worst = i
 	}
 	if worst < 0 {
 		return e, false
 	}
-	below := t.health.last[worst].astray.below
+	below := t.health.last[worst].misrouted.below
 	e = Event{Kind: Degraded, At: now, Path: t.path, Module: uint8(worst), Cell: None, Lane: None, Expected: proto.NoPower, Measured: proto.NoPower,
 		Text: fmt.Sprintf("module %d: light on the wrong side is %.1f dB below that of %v, wanted %d", worst, float64(below)/1000, t.path, mzi.LeastExtinction/1000)}
 	if below < mzi.LeastPath {

@@ -7,9 +7,9 @@ import (
 	"ringlight/proto"
 )
 
-// Hinders says why a node must not be without its agent for a moment, "" when it may
+// Blocker says why a node must not be without its agent for a moment, "" when it may
 // be: its ring has to be without a fault, and nothing be under way that needs it.
-func Hinders(h *Rings, id proto.NodeID) string {
+func Blocker(h *Rings, id proto.NodeID) string {
 	n := &h.nodes[id]
 	if n.leaving {
 		return "it is being drained"
@@ -17,15 +17,15 @@ func Hinders(h *Rings, id proto.NodeID) string {
 	r := h.ring(n.Group)
 	switch {
 	case n.Group != 0 && r != nil:
-		return r.hinders()
+		return r.blocker()
 	case n.Pending():
 		return "it does not hold yet what is wanted of it"
 	}
 	return ""
 }
 
-// hinders says what fault a ring has, "" when it has none.
-func (r *ringView) hinders() string {
+// blocker says what fault a ring has, "" when it has none.
+func (r *ringView) blocker() string {
 	for _, id := range r.nodes {
 		switch n := &r.pl.nodes[id]; {
 		case !n.usable() || !n.Ready():
