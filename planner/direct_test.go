@@ -366,7 +366,120 @@ func TestDirectJobsUnderChurnAndFailures(t *testing.T) {
 	}
 }
 
-type directChurn struct{ lists, flips, standby, restarts, followed int }
+// without counts the links of a shard that mirrors or transceivers never light.
+func (w *coreWorld) without(s sharded) (n int) {
+	d := w.fab.Core.Direct
+	for layer, to := range s.Shard.Layers {
+		for a, b := range to {
+			if b < 0 {
+				continue
+			}
+			from, at := s.Shard.Servers[a], s.Shard.Servers[b]
+			path, hears := int(s.Shard.Path[a]), int(s.Shard.Path[b])
+			dark := w.switches[layer].broken[[2]uint16{uint16(from + path*d.Servers), uint16(at + hears*d.Servers)}]
+			if s.Shard.Active {
+				dark = dark || w.switches[d.Degree+from].broken[[2]uint16{uint16(layer), uint16(layer + path*d.Degree)}] ||
+					w.switches[d.Degree+at].broken[[2]uint16{uint16(layer), uint16(layer + hears*d.Degree)}]
+			}
+			if dark {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// besides: a fibre, a server or a place changed would leave no link without light.
+func (w *coreWorld) besides(s sharded) bool {
+	d := w.fab.Core.Direct
+	used := map[int]bool{}
+	for _, x := range w.shards() {
+		if x.Shard != nil && x.Spec.Job != s.Spec.Job {
+			for _, server := range x.Shard.Servers {
+				used[server] = true
+			}
+		}
+	}
+	own := *s.Shard
+	try := func(change func()) bool {
+		s.Shard.Servers, s.Shard.Path = slices.Clone(own.Servers), slices.Clone(own.Path)
+		change()
+		return w.without(s) == 0
+	}
+	for rank, server := range own.Servers {
+		if !used[server] && try(func() { s.Shard.Path[rank] = 1 - s.Shard.Path[rank] }) {
+			return true
+		}
+		for y := range d.Servers {
+			if !used[y] && !slices.Contains(own.Servers, y) && try(func() { s.Shard.Servers[rank], s.Shard.Path[rank] = y, 0 }) {
+				return true
+			}
+		}
+		for r := range own.Servers {
+			if try(func() {
+				x := s.Shard
+				x.Servers[r], x.Servers[rank], x.Path[r], x.Path[rank] = x.Servers[rank], x.Servers[r], x.Path[rank], x.Path[r]
+			}) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// Goal: a link that does not come up costs a running job no ring: a server takes its other
+// fibre, and where that fails too another server; a job that comes later is not given it.
+// Method: circuits of a running job that fail one after the other; jobs laid beside and
+// after it.
+func TestDirectJobMovesOffWhatIsDark(t *testing.T) {
+	w := startedWorld(t, directCore(8, 2))
+	d := w.fab.Core.Direct
+	lit := func(id proto.JobID) sharded {
+		t.Helper()
+		if !w.quiet(10 * time.Minute) {
+			t.Fatalf("no rest\n%s", w.show())
+		}
+		s := w.shards()[slices.IndexFunc(w.shards(), func(x sharded) bool { return x.Spec.Job == id })]
+		if j := w.jobs()[slices.IndexFunc(w.jobs(), func(x proto.JobStatus) bool { return x.Job == id })]; j.State != proto.JobRealised || w.without(s) > 0 {
+			t.Fatalf("%+v %+v\n%s", j, s.Shard, w.show())
+		}
+		if want := asFound(t, &s.Spec, s.Shard.Servers); !reflect.DeepEqual(w.joined(id), want) {
+			t.Fatalf("light joins %v, its topology has %v", w.joined(id), want)
+		}
+		return s
+	}
+	list := []proto.JobSpec{shardJob(1, 4, 2, 0, false)}
+	w.apply(list...)
+	first := lit(1)
+	fails := func(s sharded, rank int) { // what its interface 0 sends by that fibre
+		v := &w.switches[d.Degree+s.Shard.Servers[rank]]
+		at := [2]uint16{0, uint16(int(s.Shard.Path[rank]) * d.Degree)}
+		v.broken[at], v.dead[at] = true, true
+		w.report(v)
+	}
+	fails(first, 0)
+	second := lit(1)
+	if !slices.Equal(first.Shard.Servers, second.Shard.Servers) || second.Shard.Path[0] == first.Shard.Path[0] || !slices.Equal(first.Shard.Path[1:], second.Shard.Path[1:]) {
+		t.Errorf("from %+v to %+v", first.Shard, second.Shard)
+	}
+	fails(second, 0)
+	third := lit(1)
+	if third.Shard.Servers[0] == second.Shard.Servers[0] || !slices.Equal(third.Shard.Servers[1:], second.Shard.Servers[1:]) {
+		t.Errorf("from %+v to %+v", second.Shard, third.Shard)
+	}
+	list = append(list, shardJob(2, 3, 2, 0, false))
+	w.apply(list...)
+	if s := lit(2); slices.Contains(s.Shard.Servers, first.Shard.Servers[0]) {
+		t.Errorf("job 2 has server %d, whose interface has no light: %+v", first.Shard.Servers[0], s.Shard)
+	}
+	w.apply(list[0], shardJob(3, 4, 2, 0, false))
+	w.quiet(10 * time.Minute)
+	if j := w.jobs()[1]; j.State != proto.JobWaiting || j.Cause != proto.WaitNetwork || !strings.Contains(j.Reason, "no light") {
+		t.Errorf("no four servers can be joined: %+v", j)
+	}
+}
+
+type directChurn struct{ lists, flips, standby, restarts, followed, mended, short int }
 
 func directRun(t *testing.T, seed uint64, sum *directChurn) {
 	t.Helper()
@@ -376,7 +489,7 @@ func directRun(t *testing.T, seed uint64, sum *directChurn) {
 	fail := func(format string, args ...any) {
 		t.Errorf("seed %d at %v: %s\n%s", seed, w.now, fmt.Sprintf(format, args...), w.show())
 	}
-	at := map[proto.JobID]string{}
+	at := map[proto.JobID]sharded{}
 	w.trace = func(line string) {
 		if os.Getenv("RINGLIGHT_TRACE_CIRCUITS") != "" {
 			fmt.Println(w.now, line)
@@ -391,11 +504,16 @@ func directRun(t *testing.T, seed uint64, sum *directChurn) {
 			if j.Shard == nil {
 				continue
 			}
-			now := fmt.Sprint(j.Shard.Servers, j.Shard.Path, j.Shard.Layers)
-			if was, had := at[j.Spec.Job]; had && was != now {
-				fail("job %d was at %s and is at %s", j.Spec.Job, was, now)
+			was, had := at[j.Spec.Job]
+			switch now := fmt.Sprint(j.Shard.Servers, j.Shard.Path, j.Shard.Layers); {
+			case had && fmt.Sprint(was.Shard.Layers) != fmt.Sprint(j.Shard.Layers):
+				fail("job %d has other rings: %v, %v", j.Spec.Job, was.Shard, j.Shard)
+			case had && fmt.Sprint(was.Shard.Servers, was.Shard.Path, was.Shard.Layers) != now:
+				if sum.mended++; w.without(was) == 0 {
+					fail("job %d was at %v, where all may have light, and is at %v", j.Spec.Job, was.Shard, j.Shard)
+				}
 			}
-			at[j.Spec.Job] = now
+			at[j.Spec.Job] = j
 		}
 	}
 	var list []proto.JobSpec
@@ -465,6 +583,9 @@ func directRun(t *testing.T, seed uint64, sum *directChurn) {
 			case proto.JobShort:
 				if !slices.ContainsFunc(w.switches, func(v fakeSwitch) bool { return len(v.broken) > 0 }) {
 					fail("job %d is short of light, and nothing is broken", j.Job)
+				}
+				if sum.short++; w.besides(s) {
+					fail("job %d is short of light, and one step would mend it", j.Job)
 				}
 			default:
 				fail("job %d is %v at rest", j.Job, j.State)

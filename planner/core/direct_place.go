@@ -52,10 +52,12 @@ func (c *direct) floor(jobs []*job) *floor {
 
 func (f *floor) take(j *job) {
 	for _, s := range j.shard.Servers {
-		if j.shard.Active {
-			f.active[s], f.look[s] = j, nil
-		} else {
+		if !j.shard.Active {
 			f.look[s] = j
+			continue
+		}
+		if f.active[s] = j; f.look[s] == j {
+			f.look[s] = nil
 		}
 	}
 }
@@ -80,6 +82,7 @@ func (c *direct) away(s *shard) string {
 // few servers keeps those behind it waiting, but who is next to a job.
 func (c *direct) place(jobs []*job) {
 	f := c.floor(jobs)
+	c.mend(f, jobs)
 	for _, j := range byCame(jobs) {
 		if !j.standsBy() || slices.ContainsFunc(j.shard.Servers, func(s int) bool { return f.active[s] != nil }) {
 			continue
@@ -155,6 +158,12 @@ func (c *direct) seat(f *floor, j, before *job) {
 		for _, l := range t.Layers {
 			s.Layers = append(s.Layers, l.To)
 		}
+	}
+	s = c.mended(f, j, s)
+	if dark := c.dark(s); len(dark) > 0 {
+		a, b := s.Servers[dark[0][0]], s.Servers[dark[0][1]]
+		j.turn.waiting, j.why = proto.WaitNetwork, fmt.Sprintf("network: servers %d and %d, and %d pairs more, have had no light, and no others can be joined for it", a, b, len(dark)-1)
+		return
 	}
 	if why := c.away(s); why != "" {
 		j.turn.waiting, j.why = proto.WaitNetwork, "network: "+why

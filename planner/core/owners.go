@@ -169,7 +169,10 @@ func noteStarts(c *Circuits, before []*job) {
 		message, text := "job starts", ""
 		switch {
 		case j.shard != nil && was != nil && was.shard != nil && was.shard.Active == j.shard.Active:
-			continue
+			if text = j.shard.moved(was.shard); text == "" {
+				continue
+			}
+			message = "job moves off what has no light"
 		case j.shard != nil:
 			if !j.shard.Active {
 				message = "job is provisioned"

@@ -1,0 +1,121 @@
+package core
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Servers joined directly: what did not come up is given to nobody again, and a job that
+// runs over it is mended with as few circuits moved as that takes: a server takes its
+// other fibre, an idle one takes its place, or two of the job change places. Its rings
+// stay as they are, by rank.
+
+// dark are the links of a shard of which a circuit did not come up: the ranks.
+func (c *direct) dark(s *shard) (links [][2]int) {
+	if len(c.bad) == 0 {
+		return nil
+	}
+	for layer := range s.Layers {
+		for a, b := range s.joined(layer) {
+			way := c.slots(layer, c.end(s, a), c.end(s, b))
+			if !s.Active {
+				way = way[:1] // its transceivers are another's as yet
+			}
+			if c.failed(way) {
+				links = append(links, [2]int{a, b})
+			}
+		}
+	}
+	return links
+}
+
+// mended is a shard with as few dark links as steps come to of which each leaves fewer;
+// the least of those that do as well. It is the same one where there is none.
+func (c *direct) mended(f *floor, j *job, s *shard) *shard {
+	for {
+		links := c.dark(s)
+		best, least := s, len(links)
+		for _, link := range links {
+			for _, rank := range link {
+				c.besides(f, j, s, rank, func(x *shard) bool {
+					if n := len(c.dark(x)); n < least {
+						best, least = x, n
+					}
+					return least > 0
+				})
+			}
+		}
+		if best == s {
+			return s
+		}
+		s = best
+	}
+}
+
+// besides are the shards in which one rank is elsewhere, those first that move least.
+func (c *direct) besides(f *floor, j *job, s *shard, rank int, yield func(*shard) bool) {
+	changed := func(change func(*shard)) bool {
+		x := *s
+		x.Servers, x.Path = slices.Clone(s.Servers), slices.Clone(s.Path)
+		change(&x)
+		return yield(&x)
+	}
+	other := func(of *job) bool { return of != nil && of != j }
+	server := s.Servers[rank]
+	if !other(f.active[server]) && !other(f.look[server]) && !changed(func(x *shard) { x.Path[rank] = 1 - x.Path[rank] }) {
+		return
+	}
+	for y := range f.active {
+		if f.idle(y) && !slices.Contains(s.Servers, y) && !changed(func(x *shard) { x.Servers[rank], x.Path[rank] = y, 0 }) {
+			return
+		}
+	}
+	for r := range s.Servers {
+		if r != rank && !changed(func(x *shard) {
+			x.Servers[r], x.Servers[rank] = x.Servers[rank], x.Servers[r]
+			x.Path[r], x.Path[rank] = x.Path[rank], x.Path[r]
+		}) {
+			return
+		}
+	}
+}
+
+// mend gives jobs that run, or stand by, other fibres, servers or places for links that
+// did not come up. What cannot be told now is not planned for.
+func (c *direct) mend(f *floor, jobs []*job) {
+	for _, j := range jobs {
+		if j.shard == nil || len(c.dark(j.shard)) == 0 {
+			continue
+		}
+		next := c.mended(f, j, j.shard)
+		if next == j.shard || c.away(next) != "" {
+			continue
+		}
+		for _, s := range j.shard.Servers {
+			if f.active[s] == j {
+				f.active[s] = nil
+			}
+			if f.look[s] == j {
+				f.look[s] = nil
+			}
+		}
+		j.shard = next
+		f.take(j)
+	}
+}
+
+// moved says what of a shard is elsewhere than it was, "" where nothing is.
+func (s *shard) moved(was *shard) string {
+	var out []string
+	for rank, x := range s.Servers {
+		switch {
+		case rank >= len(was.Servers):
+		case was.Servers[rank] != x:
+			out = append(out, fmt.Sprintf("rank %d from server %d to %d", rank, was.Servers[rank], x))
+		case was.Path[rank] != s.Path[rank]:
+			out = append(out, fmt.Sprintf("server %d takes its other fibre", x))
+		}
+	}
+	return strings.Join(out, ", ")
+}
