@@ -57,7 +57,7 @@ version=$(sl slurmctld -V)
 say "$version, topology/$SHAPE"
 form=slurm-$SHAPE.yaml file=topology.yaml
 [ "$(printf '%s\n' "${version##* }" 25.05 | sort -V | head -1)" = 25.05 ] || form=slurm-$SHAPE file=topology.conf
-for p in prolog epilog; do printf '#!/bin/sh\nexec %s/ocs-slurm %s -http %s%s\n' "$D" $p "$RINGLIGHT_HTTP" "$([ $p = prolog ] && echo " -notes $D/notes -wait 20s") -away 2s" >"$W/$p"; chmod +x "$W/$p"; done
+for p in prolog epilog; do printf '#!/bin/sh\n%s/ocs-slurm %s -http %s%s || exit 1\n' "$D" $p "$RINGLIGHT_HTTP" "$([ $p = prolog ] && echo " -notes $D/notes -wait 20s") -away 2s" >"$W/$p"; chmod +x "$W/$p"; done
 cat >"$W/slurm.conf" <<C
 ClusterName=ring
 SlurmctldHost=localhost

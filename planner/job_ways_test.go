@@ -203,7 +203,7 @@ func TestReplacedTwice(t *testing.T) {
 	w.run(2 * time.Second)
 	out := w.job("a").Rings[0].Nodes[7]
 	drain := func() *proto.OpReply {
-		n, err := JobsOf(w.p).Member("a", job.Name(out))
+		n, err := JobsOf(w.p).Member("a", "", job.Name(out))
 		if err != nil {
 			e := proto.AsError(err)
 			return &proto.OpReply{Code: e.Code, Field: e.Field, Limit: e.Limit}

@@ -142,7 +142,7 @@ func onJob(p *Planner, q *proto.OpRequest) error {
 	case proto.NounSubmit:
 		return p.jobs.Put(q.Name, string(q.Text))
 	case proto.NounRelease:
-		return p.jobs.Drop(q.Name)
+		return p.jobs.Drop(q.Name, string(q.Text))
 	}
 	return p.jobs.Routed(q.Name, string(q.Text))
 }

@@ -44,7 +44,7 @@ const (
 	NounRolloutStop   // ends with the wave under way
 	NounRolloutStatus // how it stands
 	NounSubmit        // Name is a job's, Text its wish as JSON: rings are found for it
-	NounRelease       // Name is a job's: its rings are given back
+	NounRelease       // Name is a job's, Text its owner: its rings are given back
 	NounAudit         // the audit chain, a line a record from place Page on, its head last
 	NounQuarantine    // nothing that Node says counts, and its ring is formed without it; Reason
 	NounLift          // ends that

@@ -61,9 +61,13 @@ func (p *planner) client(fs *flag.FlagSet, away time.Duration) (*client.Client, 
 // slurmJob is the job that Slurm calls a program for.
 type slurmJob struct {
 	number, name string // Slurm's, the planner's
+	owner        string // with the planner
 	nodes        string // as Slurm writes them
 	comment      string
 }
+
+// ownerOf is who a cluster of Slurm is with the planner.
+func ownerOf(cluster string) string { return "slurm/" + cluster }
 
 // theJob reads what Slurm says of it.
 func theJob() (j slurmJob, err error) {
@@ -71,6 +75,7 @@ func theJob() (j slurmJob, err error) {
 	if j.number == "" || strings.Trim(j.number, "0123456789") != "" {
 		return j, cli.Usage("SLURM_JOB_ID", "the number of a job, as Slurm sets it", "%q", cli.Clip(j.number))
 	}
-	j.name = fmt.Sprintf("%s-%s", cmp.Or(os.Getenv("SLURM_CLUSTER_NAME"), "slurm"), j.number)
-	return j, cli.AsUsage(job.CheckID(j.name))
+	cluster := cmp.Or(os.Getenv("SLURM_CLUSTER_NAME"), "slurm")
+	j.name, j.owner = fmt.Sprintf("%s-%s", cluster, j.number), ownerOf(cluster)
+	return j, cli.AsUsage(cmp.Or(job.CheckID(j.name), job.CheckOwner(j.owner)))
 }

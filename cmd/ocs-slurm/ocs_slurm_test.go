@@ -144,20 +144,24 @@ func TestOnlyDifferencesAreTold(t *testing.T) {
 }
 
 // Goal: the file is written whole, only where it differs, and Slurm reads it even
-// if it could not at once, and not while a job is starting.
-// Method: a command that fails once, a queue in which jobs are starting.
+// if it could not at once, and from 23.11 not while a job is starting.
+// Method: a command that fails once, a queue in which jobs are starting, releases.
 func TestTopologyIsWrittenOnce(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "topology.conf")
-	calls, broken, starts := 0, true, ""
-	run := func(_ context.Context, name string, _ ...string) (string, error) {
-		if name == "squeue" {
+	calls, broken, starts, release := 0, true, "", "slurm-wlm 23.11.4"
+	run := func(_ context.Context, name string, args ...string) (string, error) {
+		switch {
+		case name == "squeue":
 			return starts, nil
+		case args[0] == "--version":
+			return release, nil
 		}
 		if calls++; broken {
 			return "", errors.New("away")
 		}
 		return "", nil
 	}
+	i := 0
 	step := func(text string, wantChanged, wantErr bool, wantCalls int) {
 		t.Helper()
 		changed, err := keep(context.Background(), run, file, []byte(text))
@@ -175,6 +179,13 @@ func TestTopologyIsWrittenOnce(t *testing.T) {
 	starts = ""
 	step("c", true, false, 4)
 	step("c", false, false, 4)
+	starts = "9\n"
+	for i, release = range []string{"slurm-wlm 26.05.0", "slurm 24.11", "of nobody knows", ""} {
+		step(fmt.Sprint("of ", i), false, true, 4)
+	}
+	release = "slurm-wlm 22.05.8"
+	step("d", true, false, 5)
+	step("d", false, false, 5)
 	if left, _ := filepath.Glob(file + ".*"); left != nil {
 		t.Error(left)
 	}
@@ -205,17 +216,19 @@ func TestTaskFindsItsPlace(t *testing.T) {
 }
 
 // Goal: what Slurm does not know any more is given back, after its epilog has had
-// its time; what waits or runs, and what is of another cluster, is not.
+// its time; what waits or runs, and what is of another cluster or of an operator
+// who chose such a name, is not.
 // Method: a planner's list of jobs and a queue.
 func TestOrphansAreGivenBack(t *testing.T) {
 	var released []string
 	srv := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodDelete {
-			released = append(released, filepath.Base(r.URL.Path))
+			released = append(released, filepath.Base(r.URL.Path)+" of "+r.URL.Query().Get("owner"))
 			fmt.Fprint(out, `{}`)
 			return
 		}
-		fmt.Fprint(out, `{"jobs":[{"id":"a-1","generation":4},{"id":"a-2","generation":4},{"id":"b-1","generation":4},{"id":"a-x","generation":4}]}`)
+		all := map[string]string{"slurm/a": `{"id":"a-1","generation":4},{"id":"a-2","generation":4},{"id":"a-x","generation":4}`, "": `{"id":"a-777","generation":4}`}
+		fmt.Fprintf(out, `{"jobs":[%s]}`, all[r.URL.Query().Get("owner")])
 	}))
 	defer srv.Close()
 	t.Setenv("RINGLIGHT_HTTP", srv.URL)
@@ -237,8 +250,49 @@ func TestOrphansAreGivenBack(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if fmt.Sprint(released) != "[a-1]" {
+	if fmt.Sprint(released) != "[a-1 of slurm/a]" {
 		t.Error(released)
+	}
+}
+
+// Goal: a job whose nodes cannot carry its rings now is queued again after -place,
+// not after -wait: Slurm keeps its nodes from others meanwhile. What it had is given
+// back; a job of its name that is not Slurm's is left alone.
+// Method: a planner that never has room, one where the name is another's.
+func TestJobWithoutRoomIsQueuedAgainSoon(t *testing.T) {
+	taken, released := false, ""
+	srv := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
+		switch {
+		case strings.HasSuffix(r.URL.Path, "/topology"):
+			fmt.Fprint(out, `{"fabric":"f1","gpus_per_node":4,"tp":8,"rings":[],"nodes":[{"host":"n0"},{"host":"n1"}]}`)
+		case r.Method == http.MethodDelete && taken:
+			out.WriteHeader(http.StatusConflict)
+			fmt.Fprint(out, `{"error":{"code":"conflict","field":"owner","limit":"none","message":"owner: job c-7 is not of \"slurm/c\" (limit: none)"}}`)
+		case r.Method == http.MethodDelete:
+			released = r.URL.Query().Get("owner")
+			fmt.Fprint(out, `{}`)
+		case r.Method == http.MethodPut && taken:
+			out.WriteHeader(http.StatusConflict)
+			fmt.Fprint(out, `{"error":{"code":"conflict","field":"id","limit":"another name","message":"id: another wish (limit: another name)"}}`)
+		case r.URL.Query().Has("watch"):
+			<-r.Context().Done()
+		default:
+			fmt.Fprint(out, `{"id":"c-7","generation":1,"state":"waiting","cause":"node n1 is lost"}`)
+		}
+	}))
+	defer srv.Close()
+	t.Setenv("SLURM_JOB_ID", "7")
+	t.Setenv("SLURM_CLUSTER_NAME", "c")
+	t.Setenv("SLURM_JOB_NODELIST", "n[0-1]")
+	if code, _, errs := typed(t, "prolog", "-http", srv.URL, "-place", "10ms", "-wait", "1h"); code != 1 || !strings.Contains(errs, "no rings on n[0-1] after 10ms: node n1 is lost") || released != "slurm/c" {
+		t.Errorf("exit %d: %s; released by %q", code, errs, released)
+	}
+	taken = true
+	if code, _, errs := typed(t, "prolog", "-http", srv.URL); code != 1 || !strings.Contains(errs, "another wish") || strings.Contains(errs, "owner") {
+		t.Errorf("exit %d: %s", code, errs)
+	}
+	if code, _, errs := typed(t, "epilog", "-http", srv.URL); code != 0 {
+		t.Errorf("exit %d: %s", code, errs)
 	}
 }
 

@@ -29,7 +29,7 @@ are fewer. What its rings do not need of its nodes is its spare.
 
 Slurm calls it without a flag: PrologSlurmctld is a script of two lines.
 
-example: exec /usr/bin/ocs-slurm prolog -http unix:/run/ocs-planner/http`
+example: /usr/bin/ocs-slurm prolog -http unix:/run/ocs-planner/http || exit 1`
 
 // maxHosts of one job: more than Slurm has nodes.
 const maxHosts = 1 << 16
@@ -42,6 +42,7 @@ func prolog(ctx context.Context, args []string, t cli.Terminal) error {
 	fs := cli.NewFlags("prolog")
 	p.flags(fs)
 	wait := fs.Duration("wait", time.Minute, "`TIME` after which a job is queued again that has no light")
+	place := fs.Duration("place", 5*time.Second, "`TIME` after which a job is queued again whose nodes cannot carry its rings now: while it starts, Slurm gives them to nobody")
 	away := fs.Duration("away", 15*time.Second, "`TIME` that a planner may be away: one that begins anew listens for 6 s")
 	notes := fs.String("notes", "", "`DIR` for the reasons of jobs that do not start; ocs-slurm watch tells Slurm")
 	if _, err := cli.ParseNone(fs, args, prologHelp); err != nil {
@@ -55,15 +56,16 @@ func prolog(ctx context.Context, args []string, t cli.Terminal) error {
 	if err != nil {
 		return err
 	}
+	c = c.As(j.owner)
 	if *notes == "" {
-		return start(ctx, c, j, *wait)
+		return start(ctx, c, j, *place, *wait)
 	}
 	// Until it is known whether the job may start, so that whoever ends us learns why.
 	note := filepath.Join(*notes, j.number)
 	if err := cli.ReplaceFile(note, fmt.Appendf(nil, "%s %d", begun, time.Now().UnixNano()), 0o644); err != nil {
 		return err
 	}
-	if err = start(ctx, c, j, *wait); err == nil {
+	if err = start(ctx, c, j, *place, *wait); err == nil {
 		return os.Remove(note)
 	}
 	kind := queued
@@ -74,7 +76,7 @@ func prolog(ctx context.Context, args []string, t cli.Terminal) error {
 }
 
 // start returns nil when the job may start.
-func start(ctx context.Context, c *client.Client, j slurmJob, wait time.Duration) error {
+func start(ctx context.Context, c *client.Client, j slurmJob, place, wait time.Duration) error {
 	top, err := c.Topology(ctx)
 	if err != nil {
 		return err
@@ -84,12 +86,18 @@ func start(ctx context.Context, c *client.Client, j slurmJob, wait time.Duration
 		return err
 	}
 	v, err := c.Put(ctx, j.name, w)
-	if err == nil && v.State != job.Ready {
-		v, err = ready(ctx, c, v, wait)
+	if err == nil && v.State == job.Waiting {
+		v, err = until(ctx, c, v, place, func(s string) bool { return s != string(job.Waiting) })
+	}
+	placed := err == nil && v.State != job.Waiting
+	if placed && v.State != job.Ready {
+		v, err = until(ctx, c, v, wait, func(s string) bool { return s == string(job.Ready) })
 	}
 	switch {
 	case err == nil && v.State == job.Ready:
 		return nil
+	case err == nil && !placed:
+		err = fmt.Errorf("no rings on %s after %v: %s", j.nodes, place, v.Cause)
 	case err == nil:
 		err = fmt.Errorf("no light after %v: job %s is %s: %s", wait, j.name, v.State, v.Cause)
 	default:
@@ -100,21 +108,27 @@ func start(ctx context.Context, c *client.Client, j slurmJob, wait time.Duration
 	// Asked to end or not, the nodes are not to be kept.
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer stop()
-	if _, e := c.Release(ctx, j.name); e != nil && !missing(e) {
+	if _, e := c.Release(ctx, j.name); e != nil && !missing(e) && !others(e) {
 		err = errors.Join(err, e)
 	}
 	return err
 }
 
-// ready waits until a job is, and gives it as it is then.
-func ready(ctx context.Context, c *client.Client, v *job.View, wait time.Duration) (*job.View, error) {
+// until waits for an event of a job, and gives the job as it is then.
+func until(ctx context.Context, c *client.Client, v *job.View, wait time.Duration, is func(event string) bool) (*job.View, error) {
 	waits, stop := context.WithTimeout(ctx, wait)
 	defer stop()
-	err := c.Follow(waits, v.ID, v.Generation, func(e *job.Event) bool { return e.Event != string(job.Ready) })
+	err := c.Follow(waits, v.ID, v.Generation, func(e *job.Event) bool { return !is(e.Event) })
 	if err != nil && waits.Err() == nil {
 		return nil, err
 	}
 	return c.Get(ctx, v.ID) // lost again in the meantime, or late
+}
+
+// others: a job of that name is not of Slurm.
+func others(err error) bool {
+	var e *proto.Error
+	return errors.As(err, &e) && e.Code == proto.Conflict && e.Field == "owner"
 }
 
 func missing(err error) bool {
@@ -173,7 +187,7 @@ example: exec /usr/bin/ocs-slurm epilog -http unix:/run/ocs-planner/http`); err 
 	if err != nil {
 		return err
 	}
-	if _, err = c.Release(ctx, j.name); missing(err) {
+	if _, err = c.As(j.owner).Release(ctx, j.name); missing(err) || others(err) {
 		return nil
 	}
 	return err

@@ -22,8 +22,8 @@ var formats = slices.DeleteFunc(slices.Clone(job.TopologyFormats), func(f string
 const topologyHelp = `Prints the rings as Slurm's topology plugins take them: a leaf switch, a block or
 a ring of Slurm for each, of the nodes that carry it. With -o the file is written
 whole, and only where it differs; then scontrol reconfigure, which leaves jobs
-that run alone. While a job is starting Slurm is not told: the same command does
-it later.
+that run alone. From Slurm 23.11 it is not told while a job is starting: the same
+command does it later.
 
 slurm-tree is for every release, slurm-block from 23.11, slurm-ring from 26.05 (16
 nodes at most). With .yaml behind it, it is topology.yaml (from 25.05), which comes
@@ -95,9 +95,9 @@ func slurm(ctx context.Context, name string, args ...string) (string, error) {
 // keep makes a file say a text, and Slurm read it. What Slurm did not read is
 // marked, so that the next call, of another process too, has it read.
 //
-// Not while a job is starting: from 23.11 slurmctld then starts itself anew and kills
+// From 23.11 not while a job is starting: slurmctld then starts itself anew and kills
 // its prologs, and 26.05 takes a prolog that it killed so for one that let the job
-// start (prep_prolog_slurmctld_callback).
+// start (prep_prolog_slurmctld_callback). Releases before read the file in place.
 func keep(ctx context.Context, run command, file string, text []byte) (changed bool, err error) {
 	unread := file + ".unread"
 	old, err := os.ReadFile(file)
@@ -116,13 +116,29 @@ func keep(ctx context.Context, run command, file string, text []byte) (changed b
 			return false, err
 		}
 	}
+	version, err := run(ctx, "scontrol", "--version")
+	if err != nil {
+		return false, err
+	}
 	if out, err := run(ctx, "squeue", "-h", "-a", "-t", "CF", "-o", "%A"); err != nil {
 		return false, err
-	} else if jobs := strings.Fields(out); len(jobs) > 0 {
+	} else if jobs := strings.Fields(out); len(jobs) > 0 && restarts(version) {
 		return false, fmt.Errorf("%s is written; Slurm reads it when no job is starting, job %s is", file, jobs[0])
 	}
 	if _, err := run(ctx, "scontrol", "reconfigure"); err != nil {
 		return false, err
 	}
 	return true, os.Remove(unread)
+}
+
+// restarts tells of what scontrol --version prints, such as "slurm-wlm 22.05.8", whether
+// reconfigure starts slurmctld anew and kills its prologs. What cannot be read does.
+func restarts(version string) bool {
+	f := strings.Fields(version)
+	if len(f) < 2 {
+		return true
+	}
+	var year, month int
+	n, _ := fmt.Sscanf(f[1], "%d.%d", &year, &month)
+	return n < 2 || year > 23 || year == 23 && month >= 11
 }

@@ -210,10 +210,6 @@ func clip(s string) string {
 // sweep gives back what jobs have that Slurm does not know any more: their
 // epilog found no planner.
 func (w *watcher) sweep(ctx context.Context, now time.Time) error {
-	all, err := w.planner.List(ctx)
-	if err != nil || len(all) == 0 {
-		return err
-	}
 	conf, err := w.run(ctx, "scontrol", "show", "config")
 	if err != nil {
 		return err
@@ -223,6 +219,14 @@ func (w *watcher) sweep(ctx context.Context, now time.Time) error {
 		if key, value, ok := strings.Cut(line, "="); ok && strings.TrimSpace(key) == "ClusterName" {
 			cluster = strings.TrimSpace(value)
 		}
+	}
+	if cluster == "" {
+		return errors.New("scontrol show config: no ClusterName")
+	}
+	mine := w.planner.As(ownerOf(cluster))
+	all, err := mine.List(ctx)
+	if err != nil || len(all) == 0 {
+		return err
 	}
 	// After the planner was asked, so that no job that begins is missing. One that
 	// waits in the queue may begin while we look: it has what it needs, or its
@@ -235,7 +239,7 @@ func (w *watcher) sweep(ctx context.Context, now time.Time) error {
 	var errs []error
 	for _, v := range all {
 		number, ours := strings.CutPrefix(v.ID, cluster+"-")
-		if !ours || cluster == "" || number == "" || strings.Trim(number, "0123456789") != "" || slices.Contains(alive, number) {
+		if !ours || number == "" || strings.Trim(number, "0123456789") != "" || slices.Contains(alive, number) {
 			continue
 		}
 		o := w.orphans[v.ID]
@@ -246,7 +250,7 @@ func (w *watcher) sweep(ctx context.Context, now time.Time) error {
 		if now.Sub(o.since) < epilogTime {
 			continue
 		}
-		if _, err := w.planner.Release(ctx, v.ID); err != nil {
+		if _, err := mine.Release(ctx, v.ID); err != nil {
 			errs = append(errs, err)
 			continue
 		}

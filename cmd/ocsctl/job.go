@@ -39,11 +39,13 @@ http://host:port, https://host:port with -ca, -cert and -key, or unix:PATH.
 // jobFlags are those of every command about jobs.
 type jobFlags struct {
 	clientFlags
-	help string // jobHelp where it is empty
+	help  string // jobHelp where it is empty
+	owner string
 }
 
 func (j *jobFlags) read(fs *flag.FlagSet, args []string, words int, names string) ([]string, error) {
 	fs.StringVar(&j.http, "http", defaultHTTP, "`URL` of the planner's jobs: http://host:port, https://host:port or unix:PATH")
+	fs.StringVar(&j.owner, "owner", "", "of the job, `NAME`: who alone may change or release it; nothing: whoever says nothing")
 	got, err := j.clientFlags.read(fs, args, cmp.Or(j.help, jobHelp))
 	if err != nil {
 		return nil, err
@@ -65,7 +67,7 @@ func (j *jobFlags) client(retry time.Duration) (*asker.Client, error) {
 	if err != nil {
 		return nil, cli.AsUsage(err)
 	}
-	return c, nil
+	return c.As(j.owner), nil
 }
 
 // refused: what is not acceptable is wrong usage, whoever finds it.

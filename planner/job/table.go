@@ -187,12 +187,14 @@ func (t *Table) checkCore(id string, w *Wish) error {
 	return circuitJobs{t}.check(id, w)
 }
 
-// Drop releases a job. One that is released already stays so.
-func (t *Table) Drop(id string) error {
+// Drop releases a job for its owner. One that is released already stays so.
+func (t *Table) Drop(id, owner string) error {
 	x := t.jobs[id]
 	switch {
 	case x == nil:
 		return noJob(id)
+	case x.of(owner) != nil:
+		return x.of(owner)
 	case x.State.ended():
 		return nil
 	case t.busy() != "":
@@ -207,6 +209,14 @@ func (t *Table) Drop(id string) error {
 	t.tryAt = t.j.Now
 	t.forget()
 	return nil
+}
+
+// of says why a job is not that owner's to change, nil where it is.
+func (x *job) of(owner string) error {
+	if x.wish.Owner == owner {
+		return nil
+	}
+	return &proto.Error{Code: proto.Conflict, Field: "owner", Limit: cmp.Or(x.wish.Owner, "none"), Reason: fmt.Sprintf("job %s is not of %.80q", x.ID, owner)}
 }
 
 func noJob(id string) error {
@@ -279,11 +289,14 @@ func (t *Table) store(x *job, events int, more ...journal.Record) {
 // News counts what has happened to any job.
 func (t *Table) News() uint64 { return t.stored }
 
-// Member is a node of a job's rings by its name.
-func (t *Table) Member(id string, name Name) (proto.NodeID, error) {
+// Member is a node of an owner's job by its name.
+func (t *Table) Member(id, owner string, name Name) (proto.NodeID, error) {
 	x := t.jobs[id]
 	if x == nil {
 		return 0, noJob(id)
+	}
+	if err := x.of(owner); err != nil {
+		return 0, err
 	}
 	n, ok := t.fab().FindNode(string(name))
 	for _, r := range x.Rings {

@@ -25,7 +25,8 @@ type Topology struct {
 // FabricRing is a ring as it stands.
 type FabricRing struct {
 	Ring       proto.RingID     `json:"ring"`
-	Job        string           `json:"job,omitempty"` // the owner; absent: unassigned
+	Job        string           `json:"job,omitempty"`   // that has it; absent: unassigned
+	Owner      string           `json:"owner,omitempty"` // of the job
 	State      string           `json:"state"`
 	Generation proto.Generation `json:"generation"`
 	TP         int              `json:"tp"`    // GPUs that it is to have
@@ -83,6 +84,9 @@ func (t *Table) Topology() *Topology {
 	for _, id := range t.rings.All() {
 		l, _ := t.rings.Lent(id)
 		r := FabricRing{Ring: id, Job: l.Owner, State: l.State.String(), Generation: l.Generation, TP: l.Size * f.GPUsPerNode, GPUs: int(l.GPUs), Nodes: []string{}}
+		if x := t.jobs[l.Owner]; x != nil {
+			r.Owner = x.wish.Owner
+		}
 		for at, n := range l.Nodes {
 			r.Nodes = append(r.Nodes, t.name(n))
 			out.Nodes[n].Position = &at
@@ -120,6 +124,9 @@ func (t *Topology) Text(format string) (text []byte, kind string, err error) {
 	}
 	return t.conf(shape, rows), "text/plain; charset=utf-8", nil
 }
+
+// LabelKeys are the labels of nodes that Labels may give: of no others is it the owner.
+var LabelKeys = []string{"ringlight/state", "ringlight/ring", "ringlight/position", "ringlight/tor"}
 
 // Labels are those of each host, for schedulers that place by them.
 func (t *Topology) Labels() map[string]map[string]string {

@@ -19,6 +19,7 @@ import (
 // Limits of a wish.
 const (
 	MaxID     = 64
+	maxOwner  = 80 // chosen: slurm/ or kubernetes/ before a cluster's name
 	maxRings  = 4096
 	maxSpares = 4096
 	// maxHold bounds how long a place is kept. chosen: a week.
@@ -59,6 +60,9 @@ type Wish struct {
 	Ring   proto.RingID `json:"ring,omitempty"`
 	HoldMS int64        `json:"hold_ms,omitempty"` // a place is given back that has not become ready for so long
 	Policy Policy       `json:"policy,omitempty"`
+	// Owner is who may release or change the job, such as slurm/CLUSTER; absent: whoever
+	// names no owner.
+	Owner string `json:"owner,omitempty"`
 	// Circuits is asked for in place of rings.
 	Circuits *Circuits `json:"circuits,omitempty"`
 }
@@ -115,14 +119,28 @@ func wrong(field, limit, format string, args ...any) error {
 
 // CheckID says what is wrong with a job's name.
 func CheckID(id string) error {
-	ok := len(id) <= MaxID && id != "" && id != "." && id != ".."
-	for _, c := range id {
-		ok = ok && (c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '.' || c == '_' || c == '-')
-	}
-	if !ok {
+	if !plain(id, MaxID, "._-") || id == "" || id == "." || id == ".." {
 		return wrong("id", fmt.Sprintf("1 to %d letters, digits and . _ -", MaxID), "%.80q, %d characters", id, len(id))
 	}
 	return nil
+}
+
+// CheckOwner says what is wrong with an owner's name.
+func CheckOwner(owner string) error {
+	if !plain(owner, maxOwner, "._-/:@") {
+		return wrong("owner", fmt.Sprintf("at most %d letters, digits and . _ - / : @", maxOwner), "%.80q, %d characters", owner, len(owner))
+	}
+	return nil
+}
+
+// plain: a text has at most so many letters, digits and characters of others.
+func plain(text string, most int, others string) bool {
+	for _, c := range text {
+		if !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.ContainsRune(others, c)) {
+			return false
+		}
+	}
+	return len(text) <= most
 }
 
 // ParseWish reads a wish and fills in what it leaves out.
@@ -152,6 +170,8 @@ func (w *Wish) check(f *fabric.Fabric) error {
 		return wrong("hold_ms", fmt.Sprintf("1 to %d", maxHold.Milliseconds()), "%d", w.HoldMS)
 	case !slices.Contains([]Policy{Wait, Shrink, Fail}, w.Policy):
 		return wrong("policy", "wait, shrink or fail", "%.40q", string(w.Policy))
+	case CheckOwner(w.Owner) != nil:
+		return CheckOwner(w.Owner)
 	case w.Circuits != nil:
 		return w.checkCircuits(f)
 	}

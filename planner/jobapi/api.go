@@ -54,6 +54,9 @@ type route struct {
 
 type parameter struct{ name, about string }
 
+// ofOwner is asked of whoever changes a job.
+var ofOwner = parameter{"owner", "whose job it is: refused where its wish says another; absent: nobody's"}
+
 // jobs is the answer to a list.
 type jobs struct {
 	Jobs []*job.View `json:"jobs"`
@@ -79,16 +82,17 @@ type exchange struct {
 }
 
 var routes = []route{
-	{method: "GET", path: "/v1/jobs", short: "every job that is not released, who came first first", serve: (*API).list, answer: jobs{}},
+	{method: "GET", path: "/v1/jobs", short: "every job that is not released, who came first first",
+		query: []parameter{{"owner", "those of this owner alone; absent: of all"}}, serve: (*API).list, answer: jobs{}},
 	{method: "PUT", path: "/v1/jobs/{id}", short: "ask for a job; the same wish under the same name is the same job",
 		query: []parameter{{"dry_run", "say what it would get, and reserve nothing"}}, serve: (*API).put, body: job.Wish{}, answer: job.View{}},
 	{method: "GET", path: "/v1/jobs/{id}", short: "a job as it stands; with watch, what happens to it after an event, as server-sent events where they are accepted",
 		query: []parameter{{"watch", "the number of the last event that is known, 0: none"}, {"wait_ms", "how long to wait for one, at most 60000; absent: 30000"}}, serve: (*API).get, answer: job.View{}},
-	{method: "DELETE", path: "/v1/jobs/{id}", short: "give a job's rings and spares back", serve: (*API).release, answer: job.View{}},
-	{method: "POST", path: "/v1/jobs/{id}/replace", short: "drain a node of the job, so that a spare takes its place", serve: (*API).replace, body: exchange{}, answer: job.View{}},
+	{method: "DELETE", path: "/v1/jobs/{id}", short: "give a job's rings and spares back", query: []parameter{ofOwner}, serve: (*API).release, answer: job.View{}},
+	{method: "POST", path: "/v1/jobs/{id}/replace", short: "drain a node of the job, so that a spare takes its place", query: []parameter{ofOwner}, serve: (*API).replace, body: exchange{}, answer: job.View{}},
 	{method: "GET", path: "/v1/jobs/{id}/files/{name}", short: "a file for the launcher, by the order of the light",
 		query: []parameter{{"pp", "rings of one pipeline; absent: 1, of circuits their stages"}, {"cp", "rings or domains that share a sequence; absent: 1"},
-			{"hosts", "network of the addresses of GPUs, in files with routes; absent: " + job.DefaultHosts.String()}, {"ports", "and of ports of leaves and spines; absent: " + job.DefaultPorts.String()}, {"generation", "refuse where the job is not at this event any more"}}, serve: (*API).file},
+			{"hosts", "network of the addresses of GPUs, in files with routes; absent: " + job.DefaultHosts.String()}, {"ports", "and of ports of leaves and spines; absent: " + job.DefaultPorts.String()}, {"generation", "refuse where the job is not at this event any more"}, {"owner", "refuse where the job is another's; absent: whosoever"}}, serve: (*API).file},
 	{method: "GET", path: "/v1/routers", short: "what leaves, spines and servers must hold of the routes of jobs, and are known to hold",
 		query: []parameter{{"news", "the number of the last answer that is known: wait for another"}, {"wait_ms", "how long to wait, at most 60000; absent: 30000"}}, serve: (*API).routers, answer: routers{}},
 	{method: "PUT", path: "/v1/routers/{router}/jobs/{id}", short: "say what was read back from a router: the digest of the job's routes, none, or why it does not hold what it must", serve: (*API).routed, body: job.Routed{}, answer: routers{}},
@@ -219,6 +223,9 @@ func (a *API) list(w http.ResponseWriter, r *http.Request) error {
 	if err := a.source.Read(r.Context(), func(p *planner.Planner) { all.Jobs = planner.JobsOf(p).List() }); err != nil {
 		return err
 	}
+	if owner := r.URL.Query().Get("owner"); owner != "" {
+		all.Jobs = slices.DeleteFunc(all.Jobs, func(v *job.View) bool { return v.Wish.Owner != owner })
+	}
 	return write(w, all)
 }
 
@@ -277,7 +284,7 @@ func (a *API) release(w http.ResponseWriter, r *http.Request) error {
 	if err := job.CheckID(id); err != nil {
 		return err
 	}
-	if _, err := a.source.Ask(r.Context(), proto.OpRequest{Noun: proto.NounRelease, Bundle: -1, Name: id, Author: author(r)}); err != nil {
+	if _, err := a.source.Ask(r.Context(), proto.OpRequest{Noun: proto.NounRelease, Bundle: -1, Name: id, Text: proto.Part(r.URL.Query().Get("owner")), Author: author(r)}); err != nil {
 		return err
 	}
 	return a.show(w, r)
@@ -294,7 +301,7 @@ func (a *API) replace(w http.ResponseWriter, r *http.Request) error {
 	}
 	id := r.PathValue("id")
 	var node proto.NodeID
-	if e := a.source.Read(r.Context(), func(p *planner.Planner) { node, err = planner.JobsOf(p).Member(id, x.Out) }); e != nil {
+	if e := a.source.Read(r.Context(), func(p *planner.Planner) { node, err = planner.JobsOf(p).Member(id, r.URL.Query().Get("owner"), x.Out) }); e != nil {
 		return e
 	}
 	if err != nil {
@@ -361,6 +368,9 @@ func (a *API) file(w http.ResponseWriter, r *http.Request) error {
 	v, err := a.read(r.Context(), r.PathValue("id"))
 	if err != nil {
 		return err
+	}
+	if owner := r.URL.Query().Get("owner"); owner != "" && owner != v.Wish.Owner {
+		return &proto.Error{Code: proto.Conflict, Field: "owner", Limit: cmp.Or(v.Wish.Owner, "none"), Reason: fmt.Sprintf("job %s is not of %.80q", v.ID, owner)}
 	}
 	if gen != 0 && gen != v.Generation {
 		return &proto.Error{Code: proto.Conflict, Field: "generation", Limit: strconv.FormatUint(v.Generation, 10), Reason: fmt.Sprintf("job %s is at event %d", v.ID, v.Generation)}

@@ -174,6 +174,8 @@ func TestBadRequestsAreRefused(t *testing.T) {
 		{"PUT", "/v1/jobs/a", `{"tp":32,"prefer":"near"}`, 400, "prefer"},
 		{"PUT", "/v1/jobs/a", `{"tp":32,"prefer":"cross_tor"}`, 400, "prefer"},
 		{"PUT", "/v1/jobs/a", `{"tp":32,"policy":"die"}`, 400, "policy"},
+		{"PUT", "/v1/jobs/a", `{"tp":32,"owner":"me and you"}`, 400, "owner"},
+		{"PUT", "/v1/jobs/a", `{"tp":32,"owner":"` + strings.Repeat("o", 81) + `"}`, 400, "owner"},
 		{"PUT", "/v1/jobs/a", `{"tp":32,"colour":"red"}`, 400, "body"},
 		{"PUT", "/v1/jobs/a", `{"tp":"32"}`, 400, "tp"},
 		{"PUT", "/v1/jobs/a", `{"tp":32}{"tp":32}`, 400, "body"},
@@ -214,6 +216,40 @@ func TestBadRequestsAreRefused(t *testing.T) {
 	}
 	if a := ask(t, "GET", url+"/v1/jobs", ""); strings.TrimSpace(a.text) != `{"jobs":[]}` {
 		t.Errorf("something was reserved: %s", a.text)
+	}
+}
+
+// Goal: who changes or releases a job names its owner; a list has those of one.
+// Method: two jobs, of an owner and of nobody, asked for under every name.
+func TestJobsHaveOwners(t *testing.T) {
+	url, _ := served(t)
+	ask(t, "PUT", url+"/v1/jobs/c-777", `{"tp":32}`)
+	ask(t, "PUT", url+"/v1/jobs/c-1", `{"tp":32,"owner":"slurm/c"}`)
+	for _, c := range []struct {
+		method, path, body string
+		status             int
+	}{
+		{"DELETE", "c-777?owner=slurm/c", "", 409},
+		{"DELETE", "c-1", "", 409},
+		{"DELETE", "c-1?owner=slurm/d", "", 409},
+		{"POST", "c-1/replace", `{"out":0}`, 409},
+		{"GET", "c-1/files/ranks?owner=slurm/d", "", 409},
+		{"GET", "c-1/files/ranks?owner=slurm/c", "", 409}, // no light
+		{"PUT", "c-1", `{"tp":32,"owner":"slurm/d"}`, 409},
+		{"PUT", "c-1", `{"tp":32}`, 409},
+		{"PUT", "c-1", `{"tp":32,"owner":"slurm/c"}`, 200},
+		{"DELETE", "c-1?owner=slurm/c", "", 200},
+		{"DELETE", "c-1?owner=slurm/c", "", 200},
+		{"DELETE", "c-777", "", 200},
+	} {
+		if a := ask(t, c.method, url+"/v1/jobs/"+c.path, c.body); a.status != c.status {
+			t.Errorf("%s %s: %d %s, want %d", c.method, c.path, a.status, a.text, c.status)
+		}
+		if c.path == "c-1" && c.method == "DELETE" {
+			if a := ask(t, "GET", url+"/v1/jobs?owner=slurm/c", ""); !strings.Contains(a.text, "c-1") || strings.Contains(a.text, "c-777") {
+				t.Errorf("%s", a.text)
+			}
+		}
 	}
 }
 

@@ -29,8 +29,11 @@ func JobOf(cluster string, claim *resourceapi.ResourceClaim) string {
 	return cluster + "-" + string(claim.UID)
 }
 
-// ours says whether a job was made for a claim of this cluster.
-func (c *Config) ours(id string) bool { return strings.HasPrefix(id, c.Cluster+"-") }
+// Owner is who a cluster is with the planner.
+func Owner(cluster string) string { return "kubernetes/" + cluster }
+
+// ours says whether an owner of jobs is this cluster.
+func (c *Config) ours(owner string) bool { return owner == Owner(c.Cluster) }
 
 // Held is a claim that was given a ring.
 type Held struct {
@@ -49,7 +52,7 @@ func HeldBy(driver string, claim *resourceapi.ResourceClaim) *Held {
 	var h *Held
 	for i, r := range claim.Status.Allocation.Devices.Results {
 		switch {
-		case r.Driver != driver:
+		case r.Driver != driver || r.AdminAccess != nil && *r.AdminAccess: // who watches a ring takes none
 		case h != nil:
 			h.wrong = "a claim has one ring; for several, make several claims"
 		default:
@@ -92,7 +95,7 @@ func (c *controller) settle(ctx context.Context, t *job.Topology, jobs []*job.Vi
 	var errs []error
 	have := map[string]*job.View{}
 	for _, v := range jobs {
-		if c.ours(v.ID) {
+		if c.ours(v.Wish.Owner) {
 			have[v.ID] = v
 		}
 	}
@@ -164,7 +167,7 @@ func sorted(want map[string]*Held) (out []*Held) {
 func (c *controller) serve(ctx context.Context, t *job.Topology, h *Held, v *job.View) (err error) {
 	refused := h.wrong
 	if v == nil && refused == "" {
-		w := &job.Wish{TP: len(h.nodes) * t.GPUsPerNode, Rings: 1, Ring: h.ring, Nodes: h.nodes}
+		w := &job.Wish{TP: len(h.nodes) * t.GPUsPerNode, Rings: 1, Ring: h.ring, Nodes: h.nodes, Owner: Owner(c.Cluster)}
 		id := JobOf(c.Cluster, h.claim)
 		if v, err = c.Planner.Put(ctx, id, w); err != nil {
 			if wire := (*proto.Error)(nil); !errors.As(err, &wire) || wire.Code != proto.Invalid && wire.Code != proto.Conflict {

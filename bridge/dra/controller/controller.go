@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
-	"strings"
+	"slices"
 	"sync"
 	"time"
 
@@ -29,9 +29,6 @@ const Driver = "ringlight"
 // manager owns the fields that the controller writes.
 const manager = "ocs-dra"
 
-// prefix of the labels that it owns on nodes.
-const prefix = "ringlight/"
-
 // Jobs is the planner.
 type Jobs interface {
 	Topology(ctx context.Context) (*job.Topology, error)
@@ -43,7 +40,7 @@ type Jobs interface {
 // Config of a controller.
 type Config struct {
 	Driver  string
-	Cluster string // what the names of its jobs begin with: clusters that share a planner have different ones
+	Cluster string // what the names of its jobs begin with, and their owner: clusters that share a planner have different ones
 	Kube    kubernetes.Interface
 	Planner Jobs
 	Every   time.Duration // between two looks at the planner
@@ -161,7 +158,7 @@ func (c *controller) label(ctx context.Context, t *job.Topology) error {
 		}
 		have := map[string]string{}
 		for k, v := range n.Labels { // any order
-			if strings.HasPrefix(k, prefix) {
+			if slices.Contains(job.LabelKeys, k) {
 				have[k] = v
 			}
 		}

@@ -45,7 +45,7 @@ func (p *planner) Topology(context.Context) (*job.Topology, error) {
 	for i := range t.Rings {
 		for id, v := range p.jobs { // any order
 			if v.Rings[0].Ring == t.Rings[i].Ring {
-				t.Rings[i].Job = id
+				t.Rings[i].Job, t.Rings[i].Owner = id, v.Wish.Owner
 			}
 		}
 	}
@@ -164,8 +164,9 @@ func until(t *testing.T, what string, ok func() bool) {
 func TestControllerMayEndAtAnyMoment(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	p := &planner{random: rand.New(rand.NewPCG(3, 4)), t: fabricOf(6), jobs: map[string]*job.View{
-		"k8s-of-an-earlier-life": {ID: "k8s-of-an-earlier-life", State: job.Ready, Rings: []job.Ring{{Ring: 99}}},
-		"somebody-else":          {ID: "somebody-else", State: job.Ready, Rings: []job.Ring{{Ring: 6}}}}}
+		"k8s-of-an-earlier-life": {ID: "k8s-of-an-earlier-life", State: job.Ready, Wish: &job.Wish{Owner: Owner("k8s")}, Rings: []job.Ring{{Ring: 99}}},
+		"k8s-b-of-another":       {ID: "k8s-b-of-another", State: job.Ready, Wish: &job.Wish{Owner: Owner("k8s-b")}, Rings: []job.Ring{{Ring: 98}}},
+		"k8s-of-an-operator":     {ID: "k8s-of-an-operator", State: job.Ready, Wish: &job.Wish{}, Rings: []job.Ring{{Ring: 6}}}}}
 	kube := cluster()
 	ctx := t.Context()
 	for _, n := range p.t.Nodes[:11] { // the fabric has a node more than the cluster
@@ -217,7 +218,7 @@ func TestControllerMayEndAtAnyMoment(t *testing.T) {
 				return false
 			}
 		}
-		return len(p.jobs) == len(holds)+1 && p.jobs["somebody-else"] != nil
+		return len(p.jobs) == len(holds)+2 && p.jobs["k8s-b-of-another"] != nil && p.jobs["k8s-of-an-operator"] != nil
 	})
 	until(t, "claims that are told", func() bool {
 		for _, name := range holds { // any order
@@ -237,7 +238,7 @@ func TestControllerMayEndAtAnyMoment(t *testing.T) {
 			t.Fatal(err)
 		}
 		now, _ := p.Topology(ctx)
-		want := Rings(now, func(id string) bool { return id != "somebody-else" })
+		want := Rings(now, (&Config{Cluster: "k8s"}).ours)
 		for _, s := range all.Items {
 			w, ok := want[s.Spec.Pool.Name]
 			if !ok || len(s.Spec.Devices) != 1 || fmt.Sprint(s.Spec.NodeSelector) != fmt.Sprint(w.NodeSelector) ||
@@ -316,8 +317,9 @@ func TestTaints(t *testing.T) {
 		want []string
 	}{
 		{job.FabricRing{State: "in_service", TP: 8, GPUs: 8}, nil},
-		{job.FabricRing{State: "in_service", TP: 8, GPUs: 8, Job: "k8s-1"}, nil},
-		{job.FabricRing{State: "in_service", TP: 8, GPUs: 8, Job: "theirs"}, []string{"ringlight/job="}},
+		{job.FabricRing{State: "in_service", TP: 8, GPUs: 8, Job: "k8s-1", Owner: "kubernetes/k8s"}, nil},
+		{job.FabricRing{State: "in_service", TP: 8, GPUs: 8, Job: "k8s-b-1", Owner: "kubernetes/k8s-b"}, []string{"ringlight/job="}},
+		{job.FabricRing{State: "in_service", TP: 8, GPUs: 8, Job: "k8s-777"}, []string{"ringlight/job="}},
 		{job.FabricRing{State: "forming", TP: 8, GPUs: 8}, []string{"ringlight/state=forming"}},
 		{job.FabricRing{State: "degraded", TP: 8, GPUs: 4}, []string{"ringlight/state=degraded", "ringlight/degraded=4"}},
 	} {
@@ -371,6 +373,11 @@ func TestConditions(t *testing.T) {
 	two.Status.Allocation.Devices.Results = append(two.Status.Allocation.Devices.Results, two.Status.Allocation.Devices.Results[0])
 	if h := HeldBy(Driver, two); h.wrong == "" {
 		t.Error("a claim with two rings passes")
+	}
+	watched, admin := allocated("w", &f.Rings[0]), true
+	watched.Status.Allocation.Devices.Results[0].AdminAccess = &admin
+	if HeldBy(Driver, watched) != nil {
+		t.Error("who watches a ring takes it")
 	}
 	if HeldBy("another", two) != nil {
 		t.Error("another driver's devices count")

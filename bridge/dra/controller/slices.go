@@ -51,7 +51,7 @@ func ringOf(name string) proto.RingID {
 }
 
 // Rings gives a pool for each ring: one device, which the ring's nodes see.
-func Rings(t *job.Topology, ours func(id string) bool) map[string]resourceslice.Pool {
+func Rings(t *job.Topology, ours func(owner string) bool) map[string]resourceslice.Pool {
 	tors := map[string]int{}
 	for _, n := range t.Nodes {
 		if n.ToR != nil {
@@ -90,7 +90,7 @@ func attributes(r *job.FabricRing, tors map[string]int) map[resourceapi.Qualifie
 	return out
 }
 
-func taints(r *job.FabricRing, ours func(id string) bool) (out []resourceapi.DeviceTaint) {
+func taints(r *job.FabricRing, ours func(owner string) bool) (out []resourceapi.DeviceTaint) {
 	add := func(key, value string) {
 		out = append(out, resourceapi.DeviceTaint{Key: key, Value: value, Effect: resourceapi.DeviceTaintEffectNoSchedule})
 	}
@@ -100,7 +100,7 @@ func taints(r *job.FabricRing, ours func(id string) bool) (out []resourceapi.Dev
 	if r.GPUs < r.TP {
 		add(taintDegraded, fmt.Sprint(r.GPUs))
 	}
-	if r.Job != "" && !ours(r.Job) {
+	if r.Job != "" && !ours(r.Owner) {
 		add(taintJob, "")
 	}
 	return out

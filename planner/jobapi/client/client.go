@@ -3,6 +3,7 @@ package client
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -38,6 +39,24 @@ type Client struct {
 	cfg  Config
 	base string
 	http http.Client
+	// owner of the jobs that are asked for, listed, changed and released; "": nobody,
+	// and lists have those of all.
+	owner string
+}
+
+// As is the same client for the jobs of an owner.
+func (c *Client) As(owner string) *Client {
+	as := *c
+	as.owner = owner
+	return &as
+}
+
+// mine adds the owner to an address.
+func (c *Client) mine(path string) string {
+	if c.owner == "" {
+		return path
+	}
+	return path + "?" + url.Values{"owner": {c.owner}}.Encode()
 }
 
 const unixPrefix = "unix:"
@@ -178,6 +197,9 @@ func of(id string) string { return "/v1/jobs/" + url.PathEscape(id) }
 
 // Put asks for a job.
 func (c *Client) Put(ctx context.Context, id string, w *job.Wish) (*job.View, error) {
+	owned := *w
+	owned.Owner = cmp.Or(w.Owner, c.owner)
+	w = &owned
 	text, err := json.Marshal(w)
 	if err != nil {
 		return nil, err
@@ -206,7 +228,7 @@ func (c *Client) Get(ctx context.Context, id string) (*job.View, error) {
 
 // Release gives a job back.
 func (c *Client) Release(ctx context.Context, id string) (*job.View, error) {
-	return c.view(ctx, http.MethodDelete, of(id), nil)
+	return c.view(ctx, http.MethodDelete, c.mine(of(id)), nil)
 }
 
 // Replace has a node of a job drained, so that a spare takes its place.
@@ -215,12 +237,12 @@ func (c *Client) Replace(ctx context.Context, id, out, reason string) (*job.View
 	if err != nil {
 		return nil, err
 	}
-	return c.view(ctx, http.MethodPost, of(id)+"/replace", text)
+	return c.view(ctx, http.MethodPost, c.mine(of(id)+"/replace"), text)
 }
 
 // List are the jobs that are not released.
 func (c *Client) List(ctx context.Context) ([]*job.View, error) {
-	got, err := c.do(ctx, http.MethodGet, "/v1/jobs", nil, nil)
+	got, err := c.do(ctx, http.MethodGet, c.mine("/v1/jobs"), nil, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -92,7 +92,7 @@ example: ocs-dra controller -planner unix:/run/ringlight/http.sock`); err != nil
 	if err != nil {
 		return err
 	}
-	return controller.Run(ctx, controller.Config{Driver: c.driver, Cluster: c.cluster, Kube: kube, Planner: planner, Every: *every, Log: c.log})
+	return controller.Run(ctx, controller.Config{Driver: c.driver, Cluster: c.cluster, Kube: kube, Planner: planner.As(controller.Owner(c.cluster)), Every: *every, Log: c.log})
 }
 
 func runPlugin(ctx context.Context, args []string, t cli.Terminal) error {
