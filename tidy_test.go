@@ -42,6 +42,7 @@ var mayImport = map[string][]string{
 	"hal":                   {"periph.io/x/conn/v3/"},
 	"hal/linux":             {"hal", "periph.io/x/conn/v3", "periph.io/x/conn/v3/", "periph.io/x/host/v3", "golang.org/x/sys/unix"}, // periph's interfaces are its seam
 	"hal/periph":            {"hal", "periph.io/x/conn/v3", "periph.io/x/conn/v3/"},
+	"hal/record":            {"hal", "periph.io/x/conn/v3/"},
 	"hal/socket":            {"hal", "proto/limit"},
 	"hal/*":                 {"hal"},
 	"hal/boardfile":         {"hal", "proto", "periph.io/x/conn/v3/physic"},
