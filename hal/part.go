@@ -1,6 +1,12 @@
 package hal
 
-import "periph.io/x/conn/v3/physic"
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"periph.io/x/conn/v3/physic"
+)
 
 // Part is a chip as catalogues name it.
 type Part uint8
@@ -27,7 +33,6 @@ const (
 	AT24C64
 	AT24C02
 	CMIS // a module with a controller of its own
-	numParts
 )
 
 // Role is what a part is on a board.
@@ -49,6 +54,13 @@ const (
 // PartData is what a board must keep to with a part.
 type PartData struct {
 	Name string // as board files have it
+	// Also are other names of it, and of parts with the same registers and limits.
+	Also []string
+	// Driven is set by the package that drives a role when it was given a driver.
+	Driven bool
+	// Like is the part whose registers an added one has: drivers and the simulator take
+	// it for that one, boards keep to its own clock, addresses and channels.
+	Like Part
 	Role Role
 	Bus  BusKind
 	// MaxClock is the fastest that it is clocked, reads included.
@@ -70,7 +82,7 @@ type PartData struct {
 // the board's description; the LTC2688's family samples at the rising edge
 // (mode 0), the AD5676R at the falling one of a clock that rests low (mode 1), and
 // so does the AD5535B.
-var parts = [numParts]PartData{
+var parts = []PartData{
 	LTC2688: {Name: "ltc2688", Role: RoleDAC, Bus: SPI, MaxClock: 50 * physic.MegaHertz, SPIMode: 0, Channels: 16, PerModule: 3},
 	// 50 MHz to write, 25 MHz with a readback.
 	AD5676R: {Name: "ad5676r", Role: RoleDAC, Bus: SPI, MaxClock: 25 * physic.MegaHertz, SPIMode: 1, Channels: 8, PerModule: 5, ByNet: true},
@@ -78,40 +90,74 @@ var parts = [numParts]PartData{
 	// 3.4 MHz needs the master's high-speed mode, which i2c-dev has not.
 	ADS7138: {Name: "ads7138", Role: RoleADC, Bus: I2C, MaxClock: physic.MegaHertz, FirstAddr: 0x10, LastAddr: 0x17, Channels: 8},
 	// Its high-speed variant likewise.
-	AD7998:  {Name: "ad7998", Role: RoleADC, Bus: I2C, MaxClock: 400 * physic.KiloHertz, FirstAddr: 0x20, LastAddr: 0x24, Channels: 8},
-	PCA9535: {Name: "pca9535", Role: RoleLatch, Bus: I2C, MaxClock: 400 * physic.KiloHertz, FirstAddr: 0x20, LastAddr: 0x27, Channels: 2},
+	AD7998:  {Name: "ad7998", Also: []string{"ad7998-0", "ad7998-1"}, Role: RoleADC, Bus: I2C, MaxClock: 400 * physic.KiloHertz, FirstAddr: 0x20, LastAddr: 0x24, Channels: 8},
+	PCA9535: {Name: "pca9535", Also: []string{"tca9535", "pca9555", "tca9555"}, Role: RoleLatch, Bus: I2C, MaxClock: 400 * physic.KiloHertz, FirstAddr: 0x20, LastAddr: 0x27, Channels: 2},
 	// Fast-mode Plus.
 	PCAL6524: {Name: "pcal6524", Role: RoleLatch, Bus: I2C, MaxClock: physic.MegaHertz, FirstAddr: 0x20, LastAddr: 0x23, Channels: 3},
-	TCA9534:  {Name: "tca9534", Role: RoleLaneEnable, Bus: I2C, MaxClock: 400 * physic.KiloHertz, FirstAddr: 0x20, LastAddr: 0x3f, Channels: 1},
-	PCA9548:  {Name: "pca9548", Role: RoleMux, Bus: I2C, MaxClock: 400 * physic.KiloHertz, FirstAddr: 0x70, LastAddr: 0x77, Channels: 8},
+	TCA9534:  {Name: "tca9534", Also: []string{"tca9534a", "pca9534", "pca9534a", "pca9554", "pca9554a", "tca9554", "tca9554a"}, Role: RoleLaneEnable, Bus: I2C, MaxClock: 400 * physic.KiloHertz, FirstAddr: 0x20, LastAddr: 0x3f, Channels: 1},
+	PCA9548:  {Name: "pca9548", Also: []string{"pca9548a", "tca9548a"}, Role: RoleMux, Bus: I2C, MaxClock: 400 * physic.KiloHertz, FirstAddr: 0x70, LastAddr: 0x77, Channels: 8},
 	PCA9848:  {Name: "pca9848", Role: RoleMux, Bus: I2C, MaxClock: physic.MegaHertz, FirstAddr: 0x70, LastAddr: 0x77, Channels: 8},
-	TMP102:   {Name: "tmp102", Role: RoleTemperature, Bus: I2C, MaxClock: 400 * physic.KiloHertz, FirstAddr: 0x48, LastAddr: 0x4b},
-	INA219:   {Name: "ina219", Role: RoleRail, Bus: I2C, MaxClock: 400 * physic.KiloHertz, FirstAddr: 0x40, LastAddr: 0x4f},
-	AT24C64:  {Name: "24c64", Role: RoleMemory, Bus: I2C, MaxClock: 400 * physic.KiloHertz, FirstAddr: 0x50, LastAddr: 0x57},
-	AT24C02:  {Name: "24c02", Role: RoleMemory, Bus: I2C, MaxClock: 400 * physic.KiloHertz, FirstAddr: 0x50, LastAddr: 0x57},
+	TMP102:   {Name: "tmp102", Also: []string{"tmp112"}, Role: RoleTemperature, Bus: I2C, MaxClock: 400 * physic.KiloHertz, FirstAddr: 0x48, LastAddr: 0x4b},
+	INA219:   {Name: "ina219", Also: []string{"ina219a", "ina219b"}, Role: RoleRail, Bus: I2C, MaxClock: 400 * physic.KiloHertz, FirstAddr: 0x40, LastAddr: 0x4f},
+	AT24C64:  {Name: "24c64", Also: []string{"at24c64", "24lc64", "24aa64", "m24c64"}, Role: RoleMemory, Bus: I2C, MaxClock: 400 * physic.KiloHertz, FirstAddr: 0x50, LastAddr: 0x57},
+	AT24C02:  {Name: "24c02", Also: []string{"at24c02", "24lc02b", "24aa02", "m24c02"}, Role: RoleMemory, Bus: I2C, MaxClock: 400 * physic.KiloHertz, FirstAddr: 0x50, LastAddr: 0x57},
 	CMIS:     {Name: "cmis", Role: RoleModule, Bus: I2C, MaxClock: physic.MegaHertz, FirstAddr: MCIAddr, LastAddr: MCIAddr},
 }
 
 // Data of a part.
 func (p Part) Data() *PartData { return &parts[p] }
 
+// Like is the part whose registers p has: itself, but for one that was added.
+func (p Part) Like() Part {
+	if like := parts[p].Like; like != NoPart {
+		return like
+	}
+	return p
+}
+
 func (p Part) String() string { return parts[p].Name }
 
-// PartOf finds a part by its name; NoPart: there is none.
+// PartOf finds a part by any of its names; NoPart: there is none.
 func PartOf(name string) Part {
-	for p := range parts {
-		if name != "" && parts[p].Name == name {
-			return Part(p)
+	if name == "" {
+		return NoPart
+	}
+	return Part(max(0, slices.IndexFunc(parts, func(d PartData) bool { return d.Name == name || slices.Contains(d.Also, name) })))
+}
+
+// maxParts is as many as a Part can number.
+const maxParts = 256
+
+// AddPart makes a part known to boards that is Like another. One with registers of its own
+// is added where its role is driven, with its driver: an ADC by diode.Add. It is for the
+// start of a program, before a board is made.
+func AddPart(d PartData) (Part, error) {
+	bad := func(format string, args ...any) (Part, error) {
+		return NoPart, fmt.Errorf("hal: part %q: %w: %s", d.Name, ErrOutOfRange, fmt.Sprintf(format, args...))
+	}
+	for _, name := range append([]string{d.Name}, d.Also...) {
+		if name == "" || name != strings.ToLower(name) || PartOf(name) != NoPart {
+			return bad("want a name of its own in lower case, not %q", name)
 		}
 	}
-	return NoPart
+	if int(d.Like) >= len(parts) || len(parts) == maxParts || d.Driven == (d.Like != NoPart) {
+		return bad("want a part that it is like, or a driver, and at most %d parts", maxParts)
+	}
+	if like := d.Like.Data(); d.Like != NoPart && (like.Role != d.Role || like.Bus != d.Bus || like.Like != NoPart || d.Channels > like.Channels) {
+		return bad("want the role, the bus and at most the channels of %s", like.Name)
+	}
+	if d.Role < RoleDAC || d.Role > RoleModule || d.MaxClock <= 0 || d.Bus == I2C && d.FirstAddr > d.LastAddr || d.SPIMode > 3 {
+		return bad("want a role, a clock, and addresses or a mode")
+	}
+	parts = append(parts, d)
+	return Part(len(parts) - 1), nil
 }
 
 // Parts are all that a board may have.
 func Parts() []Part {
-	out := make([]Part, 0, numParts-1)
-	for p := NoPart + 1; p < numParts; p++ {
-		out = append(out, p)
+	out := make([]Part, 0, len(parts)-1)
+	for p := range parts[1:] {
+		out = append(out, Part(p+1))
 	}
 	return out
 }

@@ -38,7 +38,7 @@ func (m *module) plugDACs() {
 	}
 	hw := &m.board.hw.Bundles[m.bundle.place].Modules[m.place]
 	m.dac = make([]voltages, len(hw.ChipSelects))
-	if hw.DAC == hal.AD5676R {
+	if hw.DAC.Like() == hal.AD5676R {
 		for d := range m.dac {
 			m.dac[d] = newAD(d, m.nets())
 		}

@@ -165,7 +165,7 @@ func (m *module) powerOn() {
 	for i := range m.adc {
 		m.adc[i].reset()
 	}
-	if m.board.hw.Bundles[m.bundle.place].Modules[m.place].Diodes == hal.AD7998 {
+	if m.board.hw.Bundles[m.bundle.place].Modules[m.place].Diodes.Like() == hal.AD7998 {
 		m.sar = new([numADCs]sar)
 		for i := range m.sar {
 			m.sar[i].reset()

@@ -98,6 +98,11 @@ func (w *World) module(id BoardID, bundle, place int) *module {
 // AddBoard puts a board into the world. It is dark: with power or without,
 // nobody has configured it.
 func (w *World) AddBoard(cfg BoardConfig) (BoardID, error) {
+	for c := range cfg.Board.Chips() {
+		if c.Part.Like() > hal.CMIS {
+			return 0, fmt.Errorf("sim: %s: nobody has modelled %s", c.Field, c.Part)
+		}
+	}
 	lay, err := w.layoutOf(&cfg.Board)
 	if err != nil {
 		return 0, err

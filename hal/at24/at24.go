@@ -14,7 +14,7 @@ type Chip struct {
 
 // Of is what a part of a board is.
 func Of(part hal.Part) Chip {
-	if part == hal.AT24C02 {
+	if part.Like() == hal.AT24C02 {
 		return Chip{Size: 256, PageBytes: 8, addrBytes: 1}
 	}
 	return Chip{Size: 8192, PageBytes: 32, addrBytes: 2}

@@ -29,7 +29,7 @@ const MostRegs = numFuncs << 2
 
 // Of is what a part of a board is.
 func Of(part hal.Part) Chip {
-	switch part {
+	switch part.Like() {
 	case hal.PCAL6524:
 		return Chip{Ports: 3, shift: 2, goOn: 0x80}
 	case hal.TCA9534:

@@ -86,7 +86,7 @@ func For(m *hal.Module) *Driver {
 // of makes the driver for one type of DAC.
 func of(dac hal.Part, wired *hal.Optics) Driver {
 	d := Driver{chip: ltc{wired}, channels: ltcChannels, registers: 2, frame: ltcFrame, reads: ltcReads}
-	if dac == hal.AD5676R {
+	if dac.Like() == hal.AD5676R {
 		d = Driver{chip: ad{wired}, channels: adChannels, registers: 1, plain: true, frame: adFrame, reads: adReads}
 	}
 	d.wired, d.limits.bears = wired, &wired.Heater
