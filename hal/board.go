@@ -27,11 +27,21 @@ type Bus struct {
 	// both or neither: by them the agent frees a bus that a chip holds. An
 	// adapter whose driver does that itself needs none.
 	SCL, SDA *Line
-	// Adapter says that the kernel's mux driver makes this bus: it is a channel of
-	// a mux on bus Root, shares that bus's wires and clock, and its Mux is out of
-	// our reach.
+	// Adapter says that this bus is a channel of a mux, made by the kernel's mux driver or
+	// by ours: it shares the wires and the clock of bus Root, and who uses it selects
+	// nothing.
 	Adapter bool
 	Root    BusID
+	// Via is set where the muxes between bus Root and this one are ours to switch, the
+	// nearest to Root first: whoever carries out an op switches them before it.
+	Via []Via
+}
+
+// Via is a channel of a mux.
+type Via struct {
+	Part    Part
+	Addr    uint16
+	Channel uint8
 }
 
 // Registered begins the device of a bus, or the name of a line, that is looked up in

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 )
 
 // Chip is a part at its place on a board.
@@ -22,6 +23,11 @@ type Chip struct {
 // several modules name comes once.
 func (b *Board) Chips() iter.Seq[Chip] {
 	return func(yield func(Chip) bool) {
+		for i := range b.Buses {
+			if c, ok := b.muxOf(i); ok && !yield(c) {
+				return
+			}
+		}
 		for i, l := range b.Latches {
 			if !yield(Chip{Part: l.Part, Bus: l.Bus, Addr: l.Addr, Field: fmt.Sprintf("latches[%d].addr", i)}) {
 				return
@@ -56,6 +62,28 @@ func (b *Board) Chips() iter.Seq[Chip] {
 	}
 }
 
+// muxOf is the mux of ours whose channel a bus is, for the first of its channels.
+func (b *Board) muxOf(bus int) (Chip, bool) {
+	via := b.Buses[bus].Via
+	if len(via) == 0 {
+		return Chip{}, false
+	}
+	last := via[len(via)-1]
+	for i := range bus {
+		if v := b.Buses[i].Via; len(v) == len(via) && b.Buses[i].Root == b.Buses[bus].Root && slices.Equal(v[:len(v)-1], via[:len(via)-1]) && v[len(v)-1].Addr == last.Addr {
+			return Chip{}, false
+		}
+	}
+	on := b.Buses[bus].Root
+	for i := range b.Buses {
+		if o := &b.Buses[i]; len(via) > 1 && o.Root == on && slices.Equal(o.Via, via[:len(via)-1]) {
+			on = BusID(i)
+			break
+		}
+	}
+	return Chip{Part: last.Part, Bus: on, Addr: last.Addr, Field: fmt.Sprintf("buses[%d].mux", bus)}, true
+}
+
 // chips of a module, its mux first.
 func (m *Module) chips() (out []Chip) {
 	slow := m.Slow
@@ -87,11 +115,11 @@ func (m *Module) chips() (out []Chip) {
 }
 
 func (m *Mirrors) chips(yield func(Chip) bool) {
-	if !yield(Chip{Part: TMP102, Bus: m.Temp.Bus, Addr: m.Temp.Addr, Field: "mirrors.temperature"}) {
+	if !yield(Chip{Part: m.Temp.Part, Bus: m.Temp.Bus, Addr: m.Temp.Addr, Field: "mirrors.temperature"}) {
 		return
 	}
 	for i, d := range m.DACs {
-		if !yield(Chip{Part: AD5535B, Bus: d.SPI, Addr: d.ChipSelect, Field: fmt.Sprintf("mirrors.dacs[%d]", i)}) {
+		if !yield(Chip{Part: m.DAC, Bus: d.SPI, Addr: d.ChipSelect, Field: fmt.Sprintf("mirrors.dacs[%d]", i)}) {
 			return
 		}
 	}
@@ -104,7 +132,7 @@ func (m *Mirrors) chips(yield func(Chip) bool) {
 		for i, mon := range m.Monitors[side] {
 			if at := (adc{mon.Bus, mon.Addr}); !seen[at] {
 				seen[at] = true
-				if !yield(Chip{Part: ADS7138, Bus: mon.Bus, Addr: mon.Addr, Field: fmt.Sprintf("mirrors.monitors[%d][%d]", side, i)}) {
+				if !yield(Chip{Part: m.ADC, Bus: mon.Bus, Addr: mon.Addr, Field: fmt.Sprintf("mirrors.%c[%d].adc", "ab"[side], i)}) {
 					return
 				}
 			}
@@ -171,8 +199,12 @@ func (b *Board) together(x, y *Chip) bool {
 	if x.Bus == y.Bus {
 		return x.Mux == 0 || y.Mux == 0 || x.Mux == y.Mux && x.Channel == y.Channel
 	}
-	// A chip on the wires of a mux that the kernel drives hides behind no channel.
 	bx, by := &b.Buses[x.Bus], &b.Buses[y.Bus]
+	if len(bx.Via) > 0 && len(by.Via) > 0 { // one lies on the way to the other
+		n := min(len(bx.Via), len(by.Via))
+		return bx.Root == by.Root && slices.Equal(bx.Via[:n], by.Via[:n])
+	}
+	// A chip on the wires of a mux hides behind no channel.
 	return bx.Adapter && !by.Adapter && bx.Root == y.Bus || by.Adapter && !bx.Adapter && by.Root == x.Bus
 }
 

@@ -26,7 +26,7 @@ const (
 // MirrorDACChannels is how many electrodes hang on one mirror DAC.
 const MirrorDACChannels = 32
 
-// MirrorDAC is one AD5535B.
+// MirrorDAC is where one mirror DAC is.
 type MirrorDAC struct {
 	SPI        BusID
 	ChipSelect uint16
@@ -38,7 +38,7 @@ type Mirror struct {
 	Electrodes [NumElectrodes]uint16
 }
 
-// Monitor is the power monitor of one port: one channel of an ADS7138.
+// Monitor is the power monitor of one port: one channel of an ADC.
 type Monitor struct {
 	Bus     BusID
 	Addr    uint16
@@ -49,14 +49,24 @@ type Monitor struct {
 // a power monitor at each.
 type Mirrors struct {
 	Ports    int // of each side
+	DAC, ADC Part
 	DACs     []MirrorDAC
 	Arrays   [NumSides][]Mirror  // by port
 	Monitors [NumSides][]Monitor // by port: what comes in at A, what leaves at B
 	Temp     MirrorTemp
 }
 
-// MirrorTemp is the TMP102 on the mirror arrays' carrier.
+// Ports is how many a circuit switch has of each side, 0: it is the board of a node.
+func (b *Board) Ports() int {
+	if b.Mirrors == nil {
+		return 0
+	}
+	return b.Mirrors.Ports
+}
+
+// MirrorTemp is the sensor on the mirror arrays' carrier.
 type MirrorTemp struct {
+	Part Part
 	Bus  BusID
 	Addr uint16
 }
@@ -98,9 +108,9 @@ func DefaultMEMS(ports int) (Board, error) {
 		return Board{}, fmt.Errorf("hal: crossbar ports %d: want 1 to %d", ports, MaxCrossbarPorts)
 	}
 	var b Board
-	m := &Mirrors{Ports: ports}
+	m := &Mirrors{Ports: ports, DAC: AD5535B, ADC: ADS7138}
 	b.Buses = append(b.Buses, Bus{Kind: I2C, Device: "/dev/i2c-0", Speed: 400 * physic.KiloHertz})
-	m.Temp = MirrorTemp{Bus: 0, Addr: 0x48}
+	m.Temp = MirrorTemp{Part: TMP102, Bus: 0, Addr: 0x48}
 	dacs := (NumSides*ports*NumElectrodes + MirrorDACChannels - 1) / MirrorDACChannels
 	for d := range dacs {
 		if d%mirrorDACsPerBus == 0 {

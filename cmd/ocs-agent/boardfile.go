@@ -27,6 +27,10 @@ func (b *BoardConfig) readBoard() error {
 		return fmt.Errorf("board.file: %s: %w", b.File, err)
 	}
 	b.read = &board
+	if board.Mirrors != nil {
+		b.Ports, b.DAC = board.Mirrors.Ports, ""
+		return nil
+	}
 	b.GPUs, b.Bundles, b.Modules, b.ModuleKind, b.DAC, b.Mux = board.GPUs, len(board.Bundles), 1, moduleChips, "", false
 	for i := range board.Bundles {
 		b.Modules = max(b.Modules, len(board.Bundles[i].Modules))
@@ -42,8 +46,8 @@ func (b *BoardConfig) validateFile(bad complain) {
 	if b.File == "" {
 		return
 	}
-	if b.Kind == "box" || b.isSwitch() {
-		bad("board.file", "of a node with bundles of modules, not of a circuit switch")
+	if b.Kind == "box" || b.isSwitch() && (b.read == nil || b.read.Mirrors == nil) {
+		bad("board.file", "a box has none, and the ports of a switch are in it")
 	}
 	if len(b.Buses) > 0 || len(b.Lines) > 0 {
 		bad("board.buses", "buses and lines are in board.file")
@@ -110,7 +114,11 @@ func boardCommand(_ context.Context, args []string) error {
 			modules += len(b.Bundles[i].Modules)
 		}
 		if common.json {
-			return printJSON(map[string]any{"name": f.Name, "buses": len(b.Buses), "bundles": len(b.Bundles), "modules": modules, "problems": []string{}})
+			return printJSON(map[string]any{"name": f.Name, "buses": len(b.Buses), "bundles": len(b.Bundles), "modules": modules, "ports": b.Ports(), "problems": []string{}})
+		}
+		if b.Mirrors != nil {
+			fmt.Printf("%s: %d buses, %d ports of mirrors: good\n", f.Name, len(b.Buses), b.Ports())
+			return nil
 		}
 		fmt.Printf("%s: %d buses, %d bundles, %d modules: good\n", f.Name, len(b.Buses), len(b.Bundles), modules)
 		return nil
@@ -165,7 +173,11 @@ func flatten(err error) []error {
 
 // showBoard prints what is on every bus.
 func showBoard(f *boardfile.File, b *hal.Board) {
-	fmt.Printf("%s: %d GPUs, %d bundles\n", f.Name, b.GPUs, len(b.Bundles))
+	if b.Mirrors != nil {
+		fmt.Printf("%s: %d ports of mirrors\n", f.Name, b.Ports())
+	} else {
+		fmt.Printf("%s: %d GPUs, %d bundles\n", f.Name, b.GPUs, len(b.Bundles))
+	}
 	for i := range b.Buses {
 		bus := &b.Buses[i]
 		of := ""

@@ -16,6 +16,16 @@ func TestBoardFiles(t *testing.T) {
 	if code, out, _ := command(t, "board", "check", good); code != 0 || !strings.Contains(out, "33 buses, 8 bundles, 64 modules") {
 		t.Errorf("check: exit %d, %q", code, out)
 	}
+	const mirrors = "../../hal/boardfile/testdata/atrium.json"
+	if code, out, _ := command(t, "board", "check", mirrors); code != 0 || !strings.Contains(out, "atrium: 5 buses, 12 ports of mirrors: good") {
+		t.Errorf("check: exit %d, %q", code, out)
+	}
+	if code, out, _ := command(t, "board", "show", mirrors); code != 0 || strings.Count(out, "ad5535b") != 4 || !strings.Contains(out, "mirrors.b[") {
+		t.Errorf("show: exit %d, %q", code, out)
+	}
+	if code, out, errs := command(t, "config", "-config", write(t, "m.json", `{"board":{"kind":"sim","file":"`+mirrors+`"}}`)); code != 0 || !strings.Contains(out, `"ports": 12`) {
+		t.Errorf("config: exit %d, %s%s", code, out, errs)
+	}
 	code, out, _ := command(t, "board", "show", "default", "-json")
 	raw, err := os.ReadFile(good)
 	if err != nil {
@@ -58,7 +68,8 @@ func TestBoardFiles(t *testing.T) {
 // (modules with controllers at their maker's), switched, and found good by bring-up.
 // Method: a simulator built of the same file. riser: AD5676R and AD7998 on channels in
 // another order and of other scales, a mux that the kernel drives, a latch for 400 kHz,
-// lines by name. cage: CMIS modules behind a mux of ours, memories of 256 bytes.
+// lines by name. cage: CMIS modules behind a mux of ours, memories of 256 bytes. tower:
+// slow chips behind muxes that are behind a mux, all of ours, parts by other names.
 func TestForeignBoardsRunOfTheirFiles(t *testing.T) {
 	for _, name := range foreign {
 		file, err := filepath.Abs("../../hal/boardfile/testdata/" + name + ".json")
@@ -88,4 +99,4 @@ func TestForeignBoardsRunOfTheirFiles(t *testing.T) {
 	}
 }
 
-var foreign = []string{"riser", "cage"}
+var foreign = []string{"riser", "cage", "tower"}

@@ -304,11 +304,11 @@ func (b *BoardConfig) bare() (hal.Board, error) {
 	if b.Kind == "box" {
 		return hal.Board{Buses: []hal.Bus{{Kind: hal.TextLine, Device: b.Box.Address}}}, nil
 	}
-	if b.isSwitch() {
-		return hal.DefaultMEMS(b.Ports)
-	}
 	if b.read != nil {
 		return *b.read, nil
+	}
+	if b.isSwitch() {
+		return hal.DefaultMEMS(b.Ports)
 	}
 	if b.ModuleKind == moduleCMIS {
 		return boardfile.DefaultCMIS(b.GPUs, b.Bundles, b.Modules, b.Mux)

@@ -3,6 +3,7 @@ package boardfile
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -93,7 +94,7 @@ var wrong = []struct {
 	{"buses[4].hz", 40, []string{`"hz": 400000`, `"hz": 1000000`}},
 	{"buses[1].hz", 23, []string{`"hz": 20000000`, `"hz": 60000000`}},
 	{"buses[0].channel", 0, []string{`"/dev/i2c-0", "hz"`, `"/dev/i2c-0", "channel": 2, "hz"`}},
-	{"buses[0].hz", 1, []string{`"/dev/i2c-0", "hz"`, `"/dev/i2c-0", "mux": "b0.mux", "hz"`}},
+	{"buses[0].device", 1, []string{`"/dev/i2c-0", "hz"`, `"/dev/i2c-0", "mux": "b0.mux", "hz"`}},
 	{"buses[1].recovery", 0, []string{`"/dev/spidev0.",`, `"/dev/spidev0.", "recovery": {"scl": {"line": "A"}, "sda": {"line": "B"}},`}},
 	{"buses[0].recovery.sda", 0, []string{`"/dev/i2c-0",`, `"/dev/i2c-0", "recovery": {"scl": {"line": "A"}, "sda": {}},`}},
 	{"buses[0].recovery.sda", 0, []string{`"/dev/i2c-0",`, `"/dev/i2c-0", "recovery": {"scl": {"line": "A"}, "sda": {"line": "A"}},`}},
@@ -138,6 +139,36 @@ var wrong = []struct {
 	{"bundles[0].modules[0].rail", 0, []string{`"rail": "0x40", `, ``}},
 }
 
+// Goal: a circuit switch is a file too; what is wrong with one is named.
+func TestMirrors(t *testing.T) {
+	raw, err := os.ReadFile("testdata/atrium.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, b, err := Parse(raw)
+	if err != nil || b.Ports() != 12 || len(b.Mirrors.DACs) != 4 || b.Mirrors.Temp.Part != hal.TMP102 || b.Buses[b.Mirrors.Monitors[hal.SideB][11].Bus].Name != "out" {
+		t.Fatalf("%+v, %v", b.Mirrors, err)
+	}
+	first := fmt.Sprint(b.Mirrors.Arrays[hal.SideA][0].Electrodes[0])
+	for _, c := range []struct{ field, old, new string }{
+		{"mirrors.dac", `"dac": "ad5535b"`, `"dac": "ltc2688"`},
+		{"mirrors.adc", `"adc": "ads7138"`, `"adc": "ad7998"`},
+		{"mirrors.temperature.bus", `"bus": "carrier"`, `"bus": "hv"`},
+		{"mirrors.temperature", `"0x4a"`, `"0x4c"`},
+		{"mirrors.dacs[0].spi", `{"spi": "hv", "select": 0}`, `{"spi": "in", "select": 0}`},
+		{"mirrors.dacs[2]", `"select": 5`, `"select": 0`},
+		{"mirrors.a[0].electrodes", `"electrodes": [` + first + `, `, `"electrodes": [`},
+		{"mirrors.a[0].electrodes[0]", `"electrodes": [` + first + `, `, `"electrodes": [128, `},
+		{"buses[1].hz", `10000000`, `40000000`},
+		{"gpus", `"format": 1,`, `"format": 1, "gpus": 4,`},
+	} {
+		var p *hal.Problem
+		if _, _, err := Parse([]byte(strings.Replace(string(raw), c.old, c.new, 1))); !errors.As(err, &p) || p.Field != c.field {
+			t.Errorf("%s: %v", c.field, err)
+		}
+	}
+}
+
 // Goal: a bus may be one that is registered with periph.
 func TestRegisteredBuses(t *testing.T) {
 	text := strings.Replace(strings.Replace(defaultFile, `"/dev/i2c-0"`, `"periph:FT232H"`, 1), `"/dev/spidev0."`, `"periph:FT232H."`, 1)
@@ -178,7 +209,7 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte(`{"format":1,"types":[{"control":"cmis"}],"bundles":[{"modules":[{}]}]}`))
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		_, b, err := Parse(raw)
-		if err == nil && (len(b.Bundles) == 0 || b.Check() != nil) {
+		if err == nil && (len(b.Bundles) == 0 && b.Mirrors == nil || b.Check() != nil) {
 			t.Errorf("a board that is none was taken: %v", b.Check())
 		}
 	})

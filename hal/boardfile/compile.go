@@ -60,14 +60,21 @@ func (f *File) Board() (hal.Board, error) {
 	if f.Name == "" {
 		m.bad("name", "a name", "there is none")
 	}
-	m.span("gpus", int64(f.GPUs), 2, 8)
 	m.buses = m.names("buses", len(f.Buses), func(i int) string { return f.Buses[i].Name })
 	m.muxes = m.names("muxes", len(f.Muxes), func(i int) string { return f.Muxes[i].Name })
 	m.latch = m.names("latches", len(f.Latches), func(i int) string { return f.Latches[i].Name })
 	m.types = m.names("types", len(f.Types), func(i int) string { return f.Types[i].Name })
 	m.span("buses", int64(len(f.Buses)), 1, maxBuses)
-	m.span("types", int64(len(f.Types)), 1, maxTypes)
-	m.span("bundles", int64(len(f.Bundles)), 1, hal.MaxBundles)
+	of := int64(1)
+	if f.Mirrors != nil {
+		of = 0
+		m.span("gpus", int64(f.GPUs), 0, 0)
+		m.span("latches", int64(len(f.Latches)), 0, 0)
+	} else {
+		m.span("gpus", int64(f.GPUs), 2, 8)
+	}
+	m.span("types", int64(len(f.Types)), of, of*maxTypes)
+	m.span("bundles", int64(len(f.Bundles)), of, of*hal.MaxBundles)
 	for i := range f.Buses {
 		m.bus(i)
 	}
@@ -88,6 +95,9 @@ func (f *File) Board() (hal.Board, error) {
 	}
 	for i := range f.Bundles {
 		m.bundle(i)
+	}
+	if f.Mirrors != nil {
+		m.mirrors(f.Mirrors)
 	}
 	m.lines()
 	if len(m.errs) > 0 {
@@ -198,10 +208,17 @@ func (m *maker) bus(i int) {
 	if !ok {
 		m.bad(at+"kind", "i2c or spi", "%q", b.Kind)
 	}
-	if ok && !isDevice(kind, b.Device) {
+	ours := false // a channel of a mux of ours
+	if j, known := m.muxes[b.Mux]; known {
+		ours = !m.f.Muxes[j].Kernel
+	}
+	if ours && b.Device != "" {
+		m.bad(at+"device", "none", "mux %q is the agent's to switch, and its channel no device", b.Mux)
+	}
+	if ok && !ours && !isDevice(kind, b.Device) {
 		m.bad(at+"device", map[hal.BusKind]string{hal.I2C: "/dev/i2c-N or periph:NAME", hal.SPI: "/dev/spidevN. or periph:NAME."}[kind], "%q", b.Device)
 	}
-	if j := slices.IndexFunc(m.f.Buses[:i], func(o Bus) bool { return o.Device == b.Device }); j >= 0 {
+	if j := slices.IndexFunc(m.f.Buses[:i], func(o Bus) bool { return o.Device == b.Device }); j >= 0 && b.Device != "" {
 		m.bad(at+"device", "a device of its own", "%s is that of buses[%d]", b.Device, j)
 	}
 	out := hal.Bus{Name: b.Name, Kind: kind, Device: b.Device, Speed: physic.Frequency(b.Hz) * physic.Hertz}
@@ -234,8 +251,10 @@ func (m *maker) mux(i int) {
 	at := fmt.Sprintf("muxes[%d].", i)
 	m.part(at+"part", x.Part, hal.RoleMux)
 	bus := m.onBus(at+"bus", x.Bus, "i2c")
-	if j, ok := m.buses[x.Bus]; ok && m.f.Buses[j].Mux != "" {
-		m.bad(at+"bus", "a bus with wires of its own", "%q is a channel of mux %q", x.Bus, m.f.Buses[j].Mux)
+	if j, ok := m.buses[x.Bus]; ok {
+		if outer, behind := m.muxes[m.f.Buses[j].Mux]; behind && m.f.Muxes[outer].Kernel != x.Kernel {
+			m.bad(at+"kernel", fmt.Sprintf("%v, as of mux %q in front of it", !x.Kernel, m.f.Buses[j].Mux), "%v", x.Kernel)
+		}
 	}
 	if p := hal.PartOf(x.Part); p != hal.NoPart && p.Data().Role == hal.RoleMux {
 		data := p.Data()
@@ -253,7 +272,30 @@ func (m *maker) mux(i int) {
 	}
 }
 
-// wires gives buses that the kernel makes of a mux the clock of its wires.
+// via is the way to a bus through muxes, and the bus with wires of its own at its end.
+func (m *maker) via(bus, depth int) (root int, hops []hal.Via, ok bool) {
+	b := &m.f.Buses[bus]
+	if b.Mux == "" {
+		return bus, nil, true
+	}
+	j, known := m.muxes[b.Mux]
+	if !known || depth == maxHops {
+		return 0, nil, false
+	}
+	x := &m.f.Muxes[j]
+	on, known := m.buses[x.Bus]
+	if !known {
+		return 0, nil, false
+	}
+	root, hops, ok = m.via(on, depth+1)
+	return root, append(hops, hal.Via{Part: hal.PartOf(x.Part), Addr: uint16(x.Addr), Channel: uint8(b.Channel)}), ok
+}
+
+// maxHops bounds how many muxes lie one behind the other. chosen: each is a message before
+// every op.
+const maxHops = 3
+
+// wires gives buses that are channels of a mux the clock of its wires, and the way there.
 func (m *maker) wires() {
 	for i := range m.f.Buses {
 		b := &m.f.Buses[i]
@@ -265,19 +307,28 @@ func (m *maker) wires() {
 		if !ok {
 			continue
 		}
-		if !m.f.Muxes[j].Kernel {
-			m.bad(at+"mux", "a mux that the kernel drives", "%q is the agent's own", b.Mux)
-		}
-		m.span(at+"channel", int64(b.Channel), 0, 7)
+		m.span(at+"channel", int64(b.Channel), 0, m.channels(j))
 		for k, o := range m.f.Buses[:i] {
 			if o.Mux == b.Mux && o.Channel == b.Channel {
 				m.bad(at+"channel", "a channel of its own", "channel %d of %q is buses[%d]", b.Channel, b.Mux, k)
 			}
 		}
-		if root, ok := m.buses[m.f.Muxes[j].Bus]; ok {
-			m.b.Buses[i].Adapter, m.b.Buses[i].Root, m.b.Buses[i].Speed = true, hal.BusID(root), m.b.Buses[root].Speed
+		root, hops, ok := m.via(i, 0)
+		if !ok {
+			m.bad(at+"mux", fmt.Sprintf("at most %d muxes one behind the other", maxHops), "%q leads to no wires", b.Mux)
+			continue
+		}
+		out := &m.b.Buses[i]
+		out.Adapter, out.Root, out.Speed = true, hal.BusID(root), m.b.Buses[root].Speed
+		if !m.f.Muxes[j].Kernel {
+			out.Via = hops
 		}
 	}
+}
+
+// channels is the last channel of a mux.
+func (m *maker) channels(mux int) int64 {
+	return int64(hal.PartOf(m.f.Muxes[mux].Part).Data().Channels) - 1
 }
 
 func (m *maker) line(field string, l *Line) hal.Line {

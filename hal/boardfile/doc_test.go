@@ -114,7 +114,7 @@ func tables() string {
 		if d.Bus == hal.SPI {
 			bus, mode, addrs = "SPI", fmt.Sprint(d.SPIMode), ""
 		}
-		fmt.Fprintf(&b, "| `%s` | %v | %s | %v | %s | %s |\n", d.Name, d.Role, bus, d.MaxClock, mode, addrs)
+		fmt.Fprintf(&b, "| %s | %v | %s | %v | %s | %s |\n", "`"+strings.Join(append([]string{d.Name}, d.Also...), "`, `")+"`", d.Role, bus, d.MaxClock, mode, addrs)
 	}
 	return b.String()
 }

@@ -7,21 +7,22 @@ const Format = 1
 type File struct {
 	Format  int      `json:"format"`            // 1
 	Name    string   `json:"name"`              // what people call the board
-	GPUs    int      `json:"gpus"`              // GPUs of the node, 2 to 8
+	GPUs    int      `json:"gpus,omitempty"`    // GPUs of the node, 2 to 8; not of a circuit switch
 	Buses   []Bus    `json:"buses"`             // every bus, also each that the kernel makes of a mux
 	Muxes   []Mux    `json:"muxes,omitempty"`   // I2C switches
 	Latches []Latch  `json:"latches,omitempty"` // output expanders of the toggle nets and Tx-disables; not with control cmis
-	Types   []Type   `json:"types"`             // kinds of modules
-	Bundles []Bundle `json:"bundles"`           // modules that switch together, 1 to 8 bundles
+	Types   []Type   `json:"types,omitempty"`   // kinds of modules
+	Bundles []Bundle `json:"bundles,omitempty"` // modules that switch together, 1 to 8 bundles
+	Mirrors *Mirrors `json:"mirrors,omitempty"` // of a circuit switch, in place of latches, types and bundles
 }
 
 // Bus is one bus.
 type Bus struct {
 	Name     string    `json:"name"`                   // by which the rest of the file calls it
 	Kind     string    `json:"kind"`                   // i2c or spi
-	Device   string    `json:"device"`                 // /dev/i2c-N, or /dev/spidevN. to which the chip select is appended; or periph:NAME, or periph:NAME., of a bus that is registered with periph
-	Hz       int64     `json:"hz,omitempty" unit:"Hz"` // clock; not of a bus that the kernel makes of a mux, which has that of the wires
-	Mux      string    `json:"mux,omitempty"`          // the mux, driven by the kernel, whose channel this bus is
+	Device   string    `json:"device,omitempty"`       // /dev/i2c-N, or /dev/spidevN. to which the chip select is appended; or periph:NAME, or periph:NAME., of a bus that is registered with periph
+	Hz       int64     `json:"hz,omitempty" unit:"Hz"` // clock; not of a channel of a mux, which has that of the wires
+	Mux      string    `json:"mux,omitempty"`          // the mux whose channel this bus is: with its device where the kernel drives it, without one where the agent does. A mux may be on such a bus, up to three one behind the other
 	Channel  int       `json:"channel,omitempty"`      // of that mux
 	Recovery *Recovery `json:"recovery,omitempty"`     // lines that free the bus when a chip holds it and its adapter's driver cannot; on the wires themselves, not on a channel of a mux
 }
@@ -46,7 +47,7 @@ type Mux struct {
 	Part   string `json:"part"`             // role mux of the table of parts
 	Bus    string `json:"bus"`              // whose wires it switches
 	Addr   Addr   `json:"addr"`             // such as "0x70"
-	Kernel bool   `json:"kernel,omitempty"` // the kernel's driver is bound to it: its channels are buses of their own. Else the agent selects channels itself, and nobody else may
+	Kernel bool   `json:"kernel,omitempty"` // the kernel's driver is bound to it: its channels are buses with devices. Else the agent selects channels itself, and nobody else may
 }
 
 // Latch is one output expander.
@@ -133,4 +134,36 @@ type Module struct {
 	EEPROM      Addr   `json:"eeprom,omitempty"`      // where the type has a memory
 	Rail        Addr   `json:"rail,omitempty"`        // chips
 	LaneEnable  Addr   `json:"lane_enable,omitempty"` // chips
+}
+
+// Mirrors are the arrays of a circuit switch: light comes in at a port of side a and leaves
+// at one of side b.
+type Mirrors struct {
+	DAC         string      `json:"dac"`         // what drives the electrodes, role mirror dac
+	ADC         string      `json:"adc"`         // the power monitors, role adc
+	Temperature Sensor      `json:"temperature"` // on the carrier of the arrays
+	DACs        []MirrorDAC `json:"dacs"`        // by which electrodes count
+	A           []Mirror    `json:"a"`           // by port; as many as of b, at most 576
+	B           []Mirror    `json:"b"`           // by port
+}
+
+// Sensor is one temperature sensor.
+type Sensor struct {
+	Part string `json:"part"` // role temperature
+	Bus  string `json:"bus"`  // where it is
+	Addr Addr   `json:"addr"` // such as "0x48"
+}
+
+// MirrorDAC is where one DAC of mirrors is.
+type MirrorDAC struct {
+	SPI    string `json:"spi"`    // bus
+	Select int    `json:"select"` // chip select
+}
+
+// Mirror is a port with its mirror and its power monitor.
+type Mirror struct {
+	Electrodes []int  `json:"electrodes"` // x+, x-, y+ and y-: channel of a DAC and 32 for each DAC before it
+	Bus        string `json:"bus"`        // of its monitor
+	ADC        Addr   `json:"adc"`        // of its monitor; an ADC has ports of one side
+	Channel    int    `json:"channel"`    // of that ADC
 }

@@ -281,6 +281,6 @@ func (m *maker) behind(at string, mod *Module, bus string, out *hal.Module) {
 	case x.Bus != bus:
 		m.bad(at+"mux", fmt.Sprintf("a mux on %q", bus), "%q is on %q", mod.Mux, x.Bus)
 	}
-	m.span(at+"channel", int64(mod.Channel), 0, 7)
+	m.span(at+"channel", int64(mod.Channel), 0, m.channels(n))
 	out.Mux, out.MuxPart, out.MuxChannel = uint16(x.Addr), hal.PartOf(x.Part), uint8(mod.Channel)
 }

@@ -18,7 +18,8 @@ import (
 type Board struct {
 	born    time.Time
 	epoch   time.Duration // the kernel's monotonic clock at born
-	owners  []*owner
+	owners  []*owner      // by bus; those on the wires of another have its
+	routes  []*route      // nil: the owner's own wires
 	lines   []*lines
 	foreign foreign
 	latches []hal.BusID
@@ -72,15 +73,26 @@ func open(board *hal.Board, events func(hal.Event), wires func(hal.BusID) (wire,
 		errs = append(errs, err)
 	}
 	for i, bus := range board.Buses {
+		if len(bus.Via) > 0 {
+			o.owners, o.routes = append(o.owners, nil), append(o.routes, routeOf(hal.BusID(i), bus.Via))
+			continue
+		}
+		o.routes = append(o.routes, nil)
 		w, err := wires(hal.BusID(i))
 		if err != nil {
 			errs = append(errs, fmt.Errorf("linux: bus %d %s: %w", i, bus.Device, err))
+			o.owners = append(o.owners, nil)
 			continue
 		}
 		own := newOwner(hal.BusID(i), bus.Device, w, o.Now, o.give)
 		o.owners = append(o.owners, own)
 		if own.recovery, err = recoveryOf(bus, pins); err != nil {
 			errs = append(errs, fmt.Errorf("linux: bus %d %s: %w", i, bus.Device, err))
+		}
+	}
+	for i, bus := range board.Buses {
+		if len(bus.Via) > 0 {
+			o.owners[i] = o.owners[bus.Root]
 		}
 	}
 	o.foreign = foreign{now: o.Now, epoch: o.epoch, wake: o.Wake}
@@ -136,7 +148,7 @@ func (o *Board) Submit(bus hal.BusID, op *hal.Op) error {
 	if int(bus) >= len(o.owners) {
 		return fmt.Errorf("linux: bus %d: %w", bus, hal.ErrNoDevice)
 	}
-	return o.owners[bus].submit(op)
+	return o.owners[bus].submit(op, o.routes[bus])
 }
 
 // Level is the level that the edges of a line have led to; it is for the
@@ -174,8 +186,10 @@ func (o *Board) Close() error {
 		w.close()
 	}
 	errs = append(errs, o.foreign.close())
-	for _, w := range o.owners {
-		errs = append(errs, w.shut())
+	for i, w := range o.owners {
+		if w != nil && o.routes[i] == nil {
+			errs = append(errs, w.shut())
+		}
 	}
 	if o.thread != nil {
 		o.thread.close()

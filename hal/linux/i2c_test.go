@@ -148,7 +148,7 @@ func TestI2CSurvivesTheCollector(t *testing.T) {
 				deep(40)
 				at := byte(g*16 + i%8)
 				op := &hal.Op{Token: uint64(g), Msgs: []hal.Msg{{Addr: 0x50, W: []byte{at}, R: make([]byte, 4)}}}
-				if err := o.submit(op); err != nil {
+				if err := o.submit(op, nil); err != nil {
 					t.Error(err)
 					return
 				}

@@ -83,7 +83,7 @@ func TestSwitchingGoesFirst(t *testing.T) {
 	if err := o.shut(); err != nil {
 		t.Error(err)
 	}
-	if err := o.submit(op(0, 1)); !errors.Is(err, hal.ErrClosed) {
+	if err := o.submit(op(0, 1), nil); !errors.Is(err, hal.ErrClosed) {
 		t.Errorf("after close: %v", err)
 	}
 }
@@ -148,10 +148,10 @@ func TestQueueAndFirstErrorAreBounded(t *testing.T) {
 	for range maxQueue {
 		submit(t, o, op(hal.ClassHousekeeping, 9))
 	}
-	if err := o.submit(op(hal.ClassSwitch, 9)); !errors.Is(err, hal.ErrQueueFull) {
+	if err := o.submit(op(hal.ClassSwitch, 9), nil); !errors.Is(err, hal.ErrQueueFull) {
 		t.Errorf("queue over its limit: %v", err)
 	}
-	if err := o.submit(&hal.Op{}); !errors.Is(err, hal.ErrOutOfRange) {
+	if err := o.submit(&hal.Op{}, nil); !errors.Is(err, hal.ErrOutOfRange) {
 		t.Errorf("an op of nothing: %v", err)
 	}
 	g.open <- nil
@@ -176,7 +176,7 @@ func TestQueueAndFirstErrorAreBounded(t *testing.T) {
 
 func submit(t *testing.T, o *owner, op *hal.Op) {
 	t.Helper()
-	if err := o.submit(op); err != nil {
+	if err := o.submit(op, nil); err != nil {
 		t.Fatal(err)
 	}
 }

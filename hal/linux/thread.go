@@ -45,7 +45,7 @@ type thread struct {
 // ready is an op that was submitted for the thread.
 type ready struct {
 	owner *owner
-	op    *hal.Op
+	job   job
 }
 
 func newThread(o *Board) (*thread, error) {
@@ -91,6 +91,9 @@ func (o *Board) Attach(relief func()) hal.Prompt {
 		p.Missing = append(p.Missing, fmt.Sprintf("%s: its driver keeps no time of an edge: when light went is when the agent was told, and no millisecond is promised", name))
 	}
 	for i, own := range o.owners {
+		if o.routes[i] != nil {
+			continue // another's
+		}
 		if p.Priority > 0 {
 			_ = schedule(<-own.tid, ownerPriority) // as allowed as the thread's
 		}
@@ -193,9 +196,9 @@ func (t *thread) flush(out []hal.Event) ([]hal.Event, error) {
 		r := t.ready[0]
 		t.ready = append(t.ready[:0], t.ready[1:]...)
 		r.owner.mu.Lock()
-		r.owner.begin(r.op, true)
+		r.owner.begin(r.job, true)
 		r.owner.mu.Unlock()
-		done := r.owner.carryOut(r.op)
+		done := r.owner.carryOut(r.job)
 		if done == nil {
 			return nil, hal.ErrRelieved
 		}

@@ -3,11 +3,13 @@ package mems_test
 import (
 	"errors"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"testing"
 	"time"
 
 	"ringlight/hal"
+	"ringlight/hal/boardfile"
 	"ringlight/ocs/circuit"
 	"ringlight/ocs/mems"
 	"ringlight/proto"
@@ -26,6 +28,38 @@ func TestCrossbarSingleAndBulk(t *testing.T) {
 	t.Logf("bulk across: %+v", r.check(136))
 	if s := r.x.Status(); s.BusErrors != 0 || s.LimitErrors != 0 {
 		t.Errorf("%+v", s)
+	}
+}
+
+// A board of its file: electrodes on DACs of two buses in no order, monitors in no order on
+// ADCs of three kinds of addresses, another clock for each; and a DAC that was added with
+// frames of its own, which the simulator refuses.
+func TestCrossbarOfItsFile(t *testing.T) {
+	raw, err := os.ReadFile("../../hal/boardfile/testdata/atrium.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, hw, err := boardfile.Parse(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := newRigOn(t, hw, 11, sim.MirrorPhysics{})
+	r.apply(circuit.Change{Create: pairs(12, func(a int) int { return (a*7 + 5) % 12 })})
+	t.Logf("all at once: %+v", r.check(12))
+	r.apply(circuit.Change{Mode: circuit.Overwrite, Create: pairs(12, func(a int) int { return 11 - a })})
+	r.check(12)
+	data := *hal.AD5535B.Data()
+	data.Name = "toy32"
+	toy, err := mems.AddDAC(data, mems.DAC{Frame: 4, Write: func(dst []byte, ch int, code uint16) []byte { return append(dst, 0, byte(ch), byte(code>>8), byte(code)) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	hw.Mirrors.DAC = toy
+	if _, err := mems.New(mems.Config{Board: &hw, Factory: r.factory}); err != nil {
+		t.Error(err)
+	}
+	if _, err := r.world.AddBoard(sim.BoardConfig{Board: hw}); err == nil {
+		t.Error("the simulator took a DAC for what it is not")
 	}
 }
 

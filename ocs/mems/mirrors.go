@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"ringlight/hal"
-	"ringlight/hal/ad5535b"
 	"ringlight/ocs/circuit"
 	"ringlight/ocs/work"
 )
@@ -25,6 +24,7 @@ const (
 // frames that bring it there.
 type mirrors struct {
 	hw      *hal.Mirrors
+	dac     DAC
 	factory *Factory
 	buses   int
 	at      [hal.NumSides][]mirror
@@ -42,7 +42,7 @@ type mirror struct {
 }
 
 func newMirrors(board *hal.Board, factory *Factory) mirrors {
-	m := mirrors{hw: board.Mirrors, factory: factory, buses: len(board.Buses)}
+	m := mirrors{hw: board.Mirrors, dac: dacs[board.Mirrors.DAC.Like()], factory: factory, buses: len(board.Buses)}
 	for side := range m.at {
 		m.at[side] = make([]mirror, m.hw.Ports)
 	}
@@ -205,7 +205,7 @@ func (m *mirrors) step(q *work.Queue) int {
 			ops[bus] = &hal.Op{Token: q.Token(writeTask, n), Class: hal.ClassSwitch}
 			n++
 		}
-		ops[bus].Msgs = append(ops[bus].Msgs, hal.Msg{Addr: m.hw.DACs[d].ChipSelect, Frame: ad5535b.FrameBytes, W: f})
+		ops[bus].Msgs = append(ops[bus].Msgs, hal.Msg{Addr: m.hw.DACs[d].ChipSelect, Frame: m.dac.Frame, W: f})
 	}
 	for bus, op := range ops {
 		if op != nil {
@@ -230,7 +230,7 @@ func (m *mirrors) electrodes(side, port int, drive [2]int16, frames [][]byte) {
 		for pole, code := range [2]int16{hal.MirrorBias + d, hal.MirrorBias - d} {
 			at := int(m.hw.Arrays[side][port].Electrodes[2*i+pole])
 			f := &frames[at/hal.MirrorDACChannels]
-			*f = ad5535b.AppendWrite(*f, at%hal.MirrorDACChannels, uint16(code))
+			*f = m.dac.Write(*f, at%hal.MirrorDACChannels, uint16(code))
 		}
 	}
 }

@@ -39,11 +39,18 @@ func newRigOf(t testing.TB, ports int, seed uint64, ph sim.MirrorPhysics, faults
 	if err != nil {
 		t.Fatal(err)
 	}
+	return newRigOn(t, hw, seed, ph, faults...)
+}
+
+// newRigOn is a rig of any board of mirrors.
+func newRigOn(t testing.TB, hw hal.Board, seed uint64, ph sim.MirrorPhysics, faults ...sim.Fault) *rig {
+	t.Helper()
 	r := &rig{t: t, world: sim.NewWorld(sim.WorldConfig{Seed: seed}), board: &hw}
+	var err error
 	if r.id, err = r.world.AddBoard(sim.BoardConfig{Board: hw, Seed: seed, Powered: true, Faults: faults, Mirrors: ph}); err != nil {
 		t.Fatal(err)
 	}
-	r.factory = mems.Measure(r.world.Maker(r.id), ports)
+	r.factory = mems.Measure(r.world.Maker(r.id), hw.Mirrors.Ports)
 	r.boot(mems.Config{Startup: mems.Dark})
 	return r
 }
