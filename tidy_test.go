@@ -40,7 +40,7 @@ var mayImport = map[string][]string{
 	"proto/metric/promtool": {},
 	"proto/mqtt":            {"proto", "proto/cert", "proto/limit", "proto/seal", "github.com/eclipse/paho.mqtt.golang", "github.com/eclipse/paho.mqtt.golang/packets"},
 	"hal":                   {"periph.io/x/conn/v3/"},
-	"hal/linux":             {"hal", "periph.io/x/conn/v3", "periph.io/x/conn/v3/", "periph.io/x/host/v3", "golang.org/x/sys/unix"}, // periph's interfaces are its seam
+	"hal/linux":             {"hal", "hal/pca953x", "periph.io/x/conn/v3", "periph.io/x/conn/v3/", "periph.io/x/host/v3", "golang.org/x/sys/unix"}, // periph's interfaces are its seam
 	"hal/periph":            {"hal", "periph.io/x/conn/v3", "periph.io/x/conn/v3/"},
 	"hal/record":            {"hal", "periph.io/x/conn/v3/"},
 	"hal/socket":            {"hal", "proto/limit"},

@@ -35,6 +35,9 @@ type Bus struct {
 	// Via is set where the muxes between bus Root and this one are ours to switch, the
 	// nearest to Root first: whoever carries out an op switches them before it.
 	Via []Via
+	// Lines are set where the bus is no wires but lines of the machine, which make a latch
+	// of their own.
+	Lines []Line
 }
 
 // Via is a channel of a mux.

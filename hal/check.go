@@ -190,6 +190,27 @@ func (b *Board) Check() error {
 	return errors.Join(errs...)
 }
 
+// Advice is what a board may have and had better not.
+func (b *Board) Advice() (out []string) {
+	for i, l := range b.Latches {
+		bus := &b.Buses[l.Bus]
+		if len(bus.Lines) > 0 {
+			out = append(out, fmt.Sprintf("latches[%d]: made of GPIO lines: whether their levels outlive the agent is up to their controller", i))
+			continue
+		}
+		others := 0
+		for c := range b.Chips() {
+			if o := &b.Buses[c.Bus]; c.Part.Data().Role != RoleLatch && (c.Bus == l.Bus || bus.Adapter && (c.Bus == bus.Root || o.Adapter && o.Root == bus.Root)) {
+				others++
+			}
+		}
+		if others > 0 {
+			out = append(out, fmt.Sprintf("latches[%d]: %d other chips share its wires: every switch of a path waits for them", i, others))
+		}
+	}
+	return out
+}
+
 // together reports whether two chips can answer to one address at a time: on the
 // same wires, and not behind different channels.
 func (b *Board) together(x, y *Chip) bool {

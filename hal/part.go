@@ -33,6 +33,9 @@ const (
 	AT24C64
 	AT24C02
 	CMIS // a module with a controller of its own
+	// GPIOLatch is lines of the machine itself, which answer to the registers of a PCA9535 on
+	// a bus of their own.
+	GPIOLatch
 )
 
 // Role is what a part is on a board.
@@ -75,6 +78,13 @@ type PartData struct {
 	ByNet bool
 }
 
+// Where a GPIOLatch answers, and how fast its bus is taken to be: a write of lines is about
+// as long as one to an expander at this clock.
+const (
+	GPIOLatchAddr  = 0x20
+	GPIOLatchClock = physic.MegaHertz
+)
+
 // parts by number. Clocks are those of the vendors' product pages and of the
 // bindings of the Linux kernel.
 //
@@ -93,15 +103,16 @@ var parts = []PartData{
 	AD7998:  {Name: "ad7998", Also: []string{"ad7998-0", "ad7998-1"}, Role: RoleADC, Bus: I2C, MaxClock: 400 * physic.KiloHertz, FirstAddr: 0x20, LastAddr: 0x24, Channels: 8},
 	PCA9535: {Name: "pca9535", Also: []string{"tca9535", "pca9555", "tca9555"}, Role: RoleLatch, Bus: I2C, MaxClock: 400 * physic.KiloHertz, FirstAddr: 0x20, LastAddr: 0x27, Channels: 2},
 	// Fast-mode Plus.
-	PCAL6524: {Name: "pcal6524", Role: RoleLatch, Bus: I2C, MaxClock: physic.MegaHertz, FirstAddr: 0x20, LastAddr: 0x23, Channels: 3},
-	TCA9534:  {Name: "tca9534", Also: []string{"tca9534a", "pca9534", "pca9534a", "pca9554", "pca9554a", "tca9554", "tca9554a"}, Role: RoleLaneEnable, Bus: I2C, MaxClock: 400 * physic.KiloHertz, FirstAddr: 0x20, LastAddr: 0x3f, Channels: 1},
-	PCA9548:  {Name: "pca9548", Also: []string{"pca9548a", "tca9548a"}, Role: RoleMux, Bus: I2C, MaxClock: 400 * physic.KiloHertz, FirstAddr: 0x70, LastAddr: 0x77, Channels: 8},
-	PCA9848:  {Name: "pca9848", Role: RoleMux, Bus: I2C, MaxClock: physic.MegaHertz, FirstAddr: 0x70, LastAddr: 0x77, Channels: 8},
-	TMP102:   {Name: "tmp102", Also: []string{"tmp112"}, Role: RoleTemperature, Bus: I2C, MaxClock: 400 * physic.KiloHertz, FirstAddr: 0x48, LastAddr: 0x4b},
-	INA219:   {Name: "ina219", Also: []string{"ina219a", "ina219b"}, Role: RoleRail, Bus: I2C, MaxClock: 400 * physic.KiloHertz, FirstAddr: 0x40, LastAddr: 0x4f},
-	AT24C64:  {Name: "24c64", Also: []string{"at24c64", "24lc64", "24aa64", "m24c64"}, Role: RoleMemory, Bus: I2C, MaxClock: 400 * physic.KiloHertz, FirstAddr: 0x50, LastAddr: 0x57},
-	AT24C02:  {Name: "24c02", Also: []string{"at24c02", "24lc02b", "24aa02", "m24c02"}, Role: RoleMemory, Bus: I2C, MaxClock: 400 * physic.KiloHertz, FirstAddr: 0x50, LastAddr: 0x57},
-	CMIS:     {Name: "cmis", Role: RoleModule, Bus: I2C, MaxClock: physic.MegaHertz, FirstAddr: MCIAddr, LastAddr: MCIAddr},
+	PCAL6524:  {Name: "pcal6524", Role: RoleLatch, Bus: I2C, MaxClock: physic.MegaHertz, FirstAddr: 0x20, LastAddr: 0x23, Channels: 3},
+	TCA9534:   {Name: "tca9534", Also: []string{"tca9534a", "pca9534", "pca9534a", "pca9554", "pca9554a", "tca9554", "tca9554a"}, Role: RoleLaneEnable, Bus: I2C, MaxClock: 400 * physic.KiloHertz, FirstAddr: 0x20, LastAddr: 0x3f, Channels: 1},
+	PCA9548:   {Name: "pca9548", Also: []string{"pca9548a", "tca9548a"}, Role: RoleMux, Bus: I2C, MaxClock: 400 * physic.KiloHertz, FirstAddr: 0x70, LastAddr: 0x77, Channels: 8},
+	PCA9848:   {Name: "pca9848", Role: RoleMux, Bus: I2C, MaxClock: physic.MegaHertz, FirstAddr: 0x70, LastAddr: 0x77, Channels: 8},
+	TMP102:    {Name: "tmp102", Also: []string{"tmp112"}, Role: RoleTemperature, Bus: I2C, MaxClock: 400 * physic.KiloHertz, FirstAddr: 0x48, LastAddr: 0x4b},
+	INA219:    {Name: "ina219", Also: []string{"ina219a", "ina219b"}, Role: RoleRail, Bus: I2C, MaxClock: 400 * physic.KiloHertz, FirstAddr: 0x40, LastAddr: 0x4f},
+	AT24C64:   {Name: "24c64", Also: []string{"at24c64", "24lc64", "24aa64", "m24c64"}, Role: RoleMemory, Bus: I2C, MaxClock: 400 * physic.KiloHertz, FirstAddr: 0x50, LastAddr: 0x57},
+	AT24C02:   {Name: "24c02", Also: []string{"at24c02", "24lc02b", "24aa02", "m24c02"}, Role: RoleMemory, Bus: I2C, MaxClock: 400 * physic.KiloHertz, FirstAddr: 0x50, LastAddr: 0x57},
+	CMIS:      {Name: "cmis", Role: RoleModule, Bus: I2C, MaxClock: physic.MegaHertz, FirstAddr: MCIAddr, LastAddr: MCIAddr},
+	GPIOLatch: {Name: "gpio", Like: PCA9535, Role: RoleLatch, Bus: I2C, MaxClock: GPIOLatchClock, FirstAddr: GPIOLatchAddr, LastAddr: GPIOLatchAddr, Channels: 2},
 }
 
 // Data of a part.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 
 	"ringlight/cmd/cli"
@@ -109,12 +110,16 @@ func boardCommand(_ context.Context, args []string) error {
 		return common.boardFault(words[1], err)
 	}
 	if words[0] == "check" {
+		advice := append([]string{}, b.Advice()...)
+		for _, a := range advice {
+			fmt.Fprintln(os.Stderr, "advice:", a)
+		}
 		modules := 0
 		for i := range b.Bundles {
 			modules += len(b.Bundles[i].Modules)
 		}
 		if common.json {
-			return printJSON(map[string]any{"name": f.Name, "buses": len(b.Buses), "bundles": len(b.Bundles), "modules": modules, "ports": b.Ports(), "problems": []string{}})
+			return printJSON(map[string]any{"name": f.Name, "buses": len(b.Buses), "bundles": len(b.Bundles), "modules": modules, "ports": b.Ports(), "problems": []string{}, "advice": advice})
 		}
 		if b.Mirrors != nil {
 			fmt.Printf("%s: %d buses, %d ports of mirrors: good\n", f.Name, len(b.Buses), b.Ports())

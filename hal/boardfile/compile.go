@@ -85,7 +85,13 @@ func (f *File) Board() (hal.Board, error) {
 	for i := range f.Latches {
 		l := &f.Latches[i]
 		at := fmt.Sprintf("latches[%d].", i)
-		m.b.Latches = append(m.b.Latches, hal.Latch{Bus: m.onBus(at+"bus", l.Bus, "i2c"), Addr: uint16(l.Addr), Part: m.part(at+"part", l.Part, hal.RoleLatch)})
+		part := m.part(at+"part", l.Part, hal.RoleLatch)
+		if part == hal.GPIOLatch {
+			m.gpioLatch(at, l)
+			continue
+		}
+		m.span(at+"lines", int64(len(l.Lines)), 0, 0)
+		m.b.Latches = append(m.b.Latches, hal.Latch{Bus: m.onBus(at+"bus", l.Bus, "i2c"), Addr: uint16(l.Addr), Part: part})
 	}
 	for i := range f.Types {
 		m.kind(i)
@@ -343,6 +349,20 @@ func (m *maker) line(field string, l *Line) hal.Line {
 	return hal.Line{Name: l.Line, Chip: l.Chip, Offset: l.Offset, ActiveLow: l.ActiveLow}
 }
 
+// gpioLatch makes a latch of lines, on a bus of its own.
+func (m *maker) gpioLatch(at string, l *Latch) {
+	if l.Bus != "" || l.Addr != 0 {
+		m.bad(at+"bus", "none", "lines of the machine are on no bus")
+	}
+	m.span(at+"lines", int64(len(l.Lines)), 4, 16)
+	bus := hal.Bus{Name: l.Name, Kind: hal.I2C, Device: "gpio " + l.Name, Speed: hal.GPIOLatchClock}
+	for i := range l.Lines {
+		bus.Lines = append(bus.Lines, m.line(fmt.Sprintf("%slines[%d]", at, i), &l.Lines[i]))
+	}
+	m.b.Latches = append(m.b.Latches, hal.Latch{Bus: hal.BusID(len(m.b.Buses)), Addr: hal.GPIOLatchAddr, Part: hal.GPIOLatch})
+	m.b.Buses = append(m.b.Buses, bus)
+}
+
 // lines refuses a line that is used twice.
 func (m *maker) lines() {
 	seen := map[hal.Line]string{}
@@ -358,6 +378,11 @@ func (m *maker) lines() {
 		if b := &m.b.Buses[i]; b.SCL != nil {
 			use(fmt.Sprintf("buses[%d].recovery.scl", i), *b.SCL)
 			use(fmt.Sprintf("buses[%d].recovery.sda", i), *b.SDA)
+		}
+	}
+	for i := range m.b.Buses {
+		for j, l := range m.b.Buses[i].Lines {
+			use(fmt.Sprintf("latch %q.lines[%d]", m.b.Buses[i].Name, j), l)
 		}
 	}
 	for i := range m.b.Bundles {

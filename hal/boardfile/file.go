@@ -52,10 +52,11 @@ type Mux struct {
 
 // Latch is one output expander.
 type Latch struct {
-	Name string `json:"name"` // by which bundles call it
-	Part string `json:"part"` // role latch
-	Bus  string `json:"bus"`  // a bus that is best its own: every switch of a path is a write to it
-	Addr Addr   `json:"addr"` // such as "0x20"
+	Name  string `json:"name"`            // by which bundles call it
+	Part  string `json:"part"`            // role latch
+	Bus   string `json:"bus,omitempty"`   // a bus that is best its own: every switch of a path is a write to it
+	Addr  Addr   `json:"addr,omitempty"`  // such as "0x20"
+	Lines []Line `json:"lines,omitempty"` // of part gpio, in place of bus and addr: by pin, 4 to 16, four a bundle
 }
 
 // Type is a kind of module.

@@ -197,7 +197,11 @@ func (m *maker) bundle(i int) {
 		}
 	} else if l, ok := m.known(at+"latch", "latches", m.latch, bu.Latch); ok {
 		out.Latch, out.Shift = l, uint8(bu.FirstPin)
-		if pins := 8 * m.b.Latches[l].Part.Data().Channels; bu.FirstPin%4 != 0 || bu.FirstPin < 0 || bu.FirstPin > pins-4 {
+		pins := 8 * m.b.Latches[l].Part.Data().Channels
+		if n := len(m.f.Latches[l].Lines); n > 0 {
+			pins = n
+		}
+		if bu.FirstPin%4 != 0 || bu.FirstPin < 0 || bu.FirstPin > pins-4 {
 			m.bad(at+"first_pin", fmt.Sprintf("0, 4 and so on to %d", pins-4), "%d", bu.FirstPin)
 		}
 		for j := range m.b.Bundles {

@@ -42,6 +42,9 @@ func openWire(board *hal.Board, i hal.BusID) (wire, error) {
 	b := board.Buses[i]
 	switch b.Kind {
 	case hal.I2C:
+		if len(b.Lines) > 0 {
+			return openLatch(b.Lines, realGPIO().pinIO)
+		}
 		if err := checkAdapter(sysDevices, &b); err != nil {
 			return nil, err
 		}

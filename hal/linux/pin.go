@@ -52,6 +52,26 @@ func (p *pin) use(flags uint64, level gpio.Level) (err error) {
 	return nil
 }
 
+// asItStands asks for the line and leaves it as it is, to be read.
+func (p *pin) asItStands() error {
+	_, chip, closer, err := p.gpio.chip(p.at.path)
+	if err != nil {
+		return err
+	}
+	defer closer()
+	info, err := p.gpio.info(chip, p.at.offset)
+	if err != nil {
+		return err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.flags = lineInput; info.Flags&lineOutput != 0 {
+		p.flags = lineOutput
+	}
+	p.fd, err = p.gpio.request(p.at.path, 0, p.at)
+	return err
+}
+
 // In makes it an input. Pull resistors are the board's.
 func (p *pin) In(pull gpio.Pull, edge gpio.Edge) error {
 	if pull != gpio.PullNoChange {
