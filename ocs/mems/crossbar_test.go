@@ -50,7 +50,9 @@ func TestCrossbarOfItsFile(t *testing.T) {
 	r.check(12)
 	data := *hal.AD5535B.Data()
 	data.Name = "toy32"
-	toy, err := mems.AddDAC(data, mems.DAC{Frame: 4, Write: func(dst []byte, ch int, code uint16) []byte { return append(dst, 0, byte(ch), byte(code>>8), byte(code)) }})
+	toy, err := mems.AddDAC(data, mems.DAC{Frame: 4, Write: func(dst []byte, ch int, code uint16) []byte {
+		return append(dst, 0, byte(ch), byte(code>>8), byte(code))
+	}})
 	if err != nil {
 		t.Fatal(err)
 	}
