@@ -182,6 +182,7 @@ func (r *runner) put(ctx context.Context, q Question) (*Answer, error) {
 	answer := make(chan *Answer, 1)
 	select {
 	case r.calls <- func() { r.asked(ask, func(a *Answer) { answer <- a }) }:
+		r.wake()
 	default:
 		return nil, &proto.Error{Code: proto.Busy, Limit: fmt.Sprintf("%d questions at once", cap(r.calls))}
 	}

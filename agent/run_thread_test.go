@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"context"
 	"strings"
 	"sync"
 	"testing"
@@ -150,4 +151,20 @@ func TestRunOnTheBoardsThread(t *testing.T) {
 			t.Errorf("log has no %q:\n%s", want, log)
 		}
 	}
+}
+
+// Goal: a question wakes the thread that sleeps on the board's lines: a quiet board,
+// as a commercial switch is, would answer only at its next deadline.
+func TestQuestionWakesTheThread(t *testing.T) {
+	h := &handThread{wake: make(chan struct{}, 1)}
+	r := &runner{calls: make(chan func(), 1), thread: h}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_, _ = r.put(ctx, Question{Verb: "status"})
+	}()
+	<-h.wake
+	cancel()
+	<-ended
 }
