@@ -44,7 +44,7 @@ export function fabricPage(root, app) {
   const stage = el('div.stage'), [list, counts] = legend();
   const risks = el('ul.risks', { id: 'risks' }), alarms = el('ul.risks'), facts = el('div'), health = el('div.big', { role: 'status' });
   const side = el('aside', el('section', health, facts), el('section', el('h2', el('a', { href: '#/next' }, 'What breaks next')), risks), el('section', el('h2', 'Alarms'), alarms), el('section', el('h2', 'Light and nodes'), list));
-  root.append(stage, side);
+  root.append(el('h1.unseen', 'Fabric'), stage, side);
   const canvas = new FabricCanvas(stage, app.picture, { open: (n) => { location.hash = `#/node/${n}`; },
     select: (n) => { app.selected = n; lineToPaste(n < 0 ? 'ocsctl status' : `ocsctl why ${n}`, app.about); } });
   if (app.about.nodes === 0) stage.append(el('p.dim', `This fabric has no rings: ${app.about.core ?? ''}. See ocsctl circuit list.`));

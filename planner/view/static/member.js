@@ -1,7 +1,7 @@
 // A ring, a node, and why.
 import { LIGHT, STANDING } from './wire.js';
 import { COLOUR, stamp, ray, hook, standingWords } from './draw.js';
-import { el, get, keep, link, dBm, fit, ringPill, sentences, plural } from './parts.js';
+import { el, get, keep, link, dBm, fit, ringPill, sentences, plural, causeWords } from './parts.js';
 
 const failure = (e) => el('p.dead', e.message);
 
@@ -68,7 +68,7 @@ export function ringPage(root, app, id) {
     head.replaceChildren(el('h1', `Ring ${id}`), ringPill(r.state), el('span.dim', `${r.links_confirmed} of ${r.links} links lit by both ends, ${r.gpus} GPUs, generation ${r.generation}`));
     const side = (n, name) => { const e = endOf(n, name); if (!e) { const s = n.reported?.sides.find((x) => x.side === name); return el('td.dim', s ? { end: 'turns back here', closed: 'in loopback' }[s.state] ?? s.state : '-'); }
       const on = e.side.current !== e.side.working; return el('td', on ? el('span.bypass', 'bypass to ') : 'to ', link('node', e.candidate.peer), el('span.dim', ` over ${e.candidate.bundle}/${e.candidate.path}  `), dBm(e.bundle?.measured_mdbm), el('span.faint', ` of ${dBm(e.bundle?.expected_mdbm)}`)); };
-    members.replaceChildren(el('h2', 'Members, left to right'), el('table', el('tr', ['', 'node', 'stands', 'left', 'right', 'losses'].map((h) => el('th', h))),
+    members.replaceChildren(el('h2', 'Members, left to right'), el('table', el('tr', ['shape', 'node', 'stands', 'left', 'right', 'losses'].map((h) => el('th', h))),
       r.nodes.map((n, i) => { const node = data.nodes.find((k) => k.node === n); return el('tr', el('td.faint', String(i + 1)), el('td', link('node', n)), el('td', standingWords(app.picture, n)), side(node, 'left'), side(node, 'right'), el('td.n', String((node.reported?.bundles ?? []).reduce((a, b) => a + b.flaps, 0)))); })));
     draw();
   }, 500);
@@ -112,7 +112,7 @@ export function nodePage(root, app, id) {
     g.scale(2, 2); g.translate(18, 18); stamp(g, p.standing[id], !p.ring[id] && p.standing[id] === 1, p.leaving[id], 8.5);
     head.replaceChildren(glyph, el('h1', `Node ${p.called(id)}`), el('span.dim', standingWords(p, id)), n.ring ? link('ring', n.ring) : '', n.reason ? el('span.bypass', n.reason) : '', el('span.faint', `generation ${n.generation} of ${n.want} wanted${n.online ? '' : ', agent offline'}`), el('span', link('why', id, 'why (w)')));
     if (!r) { bundles.replaceChildren(el('p.dim', 'It has not reported yet.')); return; }
-    bundles.replaceChildren(...r.bundles.map((b) => el('section', el('h2', `Bundle ${b.bundle}`), el('div', el('b', b.path), '  ', el(b.state === 'tuned' ? 'span.lit' : b.state === 'failed' ? 'span.dead' : 'span.moving', b.state), el('span.dim', `  ${dBm(b.measured_mdbm)} of ${dBm(b.expected_mdbm)} expected${b.cause !== 'none' ? ', ' + b.cause.replaceAll('_', ' ') : ''}`)),
+    bundles.replaceChildren(...r.bundles.map((b) => el('section', el('h2', `Bundle ${b.bundle}`), el('div', el('b', b.path), '  ', el(b.state === 'tuned' ? 'span.lit' : b.state === 'failed' ? 'span.dead' : 'span.moving', b.state), el('span.dim', `  ${dBm(b.measured_mdbm)} of ${dBm(b.expected_mdbm)} expected${b.cause !== 'none' ? ', ' + causeWords(b.cause) : ''}`)),
       b.measured_mdbm === null ? '' : gauge(b), el('div.dim', `${plural(b.flaps, 'loss', 'losses')} so far. Fibres: `, data.fibres[0].filter((f) => f.bundle === b.bundle).map((f, i) => [i ? ', ' : '', `${f.path} to `, link('node', f.node)])))));
     sides.replaceChildren(el('h2', 'Sides'), el('table', el('tr', ['side', 'state', 'request', 'on', 'candidates, nearest first', 'timer'].map((h) => el('th', h))), r.sides.map((s) => {
       const list = r.rings[0]?.[s.side] ?? [], left = s.until_us - r.uptime_us;

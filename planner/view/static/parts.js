@@ -13,6 +13,10 @@ export function el(what, ...rest) {
   return e;
 }
 
+// causeWords are the causes as proto.Cause.Words has them.
+const CAUSES = { late_light: 'light came after the deadline', no_candidate: 'no neighbour in reach' };
+export const causeWords = (c) => CAUSES[c] ?? c.replaceAll('_', ' ');
+
 export const link = (kind, id, text) => el('a', { href: `#/${kind}/${id}` }, text ?? `${kind} ${id}`);
 const time = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit', second: '2-digit', hour12: false });
 const day = new Intl.DateTimeFormat(undefined, { year: 'numeric', month: '2-digit', day: '2-digit', hour: '2-digit', minute: '2-digit', second: '2-digit', hour12: false, timeZoneName: 'short' });
@@ -71,5 +75,5 @@ export function lineToPaste(line, about) {
 export function sentences(lines) {
   const now = lines.filter((l) => !l.seq && l.at_ms), was = lines.filter((l) => l.seq || !l.at_ms).reverse();
   return el('table.why', [...now, ...was].map((l) => el(l.seq ? 'tr' : 'tr.now', el('td', { title: l.seq ? date(l.at_ms) : '' }, l.seq ? clock(l.at_ms) : l.at_ms ? 'now' : 'agent'), el('td', l.place),
-    el('td', l.text, ' ', el('span.rule', l.rule, l.generation ? `, generation ${l.generation}` : '', l.cause !== 'none' ? `, ${l.cause.replaceAll('_', ' ')}` : '')))));
+    el('td', l.text, ' ', el('span.rule', l.rule, l.generation ? `, generation ${l.generation}` : '', l.cause !== 'none' ? `, ${causeWords(l.cause)}` : '')))));
 }

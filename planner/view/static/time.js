@@ -38,7 +38,7 @@ function replay(to, now, list, end) {
 
 export function timePage(root, app, start) {
   const strip = el('canvas', { tabIndex: 0, role: 'img', ariaLabel: 'events over time' }), stage = el('div.stage'), when = el('div.clock', '\u2014'), about = el('p.dim'), list = el('ul.risks'), what = el('div');
-  root.append(el('div.split', el('div.time', strip), el('div.row', stage, el('aside', el('section', when, about), el('section', el('h2', 'Around it'), what), el('section', el('h2', 'Key'), el('ul', CLASSES.map(([text, c]) => { const i = el('canvas', { width: 20, height: 20, ariaHidden: 'true' }); i.style.width = i.style.height = '10px'; const g = i.getContext('2d'); g.fillStyle = c; g.fillRect(0, 0, 20, 20); return el('li', i, '  ', text); })), el('p.faint', 'Space plays. The arrows go by one event, with shift by a hundredth. Rings are drawn as they are now; their light is what events told until then.'))))));
+  root.append(el('h1.unseen', 'Timeline'), el('div.split', el('div.time', strip), el('div.row', stage, el('aside', el('section', when, about), el('section', el('h2', 'Around it'), what), el('section', el('h2', 'Key'), el('ul', CLASSES.map(([text, c]) => { const i = el('canvas', { width: 20, height: 20, ariaHidden: 'true' }); i.style.width = i.style.height = '10px'; const g = i.getContext('2d'); g.fillStyle = c; g.fillRect(0, 0, 20, 20); return el('li', i, '  ', text); })), el('p.faint', 'Space plays. The arrows go by one event, with shift by a hundredth. Rings are drawn as they are now; their light is what events told until then.'))))));
   const shown = new Picture(app.about), canvas = new FabricCanvas(stage, shown, { open: (n) => { location.hash = `#/node/${n}`; } });
   let log = [], cursor = -1, playing = 0, follow = true;
 
