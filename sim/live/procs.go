@@ -117,7 +117,7 @@ func Procs(ctx context.Context, cfg ProcsConfig) (res ProcsResult, err error) {
 	}
 	p.f.Moves = fabric.MoveNone // so that nothing but the broken ring may change
 	p.res.Nodes, p.res.Rings = p.f.Nodes, p.f.TargetRings()
-	steps := []func(context.Context){p.build, p.killAgents, p.killPlanner, p.killBroker, p.dieUnheard, p.comeBack, p.dieUnderFlood, p.loseSupply}
+	steps := []func(context.Context){p.build, p.killAgents, p.bounce("planner", 0, p.startPlanner), p.bounce("broker", 3*time.Second, p.startBroker), p.dieUnheard, p.comeBack, p.dieUnderFlood, p.loseSupply}
 	if spoils {
 		steps = []func(context.Context){p.build, p.spoil}
 	}
@@ -149,6 +149,9 @@ func (p *procs) done(began time.Time, what, saw string, args ...any) {
 	p.res.Steps = append(p.res.Steps, s)
 	fmt.Fprintf(p.Out, "%-52s %6.1f s   %s\n", s.What, float64(s.TookM)/1000, s.Saw)
 }
+
+// folder is the state of a node's agent.
+func (p *procs) folder(n int) string { return p.path(fmt.Sprintf("node%d", n)) }
 
 func agentName(n int) string { return fmt.Sprintf("agent%d", n) }
 func boardName(n int) string { return fmt.Sprintf("board%d", n) }
@@ -268,23 +271,17 @@ func (p *procs) killAgents(ctx context.Context) {
 	p.done(began, "16 agents killed with -9 in turn, started again", "no light changed; all adopted, in service")
 }
 
-func (p *procs) killPlanner(ctx context.Context) {
-	p.bounce(ctx, "planner", 0, p.startPlanner)
-}
-
-func (p *procs) killBroker(ctx context.Context) {
-	p.bounce(ctx, "broker", 3*time.Second, p.startBroker)
-}
-
-// bounce kills a process, leaves it away for a while and starts it again.
-func (p *procs) bounce(ctx context.Context, name string, away time.Duration, start func()) {
-	began := time.Now()
-	before := p.records()
-	p.signal(name, syscall.SIGKILL)
-	p.res.ProcsKilled++
-	time.Sleep(away)
-	start()
-	p.serving(ctx)
-	p.unchanged(before, name+" killed", nil)
-	p.done(began, fmt.Sprintf("%s killed with -9, away %v, started again", name, away), "no light changed; in service")
+// bounce is the step that kills a process, leaves it away for a while and starts it
+// again.
+func (p *procs) bounce(name string, away time.Duration, start func()) func(context.Context) {
+	return func(ctx context.Context) {
+		began := time.Now()
+		before := p.records()
+		p.kill(name)
+		time.Sleep(away)
+		start()
+		p.serving(ctx)
+		p.unchanged(before, name+" killed", nil)
+		p.done(began, fmt.Sprintf("%s killed with -9, away %v, started again", name, away), "no light changed; in service")
+	}
 }

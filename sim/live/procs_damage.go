@@ -17,7 +17,7 @@ import (
 
 // spoiling damages what agents and planner keep, and kills them while they write.
 type spoiling struct {
-	*procs
+	run      *procs
 	rnd      *rand.Rand
 	before   []BoardRecord
 	keepers  []keeper         // nodes' agents, then switches'
@@ -62,16 +62,16 @@ const storeLives = 30
 
 // spoil is the run that damages files: a history first, then rounds.
 func (p *procs) spoil(ctx context.Context) {
-	s := &spoiling{procs: p, rnd: rand.New(rand.NewPCG(p.Seed, 3))}
+	s := &spoiling{run: p, rnd: rand.New(rand.NewPCG(p.Seed, 3))}
 	for n := range p.f.Nodes {
-		s.keepers = append(s.keepers, keeper{agentName(n), p.path(fmt.Sprintf("node%d", n)), func() { p.startAgent(n) }})
+		s.keepers = append(s.keepers, keeper{agentName(n), p.folder(n), func() { p.startAgent(n) }})
 	}
 	for n := range p.switches() {
 		s.keepers = append(s.keepers, keeper{switchName(n), p.path(switchName(n)), func() { p.startSwitch(n) }})
 	}
 	s.journals = make([][]damage.Files, len(s.keepers))
 	p.res.Damage = &s.tally
-	for _, step := range []func(context.Context){p.killAgents, s.remember, p.killPlanner, p.dieUnheard, p.comeBack, s.remember, s.moveCircuits,
+	for _, step := range []func(context.Context){p.killAgents, s.remember, p.bounce("planner", 0, p.startPlanner), p.dieUnheard, p.comeBack, s.remember, s.moveCircuits,
 		s.damageJournals, s.damageSwitches, s.killWriters, s.damageStores} {
 		step(ctx)
 	}
@@ -109,11 +109,11 @@ func lay(there, content damage.Files) {
 	}
 }
 
-func (s *spoiling) readStore() damage.Files { return got(kept(s.path("planner.db"))) }
+func (s *spoiling) readStore() damage.Files { return got(kept(s.run.path("planner.db"))) }
 
 // remember keeps journals and store as they are, for later damage to go back to.
 func (s *spoiling) remember(context.Context) {
-	for k := range s.f.Nodes {
+	for k := range s.run.f.Nodes {
 		s.journals[k] = append(s.journals[k], got(s.keepers[k].readJournal()))
 	}
 	s.stores = append(s.stores, s.readStore())
@@ -121,7 +121,7 @@ func (s *spoiling) remember(context.Context) {
 
 // log is what a process has printed since a place in its log.
 func (s *spoiling) log(name string, from int) string {
-	raw, _ := os.ReadFile(s.path(name + ".log"))
+	raw, _ := os.ReadFile(s.run.path(name + ".log"))
 	if bytes.Contains(raw, []byte("panic:")) || bytes.Contains(raw, []byte("fatal error:")) || bytes.Contains(raw, []byte("SIGSEGV")) {
 		s.tally.Panics++
 	}
@@ -130,14 +130,14 @@ func (s *spoiling) log(name string, from int) string {
 
 // ended tells whether a process has ended by itself, and forgets it then.
 func (s *spoiling) ended(name string) bool {
-	c := s.runs[name]
+	c := s.run.runs[name]
 	var status syscall.WaitStatus
 	pid, err := syscall.Wait4(c.Process.Pid, &status, syscall.WNOHANG, nil)
 	if err != nil || pid == 0 {
 		return false
 	}
 	_ = c.Process.Release()
-	delete(s.runs, name)
+	delete(s.run.runs, name)
 	return true
 }
 
@@ -145,28 +145,28 @@ func (s *spoiling) ended(name string) bool {
 // again and again. What an agent will not go on from is taken away, as it asks.
 func (s *spoiling) damageJournals(ctx context.Context) {
 	began := time.Now()
-	s.before = s.records()
-	for round := 0; s.tally.Journals < s.Damage; round++ {
+	s.before = s.run.records()
+	for round := 0; s.tally.Journals < s.run.Damage; round++ {
 		s.damageRound(ctx, round)
-		if round%4 != 3 && s.tally.Journals < s.Damage {
+		if round%4 != 3 && s.tally.Journals < s.run.Damage {
 			continue
 		}
-		s.serving(ctx)
+		s.run.serving(ctx)
 		s.lights("damaged journals")
 	}
 	t := &s.tally
 	t.NumbersBack = strings.Count(s.log("planner", 0), "a device's numbers went back")
-	s.done(began, fmt.Sprintf("%d damaged journals under ocs-agent run", t.Journals),
+	s.run.done(began, fmt.Sprintf("%d damaged journals under ocs-agent run", t.Journals),
 		"%d told by their agents, %d refused by name, %d as of before as a whole, %d times the planner said that numbers went back; %d panics, %d wrong lights",
 		t.JournalsTold, t.JournalsRefus, t.JournalsWhole, t.NumbersBack, t.Panics, t.WrongLights)
 }
 
 func (s *spoiling) damageRound(ctx context.Context, round int) {
-	what, from := make([]string, s.f.Nodes), make([]int, s.f.Nodes)
-	for n := range s.f.Nodes {
+	what, from := make([]string, s.run.f.Nodes), make([]int, s.run.f.Nodes)
+	for n := range s.run.f.Nodes {
 		what[n], from[n] = s.damageOne(n, round+n)
 	}
-	for n := range s.f.Nodes {
+	for n := range s.run.f.Nodes {
 		s.started(ctx, n, what[n], from[n])
 	}
 	s.lights("damaged journals")
@@ -176,7 +176,7 @@ func (s *spoiling) damageRound(ctx context.Context, round int) {
 // starts it. It gives what was done and where its log goes on.
 func (s *spoiling) damageOne(n, turn int) (what string, from int) {
 	k := &s.keepers[n]
-	s.signal(k.name, syscall.SIGKILL)
+	s.run.signal(k.name, syscall.SIGKILL)
 	now := got(k.readJournal())
 	way := turn % (damage.Ways + 1)
 	if way == damage.Whole {
@@ -214,9 +214,9 @@ func (s *spoiling) started(ctx context.Context, n int, what string, from int) {
 
 // lights holds the boards' own records to those of before.
 func (s *spoiling) lights(what string) {
-	lost := s.res.LightLost
-	err := attempt(func() { s.unchanged(s.before, what, nil) })
-	s.tally.WrongLights += s.res.LightLost - lost
+	lost := s.run.res.LightLost
+	err := attempt(func() { s.run.unchanged(s.before, what, nil) })
+	s.tally.WrongLights += s.run.res.LightLost - lost
 	must(err)
 }
 
@@ -224,27 +224,27 @@ func (s *spoiling) lights(what string) {
 // found, and the planner among them.
 func (s *spoiling) killWriters(ctx context.Context) {
 	began := time.Now()
-	for s.tally.Kills+s.tally.PlannerKills < s.Kills {
-		k := &s.keepers[s.rnd.IntN(s.f.Nodes)]
+	for s.tally.Kills+s.tally.PlannerKills < s.run.Kills {
+		k := &s.keepers[s.rnd.IntN(s.run.f.Nodes)]
 		name, start := k.name, k.start
 		if s.rnd.IntN(10) == 0 {
-			name, start = "planner", s.startPlanner
+			name, start = "planner", s.run.startPlanner
 			s.tally.PlannerKills++
 		} else {
 			s.tally.Kills++
 		}
-		s.signal(name, syscall.SIGKILL)
+		s.run.signal(name, syscall.SIGKILL)
 		start()
 		pause(ctx, time.Duration(s.rnd.IntN(40))*time.Millisecond)
 	}
 	s.lights("killed writers")
-	s.serving(ctx)
-	for n := range s.f.Nodes {
+	s.run.serving(ctx)
+	for n := range s.run.f.Nodes {
 		if said := s.log(agentName(n), 0); strings.Count(said, "journal damaged") > s.tally.JournalsTold {
 			fail("agent %d: a kill left a damaged journal", n)
 		}
 	}
-	s.done(began, fmt.Sprintf("%d kills -9 within 40 ms of a start, %d of the planner", s.tally.Kills+s.tally.PlannerKills, s.tally.PlannerKills),
+	s.run.done(began, fmt.Sprintf("%d kills -9 within 40 ms of a start, %d of the planner", s.tally.Kills+s.tally.PlannerKills, s.tally.PlannerKills),
 		"all back in service; %d panics, %d wrong lights", s.tally.Panics, s.tally.WrongLights)
 	s.lights("killed writers")
 }
@@ -255,8 +255,8 @@ func (s *spoiling) damageStores(ctx context.Context) {
 	began, lives := time.Now(), 0
 	good := s.readStore()
 	s.stores = append(s.stores, good)
-	for ; s.tally.Stores < s.Damage; s.tally.Stores++ {
-		s.signal("planner", syscall.SIGKILL)
+	for ; s.tally.Stores < s.run.Damage; s.tally.Stores++ {
+		s.run.signal("planner", syscall.SIGKILL)
 		now := s.readStore()
 		way := s.tally.Stores % (damage.Ways + 1)
 		if way == damage.Whole || way == 8 { // one file: that is all of it
@@ -265,28 +265,28 @@ func (s *spoiling) damageStores(ctx context.Context) {
 		content, what := damage.Spoil(s.rnd, way, s.stores)
 		lay(now, content)
 		from, refused := len(s.log("planner", 0)), false
-		s.startPlanner()
+		s.run.startPlanner()
 		await(ctx, procsBypass, what, func() (bool, string) {
 			refused = s.ended("planner")
 			return refused || strings.Contains(s.log("planner", from), "planner started"), "says nothing"
 		})
 		if refused {
-			if said := s.log("planner", from); !strings.Contains(said, s.path("planner.db")) {
+			if said := s.log("planner", from); !strings.Contains(said, s.run.path("planner.db")) {
 				fail("%s: the planner ended without naming its store: %s", what, said)
 			}
 			s.tally.StoresRefused++
 			lay(content, good)
-			s.startPlanner()
+			s.run.startPlanner()
 		} else if lives++; lives%storeLives == 1 {
-			within(what, func() { s.serving(ctx) })
+			within(what, func() { s.run.serving(ctx) })
 		}
 		if s.tally.Stores%16 == 0 {
 			s.lights(what)
 		}
 	}
-	s.serving(ctx)
+	s.run.serving(ctx)
 	t := &s.tally
-	s.done(began, fmt.Sprintf("%d damaged stores under ocs-planner run", t.Stores),
+	s.run.done(began, fmt.Sprintf("%d damaged stores under ocs-planner run", t.Stores),
 		"%d refused by name, %d as of before as a whole; %d panics, %d wrong lights", t.StoresRefused, t.StoresWhole, t.Panics, t.WrongLights)
 	s.lights("damaged stores")
 }

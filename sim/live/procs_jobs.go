@@ -61,7 +61,7 @@ func jobsParams(nodes int) fabric.Params {
 
 // asking is a run of it.
 type asking struct {
-	*procs
+	run    *procs
 	tally  JobsResult
 	c      *client.Client
 	rnd    *rand.Rand
@@ -72,7 +72,7 @@ type asking struct {
 // jobs asks a planner for jobs and kills it in each state that one can be in. A job that
 // nothing happens to stands beside them; the boards' own record judges its light.
 func (p *procs) jobs(ctx context.Context) {
-	a := &asking{procs: p, rnd: rand.New(rand.NewPCG(p.Seed, 0)), others: map[int]bool{}}
+	a := &asking{run: p, rnd: rand.New(rand.NewPCG(p.Seed, 0)), others: map[int]bool{}}
 	a.tally.KilledIn = map[string]int{}
 	p.res.Jobs = &a.tally
 	a.c = got(a.client())
@@ -83,11 +83,11 @@ func (p *procs) jobs(ctx context.Context) {
 }
 
 func (a *asking) client() (*client.Client, error) {
-	return client.New(client.Config{URL: "unix:" + a.path("planner.http"), Retry: procsService})
+	return client.New(client.Config{URL: "unix:" + a.run.path("planner.http"), Retry: procsService})
 }
 
 func (a *asking) stand(ctx context.Context) {
-	got(a.c.Put(ctx, "steady", &job.Wish{TP: a.f.TP, Rings: 2}))
+	got(a.c.Put(ctx, "steady", &job.Wish{TP: a.run.f.TP, Rings: 2}))
 	v := a.until(ctx, "steady", job.Ready)
 	of := map[string]bool{}
 	for _, r := range v.Rings {
@@ -95,10 +95,10 @@ func (a *asking) stand(ctx context.Context) {
 			of[n] = true
 		}
 	}
-	for n := range a.f.Nodes {
+	for n := range a.run.f.Nodes {
 		a.others[n] = !of[fmt.Sprint(n)]
 	}
-	a.before = a.records()
+	a.before = a.run.records()
 }
 
 // until waits for a state of a job.
@@ -128,8 +128,8 @@ func (a *asking) release(ctx context.Context, id string) {
 func (a *asking) ask(ctx context.Context) {
 	began := time.Now()
 	var took [2][]time.Duration
-	for i := range a.Jobs.Asks {
-		id, w := fmt.Sprintf("ask-%d", i), &job.Wish{TP: a.f.TP >> (i % 2), Rings: 1 + i%2}
+	for i := range a.run.Jobs.Asks {
+		id, w := fmt.Sprintf("ask-%d", i), &job.Wish{TP: a.run.f.TP >> (i % 2), Rings: 1 + i%2}
 		from := time.Now()
 		got(a.c.Put(ctx, id, w))
 		v := a.until(ctx, id, job.Ready)
@@ -143,7 +143,7 @@ func (a *asking) ask(ctx context.Context) {
 		a.release(ctx, id)
 	}
 	a.tally.Standing, a.tally.Formed = tookOf(took[0]), tookOf(took[1])
-	a.done(began, "jobs asked for twice, ready, released", "rings that stand: %v; rings formed: %v", a.tally.Standing, a.tally.Formed)
+	a.run.done(began, "jobs asked for twice, ready, released", "rings that stand: %v; rings formed: %v", a.tally.Standing, a.tally.Formed)
 }
 
 // follower hears a job's events until told.
@@ -220,13 +220,13 @@ func (f *follower) whole(ctx context.Context) {
 
 // watch lets many watch one job while a node of it is replaced and the planner killed.
 func (a *asking) watch(ctx context.Context) {
-	if a.Jobs.Watchers == 0 {
+	if a.run.Jobs.Watchers == 0 {
 		return
 	}
-	began, resident := time.Now(), func() int { return statusKiB(a.runs["planner"].Process.Pid, "VmRSS:") }
-	a.tally.Watchers, a.tally.AloneKiB = a.Jobs.Watchers, resident()
+	began, resident := time.Now(), func() int { return statusKiB(a.run.runs["planner"].Process.Pid, "VmRSS:") }
+	a.tally.Watchers, a.tally.AloneKiB = a.run.Jobs.Watchers, resident()
 	got(a.c.Put(ctx, "watched", &job.Wish{TP: 16, Rings: 1, Spares: 1}))
-	all := make([]*follower, a.Jobs.Watchers)
+	all := make([]*follower, a.run.Jobs.Watchers)
 	for i := range all {
 		all[i] = a.follow(ctx, "watched")
 		defer all[i].cancel()
@@ -238,8 +238,8 @@ func (a *asking) watch(ctx context.Context) {
 			continue
 		}
 		a.tally.WithKiB = resident()
-		a.kill("planner")
-		a.startPlanner()
+		a.run.kill("planner")
+		a.run.startPlanner()
 	}
 	a.until(ctx, "watched", job.Ready)
 	a.release(ctx, "watched")
@@ -249,8 +249,8 @@ func (a *asking) watch(ctx context.Context) {
 			fail("watcher %d heard %d events, the first %d", i, a.tally.Events, len(all[0].heard))
 		}
 	}
-	a.tally.AfterKiB = peakKiB(a.runs["planner"].Process.Pid)
-	a.done(began, fmt.Sprintf("%d watch a job, the planner killed", a.Jobs.Watchers), "%d events, each once and in order by all; planner %.1f MiB alone, %.1f watched, at most %.1f after the kill",
+	a.tally.AfterKiB = peakKiB(a.run.runs["planner"].Process.Pid)
+	a.run.done(began, fmt.Sprintf("%d watch a job, the planner killed", a.run.Jobs.Watchers), "%d events, each once and in order by all; planner %.1f MiB alone, %.1f watched, at most %.1f after the kill",
 		a.tally.Events, mebi(a.tally.AloneKiB), mebi(a.tally.WithKiB), mebi(a.tally.AfterKiB))
 }
 

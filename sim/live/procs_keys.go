@@ -46,7 +46,7 @@ func keysParams(nodes int) fabric.Params {
 
 // keys is a run of it. Everything is done with the commands of docs/security.md.
 type keys struct {
-	*procs
+	run   *procs
 	tally KeysResult
 	rnd   *rand.Rand
 	out   int   // folders that new keys went to
@@ -64,7 +64,7 @@ const (
 )
 
 func (p *procs) enrolAndRotate(ctx context.Context) {
-	k := &keys{procs: p, rnd: rand.New(rand.NewPCG(p.Seed, 17)), thief: []int{0, p.f.Nodes - 1}}
+	k := &keys{run: p, rnd: rand.New(rand.NewPCG(p.Seed, 17)), thief: []int{0, p.f.Nodes - 1}}
 	k.tally.CutAt = map[string]int{}
 	p.keys, p.res.Keys = k, &k.tally
 	for _, step := range []func(context.Context){p.lay, p.startBoards, k.robFirst, k.enrol, k.robLater, k.rotate, k.beginAnew} {
@@ -74,21 +74,21 @@ func (p *procs) enrolAndRotate(ctx context.Context) {
 
 // pki runs ocsctl pki.
 func (k *keys) pki(ctx context.Context, words ...string) {
-	got(k.once(ctx, "ocsctl", append(append([]string{"pki"}, words...), "-dir", k.path("pki"))...))
+	got(k.run.once(ctx, "ocsctl", append(append([]string{"pki"}, words...), "-dir", k.run.path("pki"))...))
 }
 
 // install puts a file in its place at the planner's, as a whole.
 func (k *keys) install(from, name string) {
-	must(os.WriteFile(k.path("head/"+name+".new"), got(os.ReadFile(from)), 0o600))
-	must(os.Rename(k.path("head/"+name+".new"), k.path("head/"+name)))
+	must(os.WriteFile(k.run.path("head/"+name+".new"), got(os.ReadFile(from)), 0o600))
+	must(os.Rename(k.run.path("head/"+name+".new"), k.run.path("head/"+name)))
 }
 
 // hand hands the trust document to the planner, the authorities first, and has a broker of
 // its own read its folder again.
 func (k *keys) hand() {
-	k.install(k.path("pki/ca.pem"), "ca.pem")
-	k.install(k.path("pki/trust.cose"), "trust.cose")
-	if c := k.runs["broker"]; c != nil {
+	k.install(k.run.path("pki/ca.pem"), "ca.pem")
+	k.install(k.run.path("pki/trust.cose"), "trust.cose")
+	if c := k.run.runs["broker"]; c != nil {
 		must(c.Process.Signal(syscall.SIGHUP))
 	}
 }
@@ -96,35 +96,35 @@ func (k *keys) hand() {
 // lay makes the root, the first keys and the tokens, and writes what brokers and planner
 // need of them.
 func (k *keys) lay(ctx context.Context, planner map[string]any) (broker string) {
-	f := k.f.Name
+	f := k.run.f.Name
 	for _, words := range [][]string{{"init", "-fabric", f, "-domain", "cluster.example"}, {"planner", "a", "-days", "30"}, {"operator", "alice", "-role", "admin"},
-		{"issuer", "a"}, {"token", fmt.Sprintf("0-%d", k.f.Nodes-1), "-out", k.path("tokens")}} {
+		{"issuer", "a"}, {"token", fmt.Sprintf("0-%d", k.run.f.Nodes-1), "-out", k.run.path("tokens")}} {
 		k.pki(ctx, words...)
 	}
-	must(os.Mkdir(k.path("head"), 0o700))
+	must(os.Mkdir(k.run.path("head"), 0o700))
 	for name, from := range map[string]string{"planner.pem": f + "-planner-a.pem", "planner.key": f + "-planner-a.key", "issuer.pem": f + "-issuer-a.pem"} { // any order
-		k.install(k.path("pki/"+from), name)
+		k.install(k.run.path("pki/"+from), name)
 	}
 	k.hand()
 	k.operator("pki")
-	maps.Copy(planner, map[string]any{"ca": k.path("head/ca.pem"), "cert": k.path("head/planner.pem"), "key": k.path("head/planner.key"),
-		"seal": "enforce", "reports": "sealed", "trust": k.path("head/trust.cose"), "issuer": k.path("head/issuer.pem")})
+	maps.Copy(planner, map[string]any{"ca": k.run.path("head/ca.pem"), "cert": k.run.path("head/planner.pem"), "key": k.run.path("head/planner.key"),
+		"seal": "enforce", "reports": "sealed", "trust": k.run.path("head/trust.cose"), "issuer": k.run.path("head/issuer.pem")})
 	ports := [2]int{freePort(), freePort()}
-	k.url, k.toAgents = fmt.Sprintf("mqtts://127.0.0.1:%d", ports[0]), fmt.Sprintf("mqtts://127.0.0.1:%d", ports[1])
-	if k.Keys.Embedded {
-		k.toAgents = k.url
+	k.run.url, k.run.toAgents = fmt.Sprintf("mqtts://127.0.0.1:%d", ports[0]), fmt.Sprintf("mqtts://127.0.0.1:%d", ports[1])
+	if k.run.Keys.Embedded {
+		k.run.toAgents = k.run.url
 		delete(planner, "broker")
 		planner["listen"] = fmt.Sprintf("127.0.0.1:%d", ports[0])
 		return ""
 	}
-	planner["broker"] = k.url
+	planner["broker"] = k.run.url
 	return k.mosquitto(ctx, ports)
 }
 
 // mosquitto is the configuration of ocsctl pki mosquitto, whose folder stays where it is
 // made, and what a run of it needs besides.
 func (k *keys) mosquitto(ctx context.Context, ports [2]int) string {
-	at, address := k.path("pki/mosquitto"), func(port int) string { return fmt.Sprintf("127.0.0.1:%d", port) }
+	at, address := k.run.path("pki/mosquitto"), func(port int) string { return fmt.Sprintf("127.0.0.1:%d", port) }
 	k.pki(ctx, "mosquitto", "b", "-host", "127.0.0.1", "-at", at, "-listen", address(ports[1]), "-others", address(ports[0]))
 	text := got(os.ReadFile(at + "/mosquitto.conf"))
 	more := "log_type error\nlog_type warning\nlog_type notice\nlog_type debug\n"
@@ -136,13 +136,13 @@ func (k *keys) mosquitto(ctx context.Context, ports [2]int) string {
 
 // operator is the identity that asks from now on.
 func (k *keys) operator(folder string) {
-	file := k.path(folder + "/" + k.f.Name + "-op-alice")
-	k.env = []string{"RINGLIGHT_CA=" + k.path("head/ca.pem"), "RINGLIGHT_CERT=" + file + ".pem", "RINGLIGHT_KEY=" + file + ".key"}
+	file := k.run.path(folder + "/" + k.run.f.Name + "-op-alice")
+	k.run.env = []string{"RINGLIGHT_CA=" + k.run.path("head/ca.pem"), "RINGLIGHT_CERT=" + file + ".pem", "RINGLIGHT_KEY=" + file + ".key"}
 }
 
 // agentOf is what an agent's configuration has besides.
 func (k *keys) agentOf(n int) map[string]any {
-	return map[string]any{"seal": "enforce", "reports": "sealed", "token": k.path(fmt.Sprintf("tokens/%s-enrol-%d.token", k.f.Name, n))}
+	return map[string]any{"seal": "enforce", "reports": "sealed", "token": k.run.path(fmt.Sprintf("tokens/%s-enrol-%d.token", k.run.f.Name, n))}
 }
 
 // shelf is what a folder has: of each file its number, which is another one when the
@@ -175,8 +175,6 @@ func (m moment) come(was, is shelf) bool {
 	return false
 }
 
-func (k *keys) folder(n int) string { return k.path(fmt.Sprintf("node%d", n)) }
-
 func (k *keys) enrolled(dir string) bool {
 	_, err := os.Stat(filepath.Join(dir, "identity.pem"))
 	return err == nil
@@ -186,16 +184,16 @@ func (k *keys) enrolled(dir string) bool {
 // folders had before and does not count; nil: they enrol, and nothing comes after that.
 func (k *keys) cut(ctx context.Context, at map[int]moment, was map[int]shelf) {
 	var all sync.WaitGroup
-	errs := make([]error, k.f.Nodes)
+	errs := make([]error, k.run.f.Nodes)
 	for n, m := range at { // any order: each by itself
-		c, any := k.runs[agentName(n)], time.Duration(k.rnd.Int64N(int64(300*time.Millisecond)))
+		c, any := k.run.runs[agentName(n)], time.Duration(k.rnd.Int64N(int64(300*time.Millisecond)))
 		all.Go(func() {
 			defer func() { _ = c.Process.Kill() }()
 			if m.file == "" {
 				time.Sleep(any)
 				return
 			}
-			for end := time.Now().Add(procsService); !m.come(was[n], shelfOf(k.folder(n))) && (was != nil || !k.enrolled(k.folder(n))); time.Sleep(lookEvery) {
+			for end := time.Now().Add(procsService); !m.come(was[n], shelfOf(k.run.folder(n))) && (was != nil || !k.enrolled(k.run.folder(n))); time.Sleep(lookEvery) {
 				if time.Now().After(end) || ctx.Err() != nil {
 					errs[n] = fmt.Errorf("node %d: no %s within %v", n, m.what, procsService)
 					return
@@ -205,7 +203,7 @@ func (k *keys) cut(ctx context.Context, at map[int]moment, was map[int]shelf) {
 	}
 	all.Wait()
 	for n, m := range at { // any order: each by itself
-		k.kill(agentName(n))
+		k.run.kill(agentName(n))
 		k.tally.CutAt[m.what]++
 	}
 	must(errors.Join(errs...))
@@ -213,7 +211,7 @@ func (k *keys) cut(ctx context.Context, at map[int]moment, was map[int]shelf) {
 
 // cutsOf are the moments at which a node's agent is killed, in their order.
 func (k *keys) cutsOf() (list []moment) {
-	which := k.rnd.Perm(len(moments))[:min(k.Keys.Cuts, len(moments))]
+	which := k.rnd.Perm(len(moments))[:min(k.run.Keys.Cuts, len(moments))]
 	slices.Sort(which)
 	for _, i := range which {
 		list = append(list, moments[i])
@@ -225,53 +223,53 @@ func (k *keys) cutsOf() (list []moment) {
 // planner is killed too.
 func (k *keys) enrol(ctx context.Context) {
 	began := time.Now()
-	for first := 0; first < k.f.Nodes; first += enrolAtOnce {
+	for first := 0; first < k.run.f.Nodes; first += enrolAtOnce {
 		cuts := map[int][]moment{}
-		for n := first; n < min(first+enrolAtOnce, k.f.Nodes); n++ {
-			if k.runs[agentName(n)] == nil {
+		for n := first; n < min(first+enrolAtOnce, k.run.f.Nodes); n++ {
+			if k.run.runs[agentName(n)] == nil {
 				cuts[n] = k.cutsOf()
 			}
 		}
-		for round := range k.Keys.Cuts {
+		for round := range k.run.Keys.Cuts {
 			at := map[int]moment{}
 			for n, list := range cuts { // any order: each by itself
 				if round < len(list) {
 					at[n] = list[round]
-					k.startAgent(n)
+					k.run.startAgent(n)
 				}
 			}
 			if round == 0 && first == enrolAtOnce {
-				k.kill("planner")
-				k.startPlanner()
+				k.run.kill("planner")
+				k.run.startPlanner()
 			}
 			k.cut(ctx, at, nil)
 		}
 		for n := range cuts { // any order: each by itself
-			k.startAgent(n)
+			k.run.startAgent(n)
 		}
 	}
-	k.serving(ctx)
+	k.run.serving(ctx)
 	// Whoever came again came with the same key: one for each token that was used, and
 	// that of a thief that came first.
-	if k.tally.Vouched = strings.Count(k.printed("planner", 0), `"a key is vouched for"`); k.tally.Vouched != k.f.Nodes+1 {
-		fail("%d keys were vouched for, want one for each of %d nodes and one thief", k.tally.Vouched, k.f.Nodes)
+	if k.tally.Vouched = strings.Count(k.run.printed("planner", 0), `"a key is vouched for"`); k.tally.Vouched != k.run.f.Nodes+1 {
+		fail("%d keys were vouched for, want one for each of %d nodes and one thief", k.tally.Vouched, k.run.f.Nodes)
 	}
-	k.done(began, fmt.Sprintf("%d nodes enrol, agents killed %d times each", k.f.Nodes, k.Keys.Cuts), "killed with %v; the planner once; each node let in with one key; all in service", k.tally.CutAt)
+	k.run.done(began, fmt.Sprintf("%d nodes enrol, agents killed %d times each", k.run.f.Nodes, k.run.Keys.Cuts), "killed with %v; the planner once; each node let in with one key; all in service", k.tally.CutAt)
 }
 
 // rob starts somebody with a node's token, on a board of his own.
 func (k *keys) rob(n int) (name, folder string) {
 	name = fmt.Sprintf("thief%d", n)
-	board := map[string]any{"kind": "sim", "gpus": k.f.GPUsPerNode, "bundles": k.f.Bundles, "modules": k.Modules, "seed": 5000 + n, "calibrated": false}
-	k.write(name+".json", k.procs.agentOf(n, name, board))
-	k.start(name, "ocs-agent", "run", "-config", k.path(name+".json"))
-	return name, k.path(name)
+	board := map[string]any{"kind": "sim", "gpus": k.run.f.GPUsPerNode, "bundles": k.run.f.Bundles, "modules": k.run.Modules, "seed": 5000 + n, "calibrated": false}
+	k.run.write(name+".json", k.run.agentOf(n, name, board))
+	k.run.start(name, "ocs-agent", "run", "-config", k.run.path(name+".json"))
+	return name, k.run.path(name)
 }
 
 // alarmed waits until an alarm stands, or stands no more.
 func (k *keys) alarmed(ctx context.Context, id string, stands bool) {
 	await(ctx, procsService, "alarm "+id, func() (bool, string) {
-		has := slices.ContainsFunc(k.alarms(ctx), func(a procAlarm) bool { return a.ID == id })
+		has := slices.ContainsFunc(k.run.alarms(ctx), func(a procAlarm) bool { return a.ID == id })
 		return has == stands, fmt.Sprintf("stands: %v", has)
 	})
 }
@@ -282,27 +280,27 @@ func (k *keys) robFirst(ctx context.Context) {
 	began, n := time.Now(), k.thief[1]
 	name, folder := k.rob(n)
 	await(ctx, procsService, name, func() (bool, string) { return k.enrolled(folder), "not enrolled" })
-	k.startAgent(n)
+	k.run.startAgent(n)
 	k.alarmed(ctx, fmt.Sprintf("%d/token-used-twice", n), true)
-	holder := fmt.Sprintf("%s/n/%d", k.f.Name, n)
+	holder := fmt.Sprintf("%s/n/%d", k.run.f.Name, n)
 	await(ctx, procsService, agentName(n), func() (bool, string) {
-		return strings.Contains(k.printed(agentName(n), 0), "ocsctl pki revoke "+holder), "is not told what to do"
+		return strings.Contains(k.run.printed(agentName(n), 0), "ocsctl pki revoke "+holder), "is not told what to do"
 	})
-	k.signal(agentName(n), syscall.SIGKILL)
-	if k.enrolled(k.folder(n)) {
+	k.run.signal(agentName(n), syscall.SIGKILL)
+	if k.enrolled(k.run.folder(n)) {
 		fail("node %d came second and was let in", n)
 	}
-	if !k.Keys.Embedded { // mosquitto lets him in until his certificate ends, under the node's client id
-		k.signal(name, syscall.SIGKILL)
+	if !k.run.Keys.Embedded { // mosquitto lets him in until his certificate ends, under the node's client id
+		k.run.signal(name, syscall.SIGKILL)
 	}
 	k.pki(ctx, "revoke", holder)
 	k.hand()
-	k.pki(ctx, "token", fmt.Sprint(n), "-out", k.path("again"))
-	file := fmt.Sprintf("%s-enrol-%d.token", k.f.Name, n)
-	must(os.Rename(k.path("again/"+file), k.path("tokens/"+file)))
+	k.pki(ctx, "token", fmt.Sprint(n), "-out", k.run.path("again"))
+	file := fmt.Sprintf("%s-enrol-%d.token", k.run.f.Name, n)
+	must(os.Rename(k.run.path("again/"+file), k.run.path("tokens/"+file)))
 	k.hand()
 	k.alarmed(ctx, fmt.Sprintf("%d/token-used-twice", n), false)
-	k.done(began, fmt.Sprintf("a thief comes before node %d", n), "alarm, node told what to do; revoked, another token")
+	k.run.done(began, fmt.Sprintf("a thief comes before node %d", n), "alarm, node told what to do; revoked, another token")
 }
 
 // robLater has a thief play a token again that its node has used.
@@ -310,15 +308,15 @@ func (k *keys) robLater(ctx context.Context) {
 	began, n := time.Now(), k.thief[0]
 	name, folder := k.rob(n)
 	k.alarmed(ctx, fmt.Sprintf("%d/token-used-twice", n), true)
-	k.signal(name, syscall.SIGKILL)
-	if first := fmt.Sprintf("thief%d", k.thief[1]); k.runs[first] != nil { // who knocked all the time
-		k.signal(first, syscall.SIGKILL)
+	k.run.signal(name, syscall.SIGKILL)
+	if first := fmt.Sprintf("thief%d", k.thief[1]); k.run.runs[first] != nil { // who knocked all the time
+		k.run.signal(first, syscall.SIGKILL)
 	}
 	if k.enrolled(folder) {
 		fail("a thief was let in as node %d", n)
 	}
-	k.serving(ctx)
-	k.done(began, fmt.Sprintf("a thief plays node %d's token again", n), "refused, alarm; the node is not touched")
+	k.run.serving(ctx)
+	k.run.done(began, fmt.Sprintf("a thief plays node %d's token again", n), "refused, alarm; the node is not touched")
 }
 
 // sameFile: an agent has the trust document that the root gave out last.

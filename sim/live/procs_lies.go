@@ -31,16 +31,15 @@ const (
 // lying is a run of them. Every node has a key of its own, all is sealed, and the
 // planner is the broker.
 type lying struct {
-	*keys
+	run   *procs
 	tally LiesResult
 	chain string // what is wrong with the audit chain already
 }
 
 func (p *procs) lieAll(ctx context.Context) {
 	p.Keys.Embedded = true
-	k := &keys{procs: p}
-	x := &lying{keys: k}
-	p.keys, p.res.Lies = k, &x.tally
+	x := &lying{run: p}
+	p.keys, p.res.Lies = &keys{run: p}, &x.tally
 	began := time.Now()
 	p.lay(ctx)
 	p.startBoards(ctx)
@@ -65,12 +64,12 @@ func (p *procs) lieAll(ctx context.Context) {
 // quiet is a loss without a liar, repaired, and the board back.
 func (x *lying) quiet(ctx context.Context) time.Duration {
 	began := time.Now()
-	rings := x.rings(ctx)
+	rings := x.run.rings(ctx)
 	l := got(x.mended(rings, rings[0].Ring, -1))
 	took := x.strike(ctx, &l)
-	x.plugIn(l.dead)
-	x.serving(ctx)
-	x.done(began, fmt.Sprintf("node %d loses its power", l.dead), "ring %d is whole again after %d ms", l.ring.Ring, took.Milliseconds())
+	x.run.plugIn(l.dead)
+	x.run.serving(ctx)
+	x.run.done(began, fmt.Sprintf("node %d loses its power", l.dead), "ring %d is whole again after %d ms", l.ring.Ring, took.Milliseconds())
 	return took
 }
 
@@ -78,13 +77,13 @@ func (x *lying) quiet(ctx context.Context) time.Duration {
 // that a spare can stand in for which is not the liar.
 func (x *lying) mended(rings []procRing, own, liar int) (l loss, err error) {
 	near := func(a, b int) bool {
-		_, ok := x.f.Link(proto.NodeID(a), proto.NodeID(b))
+		_, ok := x.run.f.Link(proto.NodeID(a), proto.NodeID(b))
 		return ok
 	}
 	for _, l.ring = range slices.Backward(rings) {
 		for i := 1; i < len(l.ring.Nodes)-1 && l.ring.Ring != own; i++ {
 			l.left, l.dead, l.right = l.ring.Nodes[i-1], l.ring.Nodes[i], l.ring.Nodes[i+1]
-			for s := range x.f.Nodes {
+			for s := range x.run.f.Nodes {
 				if s == liar || slices.ContainsFunc(rings, func(r procRing) bool { return slices.Contains(r.Nodes, s) }) {
 					continue
 				}
@@ -99,9 +98,9 @@ func (x *lying) mended(rings []procRing, own, liar int) (l loss, err error) {
 
 // strike takes a node's supply, and waits until its ring is whole without it.
 func (x *lying) strike(ctx context.Context, l *loss) time.Duration {
-	x.unpower(l)
+	x.run.unpower(l)
 	return await(ctx, lieRepair, "a ring is whole", func() (bool, string) {
-		rings := x.rings(ctx)
+		rings := x.run.rings(ctx)
 		i := slices.IndexFunc(rings, func(r procRing) bool { return r.Ring == l.ring.Ring })
 		if i < 0 {
 			return false, "no such ring"
@@ -126,7 +125,8 @@ func (p *procs) alarms(ctx context.Context) []procAlarm {
 
 // lieTrial is one case under way.
 type lieTrial struct {
-	*lying
+	run   *procs
+	of    *lying
 	u     *hostile.Untruth
 	l     *hostile.Liar
 	own   procRing // the liar's, or that beside it
@@ -144,16 +144,16 @@ func (t *lieTrial) fails(format string, args ...any) {
 // try is one case.
 func (x *lying) try(ctx context.Context, u *hostile.Untruth) {
 	began := time.Now()
-	rings := x.rings(ctx)
-	t := lieTrial{lying: x, u: u, hurt: -1, how: "not named"}
+	rings := x.run.rings(ctx)
+	t := lieTrial{run: x.run, of: x, u: u, hurt: -1, how: "not named"}
 	var id int
 	id, t.own = x.whoLies(rings, u.Member)
-	t.l = &hostile.Liar{Fabric: x.f.Name, Node: proto.NodeID(id), Broker: x.toAgents, Identity: x.folder(id)}
-	alice := x.path("pki/" + x.f.Name + "-op-alice")
-	must(t.l.Learn(ctx, x.url, x.path("head/ca.pem"), alice+".pem", alice+".key"))
+	t.l = &hostile.Liar{Fabric: x.run.f.Name, Node: proto.NodeID(id), Broker: x.run.toAgents, Identity: x.run.folder(id)}
+	alice := x.run.path("pki/" + x.run.f.Name + "-op-alice")
+	must(t.l.Learn(ctx, x.run.url, x.run.path("head/ca.pem"), alice+".pem", alice+".key"))
 	t.lost = got(x.mended(rings, t.own.Ring, id))
 	if !u.Beside {
-		x.signal(agentName(id), syscall.SIGKILL)
+		x.run.signal(agentName(id), syscall.SIGKILL)
 	}
 	lies, stop := context.WithCancel(ctx)
 	spoke := make(chan error, 1)
@@ -167,7 +167,7 @@ func (x *lying) try(ctx context.Context, u *hostile.Untruth) {
 	well := t.after(ctx)
 	x.tally.Cases++
 	kind := map[bool]string{false: "spare", true: "member"}[u.Member]
-	x.done(began, fmt.Sprintf("%s %d: %s", kind, id, u.Name), "ring %d whole after %d ms; %s; well after %.1f s; %d messages%s", t.lost.ring.Ring, t.took.Milliseconds(),
+	x.run.done(began, fmt.Sprintf("%s %d: %s", kind, id, u.Name), "ring %d whole after %d ms; %s; well after %.1f s; %d messages%s", t.lost.ring.Ring, t.took.Milliseconds(),
 		t.how, well.Seconds(), t.l.Sent, strings.Join(append([]string{""}, t.broke...), "\n    BROKEN "))
 	if len(t.broke) == 0 {
 		x.tally.Held++
@@ -175,9 +175,9 @@ func (x *lying) try(ctx context.Context, u *hostile.Untruth) {
 	}
 	x.tally.Broken = append(x.tally.Broken, fmt.Sprintf("%s: %s", u.Name, strings.Join(t.broke, "; ")))
 	if well == lieOver { // going on needs a planner that plans
-		x.signal("planner", syscall.SIGKILL)
-		x.startPlanner()
-		x.serving(ctx)
+		x.run.signal("planner", syscall.SIGKILL)
+		x.run.startPlanner()
+		x.run.serving(ctx)
 	}
 }
 
@@ -187,16 +187,16 @@ func (t *lieTrial) during(ctx context.Context) {
 	time.Sleep(lieFirst)
 	if t.u.Answers {
 		t.hurt = t.own.Nodes[len(t.own.Nodes)-1] // whose loss is known without the liar's word
-		t.unplug(t.hurt)
+		t.run.unplug(t.hurt)
 	}
 	t.took = lieRepair
-	err := attempt(func() { t.took = t.strike(ctx, &t.lost) })
-	if limit := 2*time.Duration(t.tally.Usual)*time.Millisecond + time.Second; err != nil || t.took > limit {
-		t.fails("(a) an unrelated ring is whole after %d ms, usually %d: %v", t.took.Milliseconds(), t.tally.Usual, err)
+	err := attempt(func() { t.took = t.of.strike(ctx, &t.lost) })
+	if limit := 2*time.Duration(t.of.tally.Usual)*time.Millisecond + time.Second; err != nil || t.took > limit {
+		t.fails("(a) an unrelated ring is whole after %d ms, usually %d: %v", t.took.Milliseconds(), t.of.tally.Usual, err)
 	}
 	time.Sleep(nameWithin - min(nameWithin, lieFirst+t.took))
 	id := int(t.l.Node)
-	for _, a := range t.alarms(ctx) {
+	for _, a := range t.run.alarms(ctx) {
 		switch {
 		case a.Node != nil && *a.Node == id || strings.Contains(a.What+" "+a.Why+" ", fmt.Sprintf("node %d ", id)):
 			t.how = "named: " + a.What
@@ -207,7 +207,7 @@ func (t *lieTrial) during(ctx context.Context) {
 	if t.how == "not named" && t.u.Named {
 		t.fails("(b) not named")
 	}
-	rings := t.rings(ctx)
+	rings := t.run.rings(ctx)
 	may := t.lost.touched()
 	if t.u.Answers {
 		rings = append(rings, t.own)
@@ -217,35 +217,35 @@ func (t *lieTrial) during(ctx context.Context) {
 			may[n] = may[n] || r.Ring == t.lost.ring.Ring || t.u.Answers && r.Ring == t.own.Ring
 		}
 	}
-	if err := attempt(func() { t.unchanged(t.lost.before, t.u.Name, may) }); err != nil {
+	if err := attempt(func() { t.run.unchanged(t.lost.before, t.u.Name, may) }); err != nil {
 		t.fails("(d) %v", err)
 	}
 }
 
 // after brings back devices that are away, and waits until all is well.
 func (t *lieTrial) after(ctx context.Context) (well time.Duration) {
-	t.plugIn(t.lost.dead)
+	t.run.plugIn(t.lost.dead)
 	if t.hurt >= 0 {
-		t.plugIn(t.hurt)
+		t.run.plugIn(t.hurt)
 	}
 	if !t.u.Beside {
-		t.startAgent(int(t.l.Node))
+		t.run.startAgent(int(t.l.Node))
 	}
 	well = lieOver
 	judged := func() (bool, string) {
-		rings, list, n := t.rings(ctx), t.alarms(ctx), online(t.nodes(ctx))
-		whole := len(rings) == t.res.Rings && !slices.ContainsFunc(rings, func(r procRing) bool { return r.State != "in_service" })
+		rings, list, n := t.run.rings(ctx), t.run.alarms(ctx), online(t.run.nodes(ctx))
+		whole := len(rings) == t.run.res.Rings && !slices.ContainsFunc(rings, func(r procRing) bool { return r.State != "in_service" })
 		var ids []string
 		for _, a := range list {
 			ids = append(ids, a.ID+": "+a.Why)
 		}
-		return whole && len(list) == 0 && n == t.f.Nodes, fmt.Sprintf("%d nodes online, %v, alarms %q", n, rings, ids)
+		return whole && len(list) == 0 && n == t.run.f.Nodes, fmt.Sprintf("%d nodes online, %v, alarms %q", n, rings, ids)
 	}
 	if err := attempt(func() { well = await(ctx, lieOver, "all is well", judged) }); err != nil {
 		t.fails("(e) %v", err)
 	}
-	if _, err := t.once(ctx, "ocsctl", "audit", "verify", "-broker", t.url); err != nil && err.Error() != t.chain {
-		t.chain = err.Error()
+	if _, err := t.run.once(ctx, "ocsctl", "audit", "verify", "-broker", t.run.url); err != nil && err.Error() != t.of.chain {
+		t.of.chain = err.Error()
 		t.fails("(c) %v", err)
 	}
 	return well
@@ -256,7 +256,7 @@ func (x *lying) whoLies(rings []procRing, member bool) (id int, own procRing) {
 	if own = rings[0]; member {
 		return own.Nodes[1], own
 	}
-	for id = range x.f.Nodes {
+	for id = range x.run.f.Nodes {
 		if !slices.ContainsFunc(rings, func(r procRing) bool { return slices.Contains(r.Nodes, id) }) {
 			break
 		}

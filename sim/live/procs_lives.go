@@ -49,7 +49,7 @@ func (a *asking) dark(v *job.View, boards int) {
 	for _, host := range v.Rings[0].Nodes[1 : 1+boards] {
 		var n int
 		got(fmt.Sscan(host, &n))
-		a.unplug(n)
+		a.run.unplug(n)
 	}
 }
 
@@ -57,7 +57,7 @@ func (a *asking) dark(v *job.View, boards int) {
 // job, and looks whether that goes on as if nothing had been.
 func (a *asking) killInEach(ctx context.Context) {
 	began := time.Now()
-	for i := range a.Jobs.Kills {
+	for i := range a.run.Jobs.Kills {
 		life := &livesOf[i%len(livesOf)]
 		within(fmt.Sprintf("kill %d, a job that %s", i, life.what), func() { a.killOne(ctx, fmt.Sprintf("life-%d", i), life) })
 	}
@@ -66,7 +66,7 @@ func (a *asking) killInEach(ctx context.Context) {
 		in = append(in, fmt.Sprintf("%s %d", state, n))
 	}
 	slices.Sort(in)
-	a.done(began, fmt.Sprintf("planner killed %d times", a.Jobs.Kills), "in states: %s; each job as before or further, each event once; no light of another job changed", strings.Join(in, ", "))
+	a.run.done(began, fmt.Sprintf("planner killed %d times", a.run.Jobs.Kills), "in states: %s; each job as before or further, each event once; no light of another job changed", strings.Join(in, ", "))
 }
 
 func (a *asking) killOne(ctx context.Context, id string, life *lifeOf) {
@@ -84,9 +84,9 @@ func (a *asking) killOne(ctx context.Context, id string, life *lifeOf) {
 		a.tellOthers(syscall.SIGSTOP)
 	}
 	time.Sleep(time.Duration(a.rnd.Int64N(int64(life.kill))))
-	a.kill("planner")
+	a.run.kill("planner")
 	a.tally.KilledIn[cmp.Or(f.last(), "unheard")]++
-	a.startPlanner()
+	a.run.startPlanner()
 	a.tellOthers(syscall.SIGCONT)
 	if end == "" { // what has no way stands when its boards are back
 		a.powered()
@@ -101,24 +101,24 @@ func (a *asking) killOne(ctx context.Context, id string, life *lifeOf) {
 	}
 	f.whole(ctx)
 	a.powered()
-	a.serving(ctx)
-	a.unchanged(a.before, id, a.others)
+	a.run.serving(ctx)
+	a.run.unchanged(a.before, id, a.others)
 }
 
 // tellOthers signals all agents but those of the job that nothing happens to.
 func (a *asking) tellOthers(s syscall.Signal) {
-	for n := range a.f.Nodes {
-		if a.others[n] && a.runs[agentName(n)] != nil {
-			a.signal(agentName(n), s)
+	for n := range a.run.f.Nodes {
+		if a.others[n] && a.run.runs[agentName(n)] != nil {
+			a.run.signal(agentName(n), s)
 		}
 	}
 }
 
 // powered gives every board without power its supply and agent back.
 func (a *asking) powered() {
-	for n, is := range a.records() {
+	for n, is := range a.run.records() {
 		if !is.Powered {
-			a.plugIn(n)
+			a.run.plugIn(n)
 		}
 	}
 }

@@ -35,19 +35,19 @@ type rotation struct {
 // rotate replaces everything, one after the other. A job whose light nothing asks to change
 // runs beside; with each a node of another ring loses its power and comes back.
 func (k *keys) rotate(ctx context.Context) {
-	a := &asking{procs: k.procs, others: map[int]bool{}}
+	a := &asking{run: k.run, others: map[int]bool{}}
 	a.c = got(a.client())
 	a.stand(ctx)
 	// Whose agent begins anew protects nobody for that moment.
-	k.spared = func(n int) bool {
-		return !a.others[n] || slices.ContainsFunc(k.begun, func(b int) bool { return max(n-b, b-n) <= k.f.K })
+	k.run.spared = func(n int) bool {
+		return !a.others[n] || slices.ContainsFunc(k.begun, func(b int) bool { return max(n-b, b-n) <= k.run.f.K })
 	}
 	anIssuer := func(ctx context.Context, words ...string) {
 		out := k.fresh()
 		name := fmt.Sprintf("i%d", k.out)
 		k.pki(ctx, append([]string{"issuer", name, "-out", out}, words...)...)
 		k.hand()
-		k.install(out+"/"+k.f.Name+"-issuer-"+name+".pem", "issuer.pem")
+		k.install(out+"/"+k.run.f.Name+"-issuer-"+name+".pem", "issuer.pem")
 	}
 	issuer := func(ctx context.Context) { anIssuer(ctx) }
 	stolen := func(ctx context.Context) { anIssuer(ctx, "-stolen") }
@@ -57,19 +57,19 @@ func (k *keys) rotate(ctx context.Context) {
 		{"the issuer's key", issuer, true},
 		{"the issuer's key again: the first counts no more", stolen, true},
 		{"the planner's other key is told", func(ctx context.Context) {
-			former = k.keyOf(ctx, k.f.Name+"/planner/a")
+			former = k.keyOf(ctx, k.run.f.Name+"/planner/a")
 			k.told(ctx, "planner", "a", "-days", "30", "-out", k.fresh())
 		}, false},
 		{"the planner's key", func(ctx context.Context) {
-			file := k.path(fmt.Sprintf("new%d/%s-planner-a", k.out, k.f.Name))
+			file := k.run.path(fmt.Sprintf("new%d/%s-planner-a", k.out, k.run.f.Name))
 			k.install(file+".key", "planner.key")
 			k.install(file+".pem", "planner.pem")
 		}, false},
 		{"the planner's former key counts no more", func(ctx context.Context) {
 			if former == "" {
-				fail("there is none: -only %q leaves out the step before", k.Keys.Only)
+				fail("there is none: -only %q leaves out the step before", k.run.Keys.Only)
 			}
-			k.told(ctx, "revoke", k.f.Name+"/planner/a", "-key", former)
+			k.told(ctx, "revoke", k.run.f.Name+"/planner/a", "-key", former)
 		}, false},
 		{"the operator's key", k.anotherOperator, false},
 		{"the root, and an issuer by it", func(ctx context.Context) {
@@ -78,12 +78,12 @@ func (k *keys) rotate(ctx context.Context) {
 		}, true},
 		{"the broker's certificate, by the new root", k.anotherCertificate, false},
 	} {
-		if !strings.Contains(r.what, k.Keys.Only) {
+		if !strings.Contains(r.what, k.run.Keys.Only) {
 			continue
 		}
 		within(r.what, func() { k.under(ctx, &r) })
 		k.tally.Replaced = append(k.tally.Replaced, r.what)
-		within(r.what, func() { k.unchanged(a.before, "a job that nothing happened to", a.others) })
+		within(r.what, func() { k.run.unchanged(a.before, "a job that nothing happened to", a.others) })
 	}
 	if k.tally.Faults == 0 {
 		fail("%d keys were replaced, and no node was lost meanwhile", len(k.tally.Replaced))
@@ -93,7 +93,7 @@ func (k *keys) rotate(ctx context.Context) {
 // fresh is another folder for keys.
 func (k *keys) fresh() string {
 	k.out++
-	return k.path(fmt.Sprintf("new%d", k.out))
+	return k.run.path(fmt.Sprintf("new%d", k.out))
 }
 
 // told hands on what the root is made to say.
@@ -110,7 +110,7 @@ func (k *keys) keyOf(ctx context.Context, holder string) (id string) {
 			ID   string `json:"key_id"`
 		}
 	}
-	must(json.Unmarshal(got(k.once(ctx, "ocsctl", "pki", "list", "-json", "-dir", k.path("pki"))), &r))
+	must(json.Unmarshal(got(k.run.once(ctx, "ocsctl", "pki", "list", "-json", "-dir", k.run.path("pki"))), &r))
 	for _, key := range r.Keys {
 		if key.Name == holder {
 			id = key.ID
@@ -121,33 +121,33 @@ func (k *keys) keyOf(ctx context.Context, holder string) (id string) {
 
 // anotherOperator: the former key is refused when the new one is in use.
 func (k *keys) anotherOperator(ctx context.Context) {
-	holder := k.f.Name + "/op/alice"
+	holder := k.run.f.Name + "/op/alice"
 	former := k.keyOf(ctx, holder)
 	out := k.fresh()
 	k.told(ctx, "operator", "alice", "-role", "admin", "-out", out)
-	before := k.env
+	before := k.run.env
 	k.operator(filepath.Base(out))
-	k.serving(ctx)
+	k.run.serving(ctx)
 	k.told(ctx, "revoke", holder, "-key", former)
-	now := k.env
-	defer func() { k.env = now }()
+	now := k.run.env
+	defer func() { k.run.env = now }()
 	await(ctx, procsBypass, "the operator's former key", func() (bool, string) {
-		k.env = before
-		_, err := k.once(ctx, "ocsctl", "ring", "list", "-broker", k.url, "-timeout", "2s")
+		k.run.env = before
+		_, err := k.run.once(ctx, "ocsctl", "ring", "list", "-broker", k.run.url, "-timeout", "2s")
 		return err != nil, "is still answered"
 	})
 }
 
 // anotherCertificate: of the planner, which may have the broker, and of a broker of its own.
 func (k *keys) anotherCertificate(ctx context.Context) {
-	if k.pki(ctx, "renew", k.path("head/planner.pem")); k.Keys.Embedded {
+	if k.pki(ctx, "renew", k.run.path("head/planner.pem")); k.run.Keys.Embedded {
 		return
 	}
 	out := k.fresh()
 	k.pki(ctx, "broker", "b", "-host", "127.0.0.1", "-out", out)
 	for _, end := range []string{".key", ".pem"} { // half of a pair is not taken
-		name := k.f.Name + "-broker-b" + end
-		must(os.Rename(filepath.Join(out, name), k.path("pki/mosquitto/"+name)))
+		name := k.run.f.Name + "-broker-b" + end
+		must(os.Rename(filepath.Join(out, name), k.run.path("pki/mosquitto/"+name)))
 	}
 	k.hand()
 }
@@ -156,11 +156,11 @@ func (k *keys) anotherCertificate(ctx context.Context) {
 // keys, a node loses its power and comes back. Then nothing may be refused any more.
 func (k *keys) under(ctx context.Context, r *rotation) {
 	began, from := time.Now(), k.sizes()
-	before := k.records()
-	was := make([]shelf, k.f.Nodes)
+	before := k.run.records()
+	was := make([]shelf, k.run.f.Nodes)
 	at, of := map[int]moment{}, map[int]shelf{}
 	for n := range was {
-		was[n] = shelfOf(k.folder(n))
+		was[n] = shelfOf(k.run.folder(n))
 		if r.keys && n%8 == k.turn%8 {
 			at[n], of[n] = moments[1:][k.rnd.IntN(2)], was[n] // half a file, or the key
 		}
@@ -169,22 +169,22 @@ func (k *keys) under(ctx context.Context, r *rotation) {
 	k.cut(ctx, at, of)
 	k.begun = slices.Sorted(maps.Keys(at))
 	for _, n := range k.begun {
-		k.startAgent(n)
+		k.run.startAgent(n)
 	}
 	faults, bypassed := k.tally.Faults, k.tally.Bypassed
 	touched := k.loseOne(ctx)
 	lost := proto.Count(k.tally.Faults-faults, "node")
 	await(ctx, procsService, "what is new", func() (bool, string) {
 		for n := range was {
-			is := shelfOf(k.folder(n))
+			is := shelfOf(k.run.folder(n))
 			_, waits := is["next.key"]
-			if told := sameFile(filepath.Join(k.folder(n), "trust.cose"), k.path("pki/trust.cose")); !told || r.keys && (waits || !certificate.come(was[n], is)) {
+			if told := sameFile(filepath.Join(k.run.folder(n), "trust.cose"), k.run.path("pki/trust.cose")); !told || r.keys && (waits || !certificate.come(was[n], is)) {
 				return false, fmt.Sprintf("node %d: has the trust document: %v; another key waits: %v", n, told, waits)
 			}
 		}
 		return true, ""
 	})
-	k.serving(ctx)
+	k.run.serving(ctx)
 	took := time.Since(began)
 	meanwhile, _ := k.refusedSince(from)
 	k.tally.Refused += meanwhile
@@ -194,8 +194,8 @@ func (k *keys) under(ctx context.Context, r *rotation) {
 	if k.tally.After += n; n > 0 {
 		fail("%d lines about what was refused when all had it: %s", n, line)
 	}
-	k.unchanged(before, r.what, touched)
-	k.done(began, r.what, "all have it after %.1f s, %s without power (bypassed: %d) and back, %d agents killed meanwhile; %d lines about what was refused then, 0 after; no other light changed", took.Seconds(), lost, k.tally.Bypassed-bypassed, len(at), meanwhile)
+	k.run.unchanged(before, r.what, touched)
+	k.run.done(began, r.what, "all have it after %.1f s, %s without power (bypassed: %d) and back, %d agents killed meanwhile; %d lines about what was refused then, 0 after; no other light changed", took.Seconds(), lost, k.tally.Bypassed-bypassed, len(at), meanwhile)
 }
 
 // alone is how long the planner is held for neighbours to bypass a node by themselves.
@@ -207,23 +207,23 @@ const alone = 2 * time.Second
 // loss so far apart that they miss each other, and the planner's repair is waited for all
 // the same. How many did not miss is told.
 func (k *keys) loseOne(ctx context.Context) (touched map[int]bool) {
-	rings := k.rings(ctx)
+	rings := k.run.rings(ctx)
 	k.turn++
-	x, err := k.loser(rings, k.turn)
+	x, err := k.run.loser(rings, k.turn)
 	if err != nil {
 		return nil // every ring steps over somebody just now
 	}
 	k.tally.Faults++
-	k.hold("planner", func() { // its repair would come into the bypass
-		k.unpower(&x)
-		if attempt(func() { k.stepsOver(ctx, &x, alone) }) == nil {
+	k.run.hold("planner", func() { // its repair would come into the bypass
+		k.run.unpower(&x)
+		if attempt(func() { k.run.stepsOver(ctx, &x, alone) }) == nil {
 			k.tally.Bypassed++
 		}
-		k.unchanged(x.before, "a node without power", x.touched())
+		k.run.unchanged(x.before, "a node without power", x.touched())
 	})
-	k.repaired(ctx, x)
+	k.run.repaired(ctx, x)
 	touched = x.touched()
-	for _, r := range k.rings(ctx) {
+	for _, r := range k.run.rings(ctx) {
 		for _, n := range r.Nodes {
 			touched[n] = touched[n] || r.Ring == x.ring.Ring
 		}
@@ -231,15 +231,15 @@ func (k *keys) loseOne(ctx context.Context) (touched map[int]bool) {
 	for _, n := range x.ring.Nodes {
 		touched[n] = true
 	}
-	k.comeBack(ctx)
+	k.run.comeBack(ctx)
 	return touched
 }
 
 // sizes are those of all logs.
 func (k *keys) sizes() map[string]int {
 	out := map[string]int{}
-	for name := range k.runs { // any order: into a map
-		out[name] = len(k.printed(name, 0))
+	for name := range k.run.runs { // any order: into a map
+		out[name] = len(k.run.printed(name, 0))
 	}
 	return out
 }
@@ -250,7 +250,7 @@ func (k *keys) refusedSince(from map[string]int) (n int, last string) {
 		if strings.HasPrefix(name, "thief") {
 			continue
 		}
-		for line := range strings.Lines(k.printed(name, from[name])) {
+		for line := range strings.Lines(k.run.printed(name, from[name])) {
 			if refusals.MatchString(line) {
 				n++
 				last = name + ": " + strings.TrimSpace(line)
@@ -263,21 +263,21 @@ func (k *keys) refusedSince(from map[string]int) (n int, last string) {
 // beginAnew kills all agents, planner and broker: what is on disk is enough to come back.
 func (k *keys) beginAnew(ctx context.Context) {
 	began := time.Now()
-	before := k.records()
-	for n := range k.f.Nodes {
-		k.signal(agentName(n), syscall.SIGKILL)
+	before := k.run.records()
+	for n := range k.run.f.Nodes {
+		k.run.signal(agentName(n), syscall.SIGKILL)
 	}
-	k.signal("planner", syscall.SIGKILL)
-	if !k.Keys.Embedded {
-		k.signal("broker", syscall.SIGKILL)
+	k.run.signal("planner", syscall.SIGKILL)
+	if !k.run.Keys.Embedded {
+		k.run.signal("broker", syscall.SIGKILL)
 	}
-	k.res.ProcsKilled += k.f.Nodes + 1
-	k.startBroker()
-	k.startPlanner()
-	for n := range k.f.Nodes {
-		k.startAgent(n)
+	k.run.res.ProcsKilled += k.run.f.Nodes + 1
+	k.run.startBroker()
+	k.run.startPlanner()
+	for n := range k.run.f.Nodes {
+		k.run.startAgent(n)
 	}
-	k.serving(ctx)
-	k.unchanged(before, "all killed", nil)
-	k.done(began, "agents, planner and broker killed with -9, started again", "in service with what they had on disk; no light changed")
+	k.run.serving(ctx)
+	k.run.unchanged(before, "all killed", nil)
+	k.run.done(began, "agents, planner and broker killed with -9, started again", "in service with what they had on disk; no light changed")
 }

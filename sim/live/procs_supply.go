@@ -46,7 +46,7 @@ func (p *procs) loseSupply(ctx context.Context) {
 
 // status asks a node's agent at its socket.
 func (p *procs) status(n int) *agent.Status {
-	return statusIn(p.path(fmt.Sprintf("node%d", n)))
+	return statusIn(p.folder(n))
 }
 
 func statusIn(folder string) *agent.Status {

@@ -54,7 +54,8 @@ func (p *procs) buildSwitch(ctx context.Context, s int) {
 }
 
 // circuitsLit waits until the planner has all circuits proven by light.
-func (p *procs) circuitsLit(ctx context.Context) {
+func (s *spoiling) circuitsLit(ctx context.Context) {
+	p := s.run
 	if p.switches() == 0 {
 		return
 	}
@@ -76,10 +77,10 @@ func (p *procs) circuitsLit(ctx context.Context) {
 }
 
 // switchRecords are what all boards of mirrors say.
-func (p *procs) switchRecords() []BoardRecord {
-	out := make([]BoardRecord, p.switches())
-	for s := range out {
-		out[s] = p.tell(mirrorsName(s), "record")
+func (s *spoiling) switchRecords() []BoardRecord {
+	out := make([]BoardRecord, s.run.switches())
+	for n := range out {
+		out[n] = s.run.tell(mirrorsName(n), "record")
 	}
 	return out
 }
@@ -89,7 +90,7 @@ func (p *procs) switchRecords() []BoardRecord {
 func (s *spoiling) moveCircuits(ctx context.Context) {
 	began := time.Now()
 	keep := func() {
-		for n := s.f.Nodes; n < len(s.keepers); n++ {
+		for n := s.run.f.Nodes; n < len(s.keepers); n++ {
 			files, err := s.keepers[n].readJournal()
 			if !os.IsNotExist(err) { // folded up meanwhile
 				must(err)
@@ -100,8 +101,8 @@ func (s *spoiling) moveCircuits(ctx context.Context) {
 		}
 	}
 	for _, list := range procsJobs {
-		must(os.WriteFile(s.path("jobs.json"), []byte(list), 0o600))
-		got(s.once(ctx, "ocsctl", "circuit", "apply", "-prune", s.path("jobs.json"), "-broker", s.url))
+		must(os.WriteFile(s.run.path("jobs.json"), []byte(list), 0o600))
+		got(s.run.once(ctx, "ocsctl", "circuit", "apply", "-prune", s.run.path("jobs.json"), "-broker", s.run.url))
 		for end := time.Now().Add(2 * time.Second); time.Now().Before(end); {
 			keep()
 		}
@@ -110,12 +111,12 @@ func (s *spoiling) moveCircuits(ctx context.Context) {
 	lit, states := 0, 0
 	for n, is := range s.switchRecords() {
 		lit += len(is.Circuits)
-		states += len(s.journals[s.f.Nodes+n])
+		states += len(s.journals[s.run.f.Nodes+n])
 	}
 	if lit == 0 {
 		fail("no circuit has light")
 	}
-	s.done(began, fmt.Sprintf("%d lists of jobs", len(procsJobs)), "%d circuits with light; %d states of journals of %d switches", lit, states, s.switches())
+	s.run.done(began, fmt.Sprintf("%d lists of jobs", len(procsJobs)), "%d circuits with light; %d states of journals of %d switches", lit, states, s.run.switches())
 }
 
 // switchTurns is how many journals of nodes there are for one of a switch, which
@@ -127,10 +128,10 @@ const switchTurns = 10
 // all light is where it was; what a switch did not know any more was made again.
 func (s *spoiling) damageSwitches(ctx context.Context) {
 	began, before, told := time.Now(), s.tally, 0
-	for round := 0; told*switchTurns < s.Damage; round++ {
+	for round := 0; told*switchTurns < s.run.Damage; round++ {
 		was := s.switchRecords()
-		s.hold("broker", func() { s.damageSwitchesOnce(ctx, round, was) })
-		told += s.switches()
+		s.run.hold("broker", func() { s.damageSwitchesOnce(ctx, round, was) })
+		told += s.run.switches()
 		s.circuitsLit(ctx)
 		is := s.switchRecords()
 		for n := range is {
@@ -142,22 +143,22 @@ func (s *spoiling) damageSwitches(ctx context.Context) {
 		}
 	}
 	t := &s.tally
-	s.done(began, fmt.Sprintf("%d damaged journals of circuit switches", told), "%d told by their agents, %d refused by name, %d as of before as a whole; %d circuits made again by the planner's word; %d panics, %d wrong lights",
+	s.run.done(began, fmt.Sprintf("%d damaged journals of circuit switches", told), "%d told by their agents, %d refused by name, %d as of before as a whole; %d circuits made again by the planner's word; %d panics, %d wrong lights",
 		t.JournalsTold-before.JournalsTold, t.JournalsRefus-before.JournalsRefus, t.JournalsWhole-before.JournalsWhole, t.Remade, t.Panics, t.WrongLights)
 }
 
 func (s *spoiling) damageSwitchesOnce(ctx context.Context, round int, was []BoardRecord) {
 	for n := range was {
 		// Each switch its own way, and all ways on each.
-		what, from := s.damageOne(s.f.Nodes+n, round+5*n)
+		what, from := s.damageOne(s.run.f.Nodes+n, round+5*n)
 		within(switchName(n)+": "+what, func() {
-			s.started(ctx, s.f.Nodes+n, what, from)
+			s.started(ctx, s.run.f.Nodes+n, what, from)
 			await(ctx, procsBypass, switchName(n)+" has read its board", func() (bool, string) {
-				st := statusIn(s.keepers[s.f.Nodes+n].folder)
+				st := statusIn(s.keepers[s.run.f.Nodes+n].folder)
 				return !st.Switch.Busy && st.Switch.Reason == "", fmt.Sprintf("%+v", st.Switch)
 			})
 		})
-		is := s.tell(mirrorsName(n), "record")
+		is := s.run.tell(mirrorsName(n), "record")
 		if is.Darkened != was[n].Darkened || !slices.Equal(is.Circuits, was[n].Circuits) {
 			s.tally.WrongLights++
 			fail("%s: %s: %d circuits lost their light; it passes %v, was %v", mirrorsName(n), what, is.Darkened-was[n].Darkened, is.Circuits, was[n].Circuits)

@@ -51,7 +51,7 @@ const faultEvery = 10 * time.Second
 
 // upgrading is a run of it.
 type upgrading struct {
-	*procs
+	run     *procs
 	tally   UpgradeResult
 	touched map[int]bool // nodes that a fault, or its repair, touched
 	way     map[int]bool // nodes under way in the roll-out
@@ -63,7 +63,7 @@ type upgrading struct {
 // upgrade lets agents of the last release become today's and go back, while nodes lose
 // their power, spares step in and the planner is killed. The boards' own record judges.
 func (p *procs) upgrade(ctx context.Context) {
-	u := &upgrading{procs: p, touched: map[int]bool{}, way: map[int]bool{}, without: -1}
+	u := &upgrading{run: p, touched: map[int]bool{}, way: map[int]bool{}, without: -1}
 	p.res.Upgrade = &u.tally
 	p.agentPath, p.spared = p.path("ocs-agent"), func(n int) bool { return u.way[n] } // else no restart would be seen to its end
 	u.tally.Old, u.tally.New = u.version(ctx, releaseOld), u.version(ctx, releaseNew)
@@ -74,18 +74,18 @@ func (p *procs) upgrade(ctx context.Context) {
 }
 
 func (u *upgrading) agentOf(release string) string {
-	return u.Upgrade.Dir + "/" + release + "/ocs-agent"
+	return u.run.Upgrade.Dir + "/" + release + "/ocs-agent"
 }
 
 func (u *upgrading) version(ctx context.Context, release string) string {
-	return strings.TrimSpace(string(got(u.once(ctx, u.agentOf(release), "version"))))
+	return strings.TrimSpace(string(got(u.run.once(ctx, u.agentOf(release), "version"))))
 }
 
 // install puts a release in the place of the one that is there, as a package does: by
 // one rename.
 func (u *upgrading) install(release string) {
-	must(os.Symlink(u.agentOf(release), u.agentPath+".new"))
-	must(os.Rename(u.agentPath+".new", u.agentPath))
+	must(os.Symlink(u.agentOf(release), u.run.agentPath+".new"))
+	must(os.Rename(u.run.agentPath+".new", u.run.agentPath))
 }
 
 // rolloutStatus is what ocsctl tells.
@@ -101,7 +101,7 @@ type rolloutStatus struct {
 }
 
 func (u *upgrading) rollout(ctx context.Context, words ...string) (s rolloutStatus) {
-	u.ctl(ctx, &s, append([]string{"rollout"}, words...)...)
+	u.run.ctl(ctx, &s, append([]string{"rollout"}, words...)...)
 	return s
 }
 
@@ -115,15 +115,15 @@ func (u *upgrading) forth(ctx context.Context) {
 // planner is killed in the middle of a wave.
 func (u *upgrading) back(ctx context.Context) {
 	u.all(ctx, releaseOld, u.tally.Old, "today's agents go back, the planner killed in mid-wave", func() {
-		u.kill("planner")
-		u.startPlanner()
+		u.run.kill("planner")
+		u.run.startPlanner()
 	})
 }
 
 // all brings a release to all nodes under load. kill is done once, in the middle of the
 // second wave.
 func (u *upgrading) all(ctx context.Context, release, version, what string, kill func()) {
-	before := u.records()
+	before := u.run.records()
 	u.install(release)
 	u.rollout(ctx, "run", version)
 	began, was, hand := time.Now(), u.tally, map[int]bool{}
@@ -144,9 +144,9 @@ func (u *upgrading) all(ctx context.Context, release, version, what string, kill
 			u.rollout(ctx, "run", version)
 		case s.State == "done":
 			u.mend(ctx)
-			u.tally.Restarts += u.f.Nodes
+			u.tally.Restarts += u.run.f.Nodes
 			within(what, func() { u.judge(ctx, before, version) })
-			u.done(began, fmt.Sprintf("%s: %s", what, version), "%s, %d by hand; %s lost power meanwhile, %s for one of them; no light changed at %s untouched, 0 events lost",
+			u.run.done(began, fmt.Sprintf("%s: %s", what, version), "%s, %d by hand; %s lost power meanwhile, %s for one of them; no light changed at %s untouched, 0 events lost",
 				proto.Count(s.Wave, "wave"), u.tally.ByHand-was.ByHand, proto.Count(u.tally.Faults-was.Faults, "node"), proto.Count(u.tally.Interrupted-was.Interrupted, "stop"), proto.Count(u.tally.Untouched, "node"))
 			return
 		}
@@ -170,10 +170,10 @@ func (u *upgrading) all(ctx context.Context, release, version, what string, kill
 
 // restartByHand is what a service manager does when a person says so.
 func (u *upgrading) restartByHand(n int) {
-	c := u.runs[agentName(n)]
+	c := u.run.runs[agentName(n)]
 	must(c.Process.Signal(syscall.SIGTERM))
 	_ = c.Wait()
-	u.startAgent(n)
+	u.run.startAgent(n)
 }
 
 // load takes a node's power away now and then, and gives it back.
@@ -188,10 +188,10 @@ func (u *upgrading) load(ctx context.Context, s rolloutStatus) {
 		return
 	}
 	var rings []procRing
-	if attempt(func() { rings = u.rings(ctx) }) != nil {
+	if attempt(func() { rings = u.run.rings(ctx) }) != nil {
 		return // the planner may be listening
 	}
-	x, err := u.loser(rings[:min(2, len(rings))], u.turn)
+	x, err := u.run.loser(rings[:min(2, len(rings))], u.turn)
 	if err != nil {
 		return // all are near a node that restarts
 	}
@@ -201,9 +201,9 @@ func (u *upgrading) load(ctx context.Context, s rolloutStatus) {
 	}
 	u.without = x.dead
 	u.tally.Faults++
-	u.hold("planner", func() { u.lose(ctx, &x) }) // its repair would come into the bypass
-	u.repaired(ctx, x)
-	for _, r := range u.rings(ctx) {
+	u.run.hold("planner", func() { u.run.lose(ctx, &x) }) // its repair would come into the bypass
+	u.run.repaired(ctx, x)
+	for _, r := range u.run.rings(ctx) {
 		for _, n := range r.Nodes {
 			u.touched[n] = u.touched[n] || r.Ring == x.ring.Ring
 		}
@@ -217,51 +217,51 @@ func (u *upgrading) mend(ctx context.Context) {
 		return
 	}
 	u.without = -1
-	u.plugIn(n)
+	u.run.plugIn(n)
 }
 
 // judge looks at what the boards recorded, at what runs, and whether an event is missing.
 func (u *upgrading) judge(ctx context.Context, before []BoardRecord, version string) {
-	u.serving(ctx)
-	u.unchanged(before, "upgrade", u.touched)
+	u.run.serving(ctx)
+	u.run.unchanged(before, "upgrade", u.touched)
 	u.tally.Untouched = 0
 	for n := range before {
 		if !u.touched[n] {
 			u.tally.Untouched++
 		}
 	}
-	for n := range u.f.Nodes {
+	for n := range u.run.f.Nodes {
 		await(ctx, procsBypass, agentName(n), func() (bool, string) {
-			st := u.status(n)
+			st := u.run.status(n)
 			return st.Unacked == 0, fmt.Sprintf("%+v", st)
 		})
 	}
 	var f struct {
 		EventGaps uint64 `json:"event_gaps"`
 	}
-	u.ctl(ctx, &f, "fabric", "show")
+	u.run.ctl(ctx, &f, "fabric", "show")
 	if u.tally.EventGaps += f.EventGaps; f.EventGaps > 0 {
 		fail("%d events lost", f.EventGaps)
 	}
-	if s := u.rollout(ctx, "plan", version); s.Nodes.Current != u.f.Nodes {
-		fail("%d of %d nodes run %s", s.Nodes.Current, u.f.Nodes, version)
+	if s := u.rollout(ctx, "plan", version); s.Nodes.Current != u.run.f.Nodes {
+		fail("%d of %d nodes run %s", s.Nodes.Current, u.run.f.Nodes, version)
 	}
 }
 
 // formerPlanner lets a planner of the last release serve today's agents, from the store
 // that today's left, and today's again.
 func (u *upgrading) formerPlanner(ctx context.Context) {
-	u.plannerPath = u.Upgrade.Dir + "/" + releaseOld + "/ocs-planner"
-	within("the last release's planner", func() { u.bounce(ctx, "planner", 0, u.startPlanner) })
-	u.plannerPath = ""
-	u.bounce(ctx, "planner", 0, u.startPlanner)
+	u.run.plannerPath = u.run.Upgrade.Dir + "/" + releaseOld + "/ocs-planner"
+	within("the last release's planner", func() { u.run.bounce("planner", 0, u.run.startPlanner)(ctx) })
+	u.run.plannerPath = ""
+	u.run.bounce("planner", 0, u.run.startPlanner)(ctx)
 }
 
 // badRelease brings a release that sets its optics up anew at its start. It must stop
 // after the first node, and the boards' record must have seen it.
 func (u *upgrading) badRelease(ctx context.Context) {
 	began := time.Now()
-	before := u.records()
+	before := u.run.records()
 	version := u.version(ctx, releaseBad)
 	u.install(releaseBad)
 	u.rollout(ctx, "run", version)
@@ -271,9 +271,9 @@ func (u *upgrading) badRelease(ctx context.Context) {
 		return s.State == "stopped", fmt.Sprintf("%+v", s)
 	})
 	u.tally.BadStopped, u.tally.BadReached = s.Reason, s.Nodes.Current
-	lost := u.res.LightLost
-	seen := attempt(func() { u.unchanged(before, "bad release", nil) })
-	u.res.LightLost = lost // it was ours
+	lost := u.run.res.LightLost
+	seen := attempt(func() { u.run.unchanged(before, "bad release", nil) })
+	u.run.res.LightLost = lost // it was ours
 	switch {
 	case seen == nil:
 		fail("a release that darkens its board was not seen by the boards' own record")
@@ -284,6 +284,6 @@ func (u *upgrading) badRelease(ctx context.Context) {
 	u.install(releaseNew)
 	u.restartByHand(*s.Node)
 	u.rollout(ctx, "stop")
-	u.serving(ctx)
-	u.done(began, "a release that sets its optics up anew", "stopped at the first node: %s; the record: %s", s.Reason, seen)
+	u.run.serving(ctx)
+	u.run.done(began, "a release that sets its optics up anew", "stopped at the first node: %s; the record: %s", s.Reason, seen)
 }

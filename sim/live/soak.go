@@ -32,7 +32,7 @@ type SoakConfig struct {
 
 // soak is one under way.
 type soak struct {
-	*procs
+	run    *procs
 	rnd    *rand.Rand
 	began  time.Time
 	gauges gauges
@@ -47,8 +47,8 @@ type soak struct {
 func immortal(n int) bool { return n%2 == 0 }
 
 func (p *procs) soak(ctx context.Context) {
-	s := &soak{procs: p, rnd: rand.New(rand.NewPCG(p.Seed, 7)), began: time.Now(), faults: map[string]int{}}
-	s.spared = immortal
+	s := &soak{run: p, rnd: rand.New(rand.NewPCG(p.Seed, 7)), began: time.Now(), faults: map[string]int{}}
+	s.run.spared = immortal
 	end := s.began.Add(p.Soak.Time)
 	kills := [2]time.Time{s.began.Add(p.Soak.Kill / 2), s.began.Add(p.Soak.Kill)} // of the planner and of the broker
 	var order []int
@@ -61,10 +61,10 @@ func (p *procs) soak(ctx context.Context) {
 		switch now := time.Now(); {
 		case now.After(kills[0]):
 			kills[0] = kills[0].Add(p.Soak.Kill)
-			fault = quietly("planner killed with -9", func(s *soak, _ context.Context) { s.revive("planner", s.startPlanner) })
+			fault = quietly("planner killed with -9", func(s *soak, _ context.Context) { s.revive("planner", s.run.startPlanner) })
 		case now.After(kills[1]):
 			kills[1] = kills[1].Add(p.Soak.Kill)
-			fault = quietly("broker killed with -9", func(s *soak, _ context.Context) { s.revive("broker", s.startBroker) })
+			fault = quietly("broker killed with -9", func(s *soak, _ context.Context) { s.revive("broker", s.run.startBroker) })
 		default:
 			if len(order) == 0 {
 				order = s.rnd.Perm(len(soakFaults))
@@ -80,11 +80,11 @@ func (p *procs) soak(ctx context.Context) {
 
 // happen lets a fault happen, judges the light and reads the gauges.
 func (s *soak) happen(ctx context.Context, f soakFault) {
-	before := s.records()
+	before := s.run.records()
 	err := attempt(func() {
 		may := f.do(s, ctx)
-		s.serving(ctx)
-		s.unchanged(before, f.what, may)
+		s.run.serving(ctx)
+		s.run.unchanged(before, f.what, may)
 	})
 	if err != nil {
 		fail("%s, after %v: %w", f.what, time.Since(s.began).Round(time.Second), err)
@@ -96,20 +96,20 @@ func (s *soak) happen(ctx context.Context, f soakFault) {
 // read reads memory and descriptors of every process, and the files that grow.
 func (s *soak) read() {
 	at := time.Since(s.began)
-	for _, name := range slices.Sorted(maps.Keys(s.runs)) {
-		must(s.gauges.process(at, name, s.runs[name].Process.Pid))
+	for _, name := range slices.Sorted(maps.Keys(s.run.runs)) {
+		must(s.gauges.process(at, name, s.run.runs[name].Process.Pid))
 	}
-	for n := range s.f.Nodes {
-		s.gauges.journal(at, n, got(sizeOf(filepath.Join(s.path(fmt.Sprintf("node%d", n)), "journal"))))
+	for n := range s.run.f.Nodes {
+		s.gauges.journal(at, n, got(sizeOf(filepath.Join(s.run.folder(n), "journal"))))
 	}
-	s.gauges.store = append(s.gauges.store, reading{at, got(sizeOf(s.path("planner.db")))})
+	s.gauges.store = append(s.gauges.store, reading{at, got(sizeOf(s.run.path("planner.db")))})
 	s.lost = max(s.lost, s.measured("ringlight_events_lost_total"))
 }
 
 // measured is one of the planner's metrics.
-func (h *processes) measured(name string) int {
+func (s *soak) measured(name string) int {
 	at := &http.Client{Timeout: procsBypass, Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, "unix", h.path("planner.http"))
+		return new(net.Dialer).DialContext(ctx, "unix", s.run.path("planner.http"))
 	}}}
 	answer := got(at.Get("http://planner/metrics"))
 	defer answer.Body.Close()

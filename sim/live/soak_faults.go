@@ -42,8 +42,8 @@ var soakFaults = []soakFault{
 	{"optics without supply", (*soak).blink},
 	{"fibre cut and mended", (*soak).cutFibre},
 	{"node drained and let in", (*soak).drain},
-	quietly("broker hangs for 5 s", func(s *soak, ctx context.Context) { s.hold("broker", func() { pause(ctx, 5*time.Second) }) }),
-	quietly("planner hangs for 3 s", func(s *soak, ctx context.Context) { s.hold("planner", func() { pause(ctx, 3*time.Second) }) }),
+	quietly("broker hangs for 5 s", func(s *soak, ctx context.Context) { s.run.hold("broker", func() { pause(ctx, 5*time.Second) }) }),
+	quietly("planner hangs for 3 s", func(s *soak, ctx context.Context) { s.run.hold("planner", func() { pause(ctx, 3*time.Second) }) }),
 	quietly("levels of logs read again", (*soak).reload),
 	quietly("fabric edited", (*soak).edit),
 	quietly("edit that is refused", (*soak).refused),
@@ -53,32 +53,32 @@ var soakFaults = []soakFault{
 
 // restart ends an agent that may be killed, and starts it again.
 func (s *soak) restart(with syscall.Signal) {
-	n := s.rnd.IntN(s.f.Nodes)
+	n := s.rnd.IntN(s.run.f.Nodes)
 	if immortal(n) {
 		n++
 	}
 	name := agentName(n)
-	if s.signal(name, with); with == syscall.SIGKILL {
-		s.res.ProcsKilled++
+	if s.run.signal(name, with); with == syscall.SIGKILL {
+		s.run.res.ProcsKilled++
 	} else {
-		_ = s.runs[name].Wait()
-		delete(s.runs, name)
+		_ = s.run.runs[name].Wait()
+		delete(s.run.runs, name)
 	}
-	s.startAgent(n)
+	s.run.startAgent(n)
 }
 
 func (s *soak) revive(name string, start func()) {
-	s.kill(name)
+	s.run.kill(name)
 	start()
 }
 
 // around are the nodes whose light a fault at a node may change: those of its ring
 // as it is and as it becomes, and whoever comes in, also where it goes out again.
 func (s *soak) around(ctx context.Context, n int, do func()) map[int]bool {
-	was, idle := s.rings(ctx), s.idle(ctx)
+	was, idle := s.run.rings(ctx), s.idle(ctx)
 	do()
-	s.serving(ctx)
-	is, idleNow := s.rings(ctx), s.idle(ctx)
+	s.run.serving(ctx)
+	is, idleNow := s.run.rings(ctx), s.idle(ctx)
 	may := map[int]bool{n: true}
 	for i := range was {
 		if !slices.Contains(was[i].Nodes, n) {
@@ -103,7 +103,7 @@ func (s *soak) around(ctx context.Context, n int, do func()) map[int]bool {
 // idle are the nodes in no ring, with the generation that each was told last.
 func (s *soak) idle(ctx context.Context) map[int]uint64 {
 	out := map[int]uint64{}
-	for _, n := range s.nodes(ctx) {
+	for _, n := range s.run.nodes(ctx) {
 		if n.Ring == nil {
 			out[n.Node] = n.Generation
 		}
@@ -113,22 +113,22 @@ func (s *soak) idle(ctx context.Context) map[int]uint64 {
 
 // losePower takes a node's supply, waits for its ring's repair, and gives it back.
 func (s *soak) losePower(ctx context.Context) map[int]bool {
-	rings := s.rings(ctx)
-	x, err := s.loser(rings, s.rnd.IntN(len(rings)))
+	rings := s.run.rings(ctx)
+	x, err := s.run.loser(rings, s.rnd.IntN(len(rings)))
 	if err != nil {
 		return nil // every ring steps over somebody just now
 	}
 	return s.around(ctx, x.dead, func() {
-		x.before = s.records()
-		s.unplug(x.dead)
-		s.repaired(ctx, x)
-		s.plugIn(x.dead)
+		x.before = s.run.records()
+		s.run.unplug(x.dead)
+		s.run.repaired(ctx, x)
+		s.run.plugIn(x.dead)
 	})
 }
 
 // member draws a node in the middle of a ring.
 func (s *soak) member(ctx context.Context) (ring procRing, at int) {
-	rings := s.rings(ctx)
+	rings := s.run.rings(ctx)
 	if len(rings) == 0 {
 		fail("no ring")
 	}
@@ -141,20 +141,20 @@ func (s *soak) blink(ctx context.Context) map[int]bool {
 	ring, at := s.member(ctx)
 	n := ring.Nodes[at]
 	return s.around(ctx, n, func() {
-		s.tell(boardName(n), "power off")
+		s.run.tell(boardName(n), "power off")
 		pause(ctx, outages[s.rnd.IntN(len(outages)-1)])
-		s.tell(boardName(n), "power on")
+		s.run.tell(boardName(n), "power on")
 	})
 }
 
 // cutFibre cuts the fibre between two members of a ring, where that can be whole
 // without it, and mends it when it is in service again.
 func (s *soak) cutFibre(ctx context.Context) map[int]bool {
-	rings := s.rings(ctx)
+	rings := s.run.rings(ctx)
 	var fibres [][2]int
 	for _, r := range rings {
 		for i := 1; i < len(r.Nodes); i++ {
-			if s.mends(rings, r.Nodes[i-1], r.Nodes[i]) {
+			if s.run.mends(rings, r.Nodes[i-1], r.Nodes[i]) {
 				fibres = append(fibres, [2]int{r.Nodes[i-1], r.Nodes[i]})
 			}
 		}
@@ -164,17 +164,17 @@ func (s *soak) cutFibre(ctx context.Context) map[int]bool {
 	}
 	x := fibres[s.rnd.IntN(len(fibres))]
 	a, b := x[0], x[1]
-	link, ok := s.f.Link(proto.NodeID(a), proto.NodeID(b))
+	link, ok := s.run.f.Link(proto.NodeID(a), proto.NodeID(b))
 	if !ok {
 		fail("no fibre from %d to %d", a, b)
 	}
 	both := func(what string) {
-		s.tell(boardName(a), fmt.Sprintf("%s %d/%v", what, link.Local.Bundle, link.Local.Path))
-		s.tell(boardName(b), fmt.Sprintf("%s %d/%v", what, link.Remote.Bundle, link.Remote.Path))
+		s.run.tell(boardName(a), fmt.Sprintf("%s %d/%v", what, link.Local.Bundle, link.Local.Path))
+		s.run.tell(boardName(b), fmt.Sprintf("%s %d/%v", what, link.Remote.Bundle, link.Remote.Path))
 	}
 	return s.around(ctx, a, func() {
 		both("cut")
-		s.serving(ctx)
+		s.run.serving(ctx)
 		both("mend")
 	})
 }
@@ -184,14 +184,14 @@ func (s *soak) drain(ctx context.Context) map[int]bool {
 	ring, at := s.member(ctx)
 	n := ring.Nodes[at]
 	return s.around(ctx, n, func() {
-		got(s.once(ctx, "ocsctl", "drain", fmt.Sprint(n), "-reason", "soak", "-timeout", "60s", "-broker", s.url))
-		got(s.once(ctx, "ocsctl", "undrain", fmt.Sprint(n), "-timeout", "60s", "-broker", s.url))
+		got(s.run.once(ctx, "ocsctl", "drain", fmt.Sprint(n), "-reason", "soak", "-timeout", "60s", "-broker", s.run.url))
+		got(s.run.once(ctx, "ocsctl", "undrain", fmt.Sprint(n), "-timeout", "60s", "-broker", s.run.url))
 	})
 }
 
 // host tells a node's agent of its host.
 func (s *soak) host(n int, verb string) {
-	a := got(agent.AskSocket(filepath.Join(s.path(fmt.Sprintf("node%d", n)), "agent.sock"), agent.Question{Verb: verb, Text: "soak"}))
+	a := got(agent.AskSocket(filepath.Join(s.run.folder(n), "agent.sock"), agent.Question{Verb: verb, Text: "soak"}))
 	if a.Err != nil {
 		must(a.Err)
 	}
@@ -214,10 +214,10 @@ const soakFlaps = 1000
 // flapHost has the host of a node in no ring fail and come back again and again:
 // no light changes, and many records in its journal and the planner's.
 func (s *soak) flapHost(ctx context.Context) map[int]bool {
-	rings := s.rings(ctx)
+	rings := s.run.rings(ctx)
 	n := s.flaps // the same again, if it still is in none
 	for slices.ContainsFunc(rings, func(r procRing) bool { return slices.Contains(r.Nodes, n) }) {
-		n = (n + 1) % s.f.Nodes
+		n = (n + 1) % s.run.f.Nodes
 	}
 	s.flaps = n
 	for range soakFlaps {
@@ -237,18 +237,18 @@ func (s *soak) reload(ctx context.Context) {
 		level = "debug"
 	}
 	names := []string{"planner"}
-	for n := range s.f.Nodes {
+	for n := range s.run.f.Nodes {
 		names = append(names, agentName(n))
 	}
 	for _, name := range names {
 		cfg := map[string]any{}
-		must(json.Unmarshal(got(os.ReadFile(s.path(name+".json"))), &cfg))
+		must(json.Unmarshal(got(os.ReadFile(s.run.path(name+".json"))), &cfg))
 		cfg["log_level"] = level
-		s.write(name+".json", cfg)
-		from := len(s.printed(name, 0))
-		s.signal(name, syscall.SIGHUP)
+		s.run.write(name+".json", cfg)
+		from := len(s.run.printed(name, 0))
+		s.run.signal(name, syscall.SIGHUP)
 		await(ctx, procsBypass, name+": SIGHUP", func() (bool, string) {
-			said := s.printed(name, from)
+			said := s.run.printed(name, from)
 			return strings.Contains(said, "configuration read again") && strings.Contains(said, level), "does not say that it has read its configuration again"
 		})
 	}
@@ -264,7 +264,7 @@ func (h *processes) printed(name string, from int) string {
 // the light that it has.
 func (s *soak) edit(ctx context.Context) {
 	s.holds = !s.holds
-	f := *s.f
+	f := *s.run.f
 	if f.HoldOffUS = 0; s.holds {
 		f.HoldOffUS = 50
 	}
@@ -276,7 +276,7 @@ func (s *soak) edit(ctx context.Context) {
 
 // refused has it plan for more spares than the rings that run leave.
 func (s *soak) refused(ctx context.Context) {
-	f := *s.f
+	f := *s.run.f
 	f.Spares += f.GroupNodes()
 	said, err := s.apply(ctx, &f)
 	if err == nil || len(said.Refused) == 0 || said.Done {
@@ -296,11 +296,11 @@ type procEdit struct {
 }
 
 // apply runs ocsctl fabric apply.
-func (p *procs) apply(ctx context.Context, f *fabric.Fabric, more ...string) (said procEdit, err error) {
-	file := p.path("edit.json")
+func (s *soak) apply(ctx context.Context, f *fabric.Fabric, more ...string) (said procEdit, err error) {
+	file := s.run.path("edit.json")
 	must(os.WriteFile(file, f.Encode(), 0o644))
-	p.edited = true
-	raw, failed := p.once(ctx, "ocsctl", append([]string{"fabric", "apply", file, "-json", "-timeout", "60s", "-broker", p.url}, more...)...)
+	s.run.edited = true
+	raw, failed := s.run.once(ctx, "ocsctl", append([]string{"fabric", "apply", file, "-json", "-timeout", "60s", "-broker", s.run.url}, more...)...)
 	if err := json.NewDecoder(strings.NewReader(string(raw))).Decode(&said); err != nil {
 		return said, errors.Join(failed, err)
 	}

@@ -192,14 +192,14 @@ type SoakResult struct {
 func (s *soak) report() error {
 	run := time.Since(s.began)
 	r := &SoakResult{Hours: run.Hours(), Faults: s.faults, Lost: s.lost, Failed: []string{}}
-	s.res.Soak = r
+	s.run.res.Soak = r
 	s.gauges.judge(r, run)
-	s.print(s.Out, r, run)
+	s.print(s.run.Out, r, run)
 	if s.lost > 0 {
 		r.Failed = append(r.Failed, fmt.Sprintf("the planner gave up %d events", s.lost))
 	}
-	if s.res.LightLost > 0 {
-		r.Failed = append(r.Failed, fmt.Sprintf("%d changes of light that nobody asked for", s.res.LightLost))
+	if s.run.res.LightLost > 0 {
+		r.Failed = append(r.Failed, fmt.Sprintf("%d changes of light that nobody asked for", s.run.res.LightLost))
 	}
 	if len(r.Failed) > 0 {
 		return errors.New("soak: " + strings.Join(r.Failed, "; "))
@@ -258,7 +258,7 @@ func (s *soak) print(out io.Writer, r *SoakResult, run time.Duration) {
 		judged = judged || x.Judged
 	}
 	fmt.Fprintf(out, "\n  %-24s %d KiB, at most %d\n  %-24s %s\n  %-24s %d\n  %-24s %d changes that nobody asked for\n\n",
-		"largest journal", r.Journal>>10, soakJournal>>10, "store", r.StoreRow, "events lost", r.Lost, "light, boards' record", s.res.LightLost)
+		"largest journal", r.Journal>>10, soakJournal>>10, "store", r.StoreRow, "events lost", r.Lost, "light, boards' record", s.run.res.LightLost)
 	if judged {
 		fmt.Fprintf(out, "Growth is judged: at most %.1f MiB an hour.\n", soakGrowth)
 	} else {

@@ -65,7 +65,7 @@ func TestSoakJudges(t *testing.T) {
 // judged.
 func TestSoakPrintsATable(t *testing.T) {
 	var out bytes.Buffer
-	s := &soak{procs: &procs{ProcsConfig: ProcsConfig{Out: &out}}, faults: map[string]int{"agent killed with -9": 3}, began: time.Now().Add(-time.Hour)}
+	s := &soak{run: &procs{ProcsConfig: ProcsConfig{Out: &out}}, faults: map[string]int{"agent killed with -9": 3}, began: time.Now().Add(-time.Hour)}
 	s.gauges = gauges{lives: []*usages{soaked("agent0", 1, 0, time.Hour, 0, steady), soaked("agent1", 2, 0, time.Hour, 0, func(n int) int { return 12 + n })}, store: []reading{{0, 1 << 20}}}
 	if err := s.report(); err == nil || !strings.Contains(err.Error(), "agent1: descriptors") {
 		t.Errorf("%v", err)
