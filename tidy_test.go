@@ -156,6 +156,7 @@ type listed struct {
 	fset                          *token.FileSet
 	files                         map[string]*ast.File
 	info                          *types.Info
+	types                         *types.Package
 	typeErr                       error
 }
 
@@ -225,7 +226,7 @@ func (p *listed) check() {
 		return nil, fmt.Errorf("no export data for %s", path)
 	})}
 	p.info = &types.Info{Types: map[ast.Expr]types.TypeAndValue{}, Uses: map[*ast.Ident]types.Object{}}
-	_, p.typeErr = conf.Check(p.ImportPath, p.fset, files, p.info)
+	p.types, p.typeErr = conf.Check(p.ImportPath, p.fset, files, p.info)
 }
 
 func (p *listed) at(n ast.Node) string {
