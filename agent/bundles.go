@@ -63,7 +63,7 @@ func newNodeOptics(agent *Agent) {
 		}
 	}
 	a.health.next = Never
-	a.manual = &manual{nodeOptics: a, ops: make([]*manualOp, len(a.bundles))}
+	a.manual = &manual{optics: a, ops: make([]*manualOp, len(a.bundles))}
 	agent.optics, agent.executor, agent.operator, agent.rounds, agent.memory, agent.reporter = a, a, a.manual, a, a, a
 }
 

@@ -14,7 +14,7 @@ import (
 // person on this host, the planner's operators, or the machine that wants
 // failed optics calibrated.
 type manual struct {
-	*nodeOptics
+	optics    *nodeOptics
 	ops       []*manualOp // by bundle; nil: the machine's own
 	listeners []listener
 }
@@ -45,25 +45,25 @@ func (a *manual) question(now time.Duration, q Ask) {
 	switch q.Verb {
 	case AskHostFault:
 		a.release(now)
-		a.step(now, node.Event{Kind: node.HostFault, Text: proto.Clip(q.Text)})
-		a.reply(&Answer{ID: q.ID})
+		a.optics.step(now, node.Event{Kind: node.HostFault, Text: proto.Clip(q.Text)})
+		a.optics.reply(&Answer{ID: q.ID})
 	case AskHostOK:
-		a.step(now, node.Event{Kind: node.HostOK, Text: proto.Clip(q.Text)})
-		a.reply(&Answer{ID: q.ID})
+		a.optics.step(now, node.Event{Kind: node.HostOK, Text: proto.Clip(q.Text)})
+		a.optics.reply(&Answer{ID: q.ID})
 	case AskCalibrate:
 		if err := a.calibrate(now, q.Bundle, manualOp{ask: q}); err != nil {
-			a.reply(&Answer{ID: q.ID, Err: err, Status: a.status(now)})
+			a.optics.reply(&Answer{ID: q.ID, Err: err, Status: a.optics.status(now)})
 		}
 	case AskPath:
 		if err := a.setPath(now, q); err != nil {
-			a.reply(&Answer{ID: q.ID, Err: err, Status: a.status(now)})
+			a.optics.reply(&Answer{ID: q.ID, Err: err, Status: a.optics.status(now)})
 		}
 	case AskDump:
-		if err := a.dump(q); err != nil {
-			a.reply(&Answer{ID: q.ID, Err: err})
+		if err := a.optics.dump(q); err != nil {
+			a.optics.reply(&Answer{ID: q.ID, Err: err})
 		}
 	default:
-		a.reply(&Answer{ID: q.ID, Err: &proto.Error{Code: proto.Unsupported, Field: "verb", Limit: "one that this kind of device answers", Reason: fmt.Sprintf("there is no %q here: a switch has ports, a node has paths and a host", q.Verb)}})
+		a.optics.reply(&Answer{ID: q.ID, Err: &proto.Error{Code: proto.Unsupported, Field: "verb", Limit: "one that this kind of device answers", Reason: fmt.Sprintf("there is no %q here: a switch has ports, a node has paths and a host", q.Verb)}})
 	}
 }
 
@@ -77,21 +77,21 @@ func (a *nodeOptics) noBundle(id proto.BundleID) *proto.Error {
 
 // take gives a bundle into the hands of whoever asks, if it carries nothing.
 func (a *manual) take(now time.Duration, id proto.BundleID, p manualOp) (*bundle, *proto.Error) {
-	if err := a.noBundle(id); err != nil {
+	if err := a.optics.noBundle(id); err != nil {
 		return nil, err
 	}
-	b := &a.bundles[id]
+	b := &a.optics.bundles[id]
 	if a.busy(id) {
 		return nil, &proto.Error{Code: proto.Busy, Field: "bundle", Reason: "bundle " + itoa(int(id)) + " is being worked on"}
 	}
-	if a.node.Carries(id) {
+	if a.optics.node.Carries(id) {
 		return nil, &proto.Error{Code: proto.Busy, Field: "bundle", Limit: "a bundle that carries nothing",
-			Reason: fmt.Sprintf("bundle %d carries the ring of node %d", id, a.cfg.Node)}
+			Reason: fmt.Sprintf("bundle %d carries the ring of node %d", id, a.optics.cfg.Node)}
 	}
 	p.began = now
 	a.ops[id] = &p
 	b.ready = false
-	a.step(now, node.Event{Kind: node.Unready, Bundle: id})
+	a.optics.step(now, node.Event{Kind: node.Unready, Bundle: id})
 	return b, nil
 }
 
@@ -113,18 +113,18 @@ func (a *manual) calibrate(now time.Duration, id proto.BundleID, p manualOp) *pr
 
 // darken makes a bundle that is to be calibrated dark.
 func (a *manual) darken(now time.Duration, id proto.BundleID) *proto.Error {
-	if a.bundles[id].optics.Status().Path == proto.Dark {
+	if a.optics.bundles[id].optics.Status().Path == proto.Dark {
 		return a.search(now, id)
 	}
 	a.ops[id].darkens, a.ops[id].until = true, now+askPatience
-	a.choose(now, id, proto.Dark)
+	a.optics.choose(now, id, proto.Dark)
 	return a.choiceRefused(now, id)
 }
 
 // renewed goes on with a calibration when the optics have been read anew.
 func (a *manual) renewed(now time.Duration, id proto.BundleID, ev *ocs.Event) *proto.Error {
 	a.ops[id].renews = false
-	a.faulted(now, int(id), ev)
+	a.optics.faulted(now, int(id), ev)
 	if ev.Err != nil && !errors.Is(ev.Err, ocs.ErrNotCalibrated) {
 		a.giveBack(now, id)
 		return &proto.Error{Code: proto.HardwareFailed, Field: "bundle", Reason: proto.Clip(named(int(id), text(ev)))}
@@ -134,7 +134,7 @@ func (a *manual) renewed(now time.Duration, id proto.BundleID, ev *ocs.Event) *p
 
 func (a *manual) search(now time.Duration, id proto.BundleID) *proto.Error {
 	a.ops[id].darkens, a.ops[id].until = false, Never
-	b := &a.bundles[id]
+	b := &a.optics.bundles[id]
 	b.due = true
 	if err := b.optics.Calibrate(now); err != nil {
 		a.giveBack(now, id)
@@ -153,19 +153,19 @@ func (a *manual) setPath(now time.Duration, q Ask) *proto.Error {
 // byHand puts a bundle that carries nothing on a path.
 func (a *manual) byHand(now time.Duration, p manualOp) *proto.Error {
 	q := p.ask
-	if int(q.Bundle) < len(a.bundles) && q.Path != proto.Dark && !a.bundles[q.Bundle].optics.Status().Calibrated {
+	if int(q.Bundle) < len(a.optics.bundles) && q.Path != proto.Dark && !a.optics.bundles[q.Bundle].optics.Status().Calibrated {
 		return codeOf(ocs.ErrNotCalibrated, q.Bundle)
 	}
 	if _, err := a.take(now, q.Bundle, p); err != nil {
 		return err
 	}
-	a.rearrange(now, q.Bundle, q.Path)
+	a.optics.rearrange(now, q.Bundle, q.Path)
 	return a.choiceRefused(now, q.Bundle)
 }
 
 // choiceRefused turns a refused Select into an answer.
 func (a *manual) choiceRefused(now time.Duration, id proto.BundleID) *proto.Error {
-	b := &a.bundles[id]
+	b := &a.optics.bundles[id]
 	if b.failure == nil {
 		return nil
 	}
@@ -191,11 +191,11 @@ func codeOf(err error, id proto.BundleID) *proto.Error {
 
 // giveBack returns a bundle to the machine, which puts it where it belongs.
 func (a *manual) giveBack(now time.Duration, id proto.BundleID) {
-	b := &a.bundles[id]
+	b := &a.optics.bundles[id]
 	a.ops[id] = nil
 	if s := b.optics.Status(); s.Ready {
 		b.ready = true
-		a.step(now, node.Event{Kind: node.Ready, Bundle: id, Path: s.Path})
+		a.optics.step(now, node.Event{Kind: node.Ready, Bundle: id, Path: s.Path})
 	}
 }
 
@@ -225,7 +225,7 @@ func (a *manual) busy(id proto.BundleID) bool { return a.ops[id] != nil && !a.op
 // progress takes an event of a bundle and reports whether it is nothing for the
 // machine, because the bundle is under manual control.
 func (a *manual) progress(now time.Duration, i int, ev *ocs.Event) bool {
-	b := &a.bundles[i]
+	b := &a.optics.bundles[i]
 	q := a.ops[i]
 	id := proto.BundleID(i)
 	if q == nil {
@@ -258,12 +258,12 @@ func (a *manual) progress(now time.Duration, i int, ev *ocs.Event) bool {
 		return false
 	case ev.Kind == ocs.Calibrated:
 		q.found = true
-		a.put(Output{Kind: OutCalibrate, Bundle: id, Calibration: b.optics.Status().Calibration})
-		a.note(now, own(now, proto.Event{Kind: proto.EvCalibrated, Bundle: id, Cause: proto.CauseOperator, Text: proto.Clip(ev.Text)}))
+		a.optics.put(Output{Kind: OutCalibrate, Bundle: id, Calibration: b.optics.Status().Calibration})
+		a.optics.note(now, own(now, proto.Event{Kind: proto.EvCalibrated, Bundle: id, Cause: proto.CauseOperator, Text: proto.Clip(ev.Text)}))
 	case ev.Kind == ocs.CalibrationFailed:
 		a.giveBack(now, id)
 		reason := proto.Clip(named(i, text(ev)))
-		a.alarm(now, Alarm{Bundle: id, Module: unit(ev.Module), Text: reason})
+		a.optics.alarm(now, Alarm{Bundle: id, Module: unit(ev.Module), Text: reason})
 		if ev.Module != ocs.None {
 			q.failing = &Failing{Module: ev.Module, Cause: reason}
 			if cell := ev.Cell; cell != ocs.None {
@@ -292,7 +292,7 @@ func (a *manual) overdue(now time.Duration) {
 			_ = a.endTry(now, proto.BundleID(i), proto.Ack{}) // refused, the machine has it back and says why itself
 			continue
 		}
-		s := a.bundles[i].optics.Status()
+		s := a.optics.bundles[i].optics.Status()
 		a.giveBack(now, proto.BundleID(i))
 		err := &proto.Error{Code: proto.HardwareFailed, Field: "bundle", Reason: fmt.Sprintf("bundle %d is on %v, %v, after %v", i, s.Path, s.State, now-q.began)}
 		if q.tries && s.Path == q.ask.Path {
@@ -321,7 +321,7 @@ func (a *manual) overdueAt() time.Duration {
 func (a *manual) conclude(now time.Duration, q manualOp, err *proto.Error) {
 	if q.own {
 		if err != nil {
-			a.failAgain(now, q.ask.Bundle, err.Reason)
+			a.optics.failAgain(now, q.ask.Bundle, err.Reason)
 		}
 		return // else the light on the path that the machine wants decides
 	}
@@ -332,17 +332,17 @@ func (a *manual) conclude(now time.Duration, q manualOp, err *proto.Error) {
 		if err != nil {
 			q.ack.Refuse(err)
 		}
-		a.finishCommand(now, q.ack)
+		a.optics.finishCommand(now, q.ack)
 		return
 	}
-	ans := &Answer{ID: q.ask.ID, Err: err, Status: a.status(now), Took: now - q.began, Failing: q.failing}
-	b := &a.bundles[q.ask.Bundle]
+	ans := &Answer{ID: q.ask.ID, Err: err, Status: a.optics.status(now), Took: now - q.began, Failing: q.failing}
+	b := &a.optics.bundles[q.ask.Bundle]
 	if q.ask.Verb == AskPath && err == nil {
 		w := b.switches[b.newest]
-		l, mark := a.ledger(node.Stamps{Lost: w.asked, Decided: w.asked, Settled: max(w.wrote, b.settled), Confirmed: now})
+		l, mark := a.optics.ledger(node.Stamps{Lost: w.asked, Decided: w.asked, Settled: max(w.wrote, b.settled), Confirmed: now})
 		ans.Ledger, ans.Modelled = &l, mark.Modelled()
 	}
-	a.reply(ans)
+	a.optics.reply(ans)
 }
 
 // execute does a planner's command that only a node understands.
@@ -350,14 +350,14 @@ func (a *manual) execute(now time.Duration, c *proto.Command, ack proto.Ack) (la
 	switch c.Verb {
 	case proto.VerbHostFault:
 		a.release(now)
-		a.step(now, node.Event{Kind: node.HostFault, Text: "told by the planner"})
+		a.optics.step(now, node.Event{Kind: node.HostFault, Text: "told by the planner"})
 	case proto.VerbHostOK:
-		a.step(now, node.Event{Kind: node.HostOK})
+		a.optics.step(now, node.Event{Kind: node.HostOK})
 	case proto.VerbDrain:
 		a.release(now)
-		a.step(now, node.Event{Kind: node.Drain})
+		a.optics.step(now, node.Event{Kind: node.Drain})
 	case proto.VerbUndrain:
-		a.step(now, node.Event{Kind: node.Undrain})
+		a.optics.step(now, node.Event{Kind: node.Undrain})
 	case proto.VerbCalibrate:
 		if refused := a.calibrate(now, c.Bundle, manualOp{command: true, ack: ack}); refused != nil {
 			return false, refused
@@ -369,10 +369,10 @@ func (a *manual) execute(now time.Duration, c *proto.Command, ack proto.Ack) (la
 		}
 		return true, nil
 	case proto.VerbRequest:
-		if refused := a.node.Refuses(c.Side, c.Request, c.Bundle, c.Path); refused != nil {
+		if refused := a.optics.node.Refuses(c.Side, c.Request, c.Bundle, c.Path); refused != nil {
 			return false, refused
 		}
-		a.step(now, node.Event{Kind: node.Request, Side: c.Side, Request: c.Request, Bundle: c.Bundle, Path: c.Path})
+		a.optics.step(now, node.Event{Kind: node.Request, Side: c.Side, Request: c.Request, Bundle: c.Bundle, Path: c.Path})
 	default:
 		return false, unknownVerb(c.Verb)
 	}

@@ -34,7 +34,7 @@ type listener struct {
 // try lights a path of a bundle that carries nothing, for the planner to see
 // whether a fibre is there; loopback ends it.
 func (a *manual) try(now time.Duration, c *proto.Command, ack proto.Ack) *proto.Error {
-	if err := a.noBundle(c.Bundle); err != nil {
+	if err := a.optics.noBundle(c.Bundle); err != nil {
 		return err
 	}
 	switch {
@@ -42,7 +42,7 @@ func (a *manual) try(now time.Duration, c *proto.Command, ack proto.Ack) *proto.
 		return a.endTry(now, c.Bundle, ack)
 	case !c.Path.External():
 		return &proto.Error{Code: proto.Invalid, Field: "path", Limit: "external1, external2 or loopback", Reason: c.Path.String()}
-	case a.node.Carries(c.Bundle) && !a.busy(c.Bundle):
+	case a.optics.node.Carries(c.Bundle) && !a.busy(c.Bundle):
 		return a.listen(now, c, ack)
 	}
 	return a.byHand(now, manualOp{ask: Ask{Verb: AskPath, Bundle: c.Bundle, Path: c.Path}, command: true, ack: ack, tries: true, alone: c.Alone, until: now + askPatience})
@@ -59,14 +59,14 @@ func (a *manual) endTry(now time.Duration, id proto.BundleID, ack proto.Ack) *pr
 
 // listen waits for light on a path that no ring goes over, and touches nothing.
 func (a *manual) listen(now time.Duration, c *proto.Command, ack proto.Ack) *proto.Error {
-	if a.node.Lists(c.Bundle, c.Path) || a.bundles[c.Bundle].optics.Status().Path == c.Path {
+	if a.optics.node.Lists(c.Bundle, c.Path) || a.optics.bundles[c.Bundle].optics.Status().Path == c.Path {
 		return &proto.Error{Code: proto.Busy, Field: "path", Limit: "one that no ring goes over", Reason: fmt.Sprintf("bundle %d has a ring's way on %v", c.Bundle, c.Path)}
 	}
 	if a.sees(c.Bundle, c.Path) {
-		a.finishCommand(now, ack)
+		a.optics.finishCommand(now, ack)
 		return nil
 	}
-	if len(a.listeners) >= 2*len(a.bundles) {
+	if len(a.listeners) >= 2*len(a.optics.bundles) {
 		return &proto.Error{Code: proto.Busy, Field: "path", Limit: "one trial of a path at a time", Reason: "others are waited for"}
 	}
 	a.listeners = append(a.listeners, listener{c.Bundle, c.Path, ack, now + askPatience})
@@ -74,17 +74,19 @@ func (a *manual) listen(now time.Duration, c *proto.Command, ack proto.Ack) *pro
 }
 
 // sees: light comes to a path, selected or not.
-func (a *manual) sees(id proto.BundleID, p proto.Path) bool { return a.bundles[id].lit&(1<<p) != 0 }
+func (a *manual) sees(id proto.BundleID, p proto.Path) bool {
+	return a.optics.bundles[id].lit&(1<<p) != 0
+}
 
 // shone takes light that has come, for those who wait for it.
 func (a *manual) shone(now time.Duration, id proto.BundleID, p proto.Path) {
 	if q := a.ops[id]; q != nil && q.tries && !q.held && q.ask.Path == p {
-		a.bundles[id].optics.Recheck(now) // now that there is something to be read
+		a.optics.bundles[id].optics.Recheck(now) // now that there is something to be read
 	}
 	a.listeners = slices.DeleteFunc(a.listeners, func(x listener) bool {
 		heard := x.bundle == id && x.path == p
 		if heard {
-			a.finishCommand(now, x.ack)
+			a.optics.finishCommand(now, x.ack)
 		}
 		return heard
 	})
@@ -97,7 +99,7 @@ func (a *manual) deaf(now time.Duration) {
 			return false
 		}
 		x.ack.Refuse(noLight(int(x.bundle), x.path))
-		a.finishCommand(now, x.ack)
+		a.optics.finishCommand(now, x.ack)
 		return true
 	})
 }
@@ -119,7 +121,7 @@ func (a *manual) tried(now time.Duration, q *manualOp, ev *ocs.Event) {
 	if !a.sees(id, ev.Path) {
 		return // it has its time
 	}
-	least := a.cfg.Board.Bundles[id].Modules[0].Optics().LOSClearMilliDBm + tryMargin
+	least := a.optics.cfg.Board.Bundles[id].Modules[0].Optics().LOSClearMilliDBm + tryMargin
 	if ev.Received != proto.NoPower && ev.Received < proto.MilliDBm(least) {
 		a.giveBack(now, id)
 		a.conclude(now, *q, &proto.Error{Code: proto.HardwareFailed, Field: "path", Limit: fmt.Sprintf("at least %.1f dBm a lane", float64(least)/1000),
