@@ -96,7 +96,7 @@ const maxReach = 60
 // reachToday are types beyond it, up to the next five. A number may only fall, and goes
 // when it is 60.
 var reachToday = map[string]int{
-	"agent.crossOptics": 75, "agent.manual": 105, "agent.nodeOptics": 80,
+	"agent.crossOptics": 75, "agent.nodeOptics": 80,
 	"mzi.Search": 65, "node.Machine": 65,
 	"ocs.chipDrive": 100, "ocs.mciDrive": 80, "ocs.mciProbe": 105, "ocs.probe": 80, "ocs.search": 70,
 	"planner.Planner":       85,
