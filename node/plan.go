@@ -59,7 +59,7 @@ func (m *Machine) validateLists(r *proto.RingAssignment) *proto.Error {
 				return invalid(at+".peer", "another node", "the node itself")
 			case !m.bundles[c.Bundle].ready:
 				return &proto.Error{Code: proto.NotCalibrated, Field: at + ".bundle",
-					Reason: fmt.Sprintf("bundle %d cannot switch", c.Bundle)}
+					Reason: fmt.Sprintf("bundle %d cannot switch: ocs-agent status says why, ocs-agent calibrate calibrates it", c.Bundle)}
 			}
 			taken[c.Bundle] |= 1 << c.Path
 		}
