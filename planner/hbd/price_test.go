@@ -1,6 +1,7 @@
 package hbd
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -8,6 +9,14 @@ import (
 	"ringlight/planner/journal"
 	"ringlight/proto"
 )
+
+// turns has a node report that its host is in another mode.
+func turns(p *Rings, id proto.NodeID, mode proto.Mode) {
+	n := &p.nodes[id]
+	before := n.flags()
+	p.say(n, true, mode, 0)
+	p.changed(n, before)
+}
 
 // Goal: a ring that needs more whole rings to move than may at once waits until
 // it has lacked nodes for as long as they cost, says so, and is then made whole
@@ -18,10 +27,7 @@ func TestMovesArePaidByShortage(t *testing.T) {
 	p := standing(t, 400, 0)
 	p.fab.MovePriceMS = 1000
 	for _, id := range []proto.NodeID{5, 395} {
-		n := &p.nodes[id]
-		before := n.flags()
-		p.say(n, true, proto.ModeHostDown, 0)
-		p.changed(n, before)
+		turns(p, id, proto.ModeHostDown)
 	}
 	start, moved, last, said := p.j.Now, 0, time.Duration(0), false
 	short := func() (count int) {
@@ -68,14 +74,8 @@ func TestMovesArePaidByShortage(t *testing.T) {
 func TestAMomentDoesNotBeginThePriceAnew(t *testing.T) {
 	p := standing(t, 400, 0)
 	p.fab.MovePriceMS = 1000
-	down := func(id proto.NodeID, mode proto.Mode) {
-		n := &p.nodes[id]
-		before := n.flags()
-		p.say(n, true, mode, 0)
-		p.changed(n, before)
-	}
-	down(5, proto.ModeHostDown)
-	down(395, proto.ModeHostDown)
+	turns(p, 5, proto.ModeHostDown)
+	turns(p, 395, proto.ModeHostDown)
 	var idle proto.NodeID
 	away, back := false, false
 	for start := p.j.Now; p.j.Now < start+time.Minute; {
@@ -89,10 +89,10 @@ func TestAMomentDoesNotBeginThePriceAnew(t *testing.T) {
 				}
 			}
 			away = true
-			down(idle, proto.ModeHostDown)
+			turns(p, idle, proto.ModeHostDown)
 		case away && !back && waited > 13*time.Second:
 			back = true
-			down(idle, proto.ModeService)
+			turns(p, idle, proto.ModeService)
 		}
 		q := p.look()
 		if q == nil {
@@ -122,10 +122,7 @@ func TestAllShortRingsPay(t *testing.T) {
 	p := standing(t, 800, 0)
 	p.fab.MovePriceMS = 1000
 	for _, id := range []proto.NodeID{5, 265, 530, 795} {
-		n := &p.nodes[id]
-		before := n.flags()
-		p.say(n, true, proto.ModeHostDown, 0)
-		p.changed(n, before)
+		turns(p, id, proto.ModeHostDown)
 	}
 	for start := p.j.Now; p.j.Now < start+time.Minute; {
 		p.j.Now += 2 * settleWait
@@ -144,4 +141,22 @@ func TestAllShortRingsPay(t *testing.T) {
 		commit(p, q)
 	}
 	t.Error("no ring moved")
+}
+
+// Goal: what a drain costs is what plans do at once: whole rings that move for another only
+// when it has been short for as long as they cost are none of it.
+// Method: as above, with a node lost near one end and the drain of one near the other.
+func TestADrainDoesNotCostWhatMovesLater(t *testing.T) {
+	p := standing(t, 400, 0)
+	turns(p, 5, proto.ModeHostDown)
+	for range 10 {
+		p.j.Now += 2 * settleWait
+		if q := p.look(); q != nil {
+			commit(p, q)
+		}
+	}
+	n := &p.nodes[395]
+	if cost := p.costWithout(n); !slices.Equal(cost.Rings, []proto.RingID{n.Group}) {
+		t.Errorf("rings %v, want %d alone", cost.Rings, n.Group)
+	}
 }

@@ -10,19 +10,40 @@ import (
 	"ringlight/proto"
 )
 
+// shining is a fabric that stands, and a ring of it whose light was seen a second ago:
+// with spares one that has some on its left.
+func shining(t *testing.T, spares int) (*Rings, *ringView) {
+	t.Helper()
+	p := standing(t, 64+spares, spares)
+	r := p.rings[min(1, spares)]
+	r.seeLight()
+	p.j.Now += time.Second
+	return p, r
+}
+
+// lostBetween has two members lose the light of what is between them.
+func lostBetween(p *Rings, r *ringView, left, right int) {
+	r.at(left).lose(proto.Right, lossView{lost: true, at: p.j.Now})
+	r.at(right).lose(proto.Left, lossView{lost: true, at: p.j.Now})
+}
+
+// hostFails has the host of a member fail, so that both its neighbours lose it.
+func hostFails(p *Rings, r *ringView, at int) {
+	n := r.at(at)
+	before := n.flags()
+	p.say(n, true, proto.ModeHostDown, 0)
+	lostBetween(p, r, at-1, at+1)
+	p.changed(n, before)
+}
+
 // Goal: of members that are lost together, one that still told of its neighbour
 // before it went is probed with the others, not after they were found silent.
 // Method: three members are gone, the middle one has told; the two outside have
 // lost their light.
 func TestOneThatToldAndWentIsProbedToo(t *testing.T) {
-	p := standing(t, 64, 0)
-	r := p.rings[0]
-	r.seeLight()
-	p.j.Now += time.Second
-	lose := func(at int, s proto.Side) { r.at(at).lose(s, lossView{lost: true, at: p.j.Now}) }
-	lose(2, proto.Right)
-	lose(4, proto.Left)
-	lose(6, proto.Left)
+	p, r := shining(t, 0)
+	lostBetween(p, r, 2, 4)
+	lostBetween(p, r, 2, 6)
 	p.probes.doubt(r)
 	for at := range r.nodes {
 		if open, want := r.at(at).probe.open, at > 2 && at < 6; open != want {
@@ -43,17 +64,9 @@ func TestWhoDoesNotAnswerAPrepareIsAsked(t *testing.T) {
 }
 
 func silentEnd(t *testing.T, stalled bool) {
-	p := standing(t, 64, 0)
-	r := p.rings[0]
-	r.seeLight()
-	p.j.Now += time.Second
+	p, r := shining(t, 0)
 	last := len(r.nodes) - 1
-	dead := r.at(last - 1)
-	before := dead.flags()
-	p.say(dead, true, proto.ModeHostDown, 0)
-	r.at(last-2).lose(proto.Right, lossView{lost: true, at: p.j.Now})
-	r.at(last).lose(proto.Left, lossView{lost: true, at: p.j.Now})
-	p.changed(dead, before)
+	hostFails(p, r, last-1)
 	p.j.Now += settleWait
 	q := p.look()
 	if q == nil {
@@ -89,12 +102,8 @@ func silentEnd(t *testing.T, stalled bool) {
 // Method: of three that are gone, one was asked first and is found silent; when
 // the last is, the plan leaves out all three, and nothing else is waited for.
 func TestWhoIsAskedIsWaitedFor(t *testing.T) {
-	p := standing(t, 64, 0)
-	r := p.rings[0]
-	r.seeLight()
-	p.j.Now += time.Second
-	r.at(3).lose(proto.Right, lossView{lost: true, at: p.j.Now})
-	r.at(5).lose(proto.Left, lossView{lost: true, at: p.j.Now}) // it told, and went
+	p, r := shining(t, 0)
+	lostBetween(p, r, 3, 5) // the last one told, and went
 	p.watch(r)
 	p.j.Now += 4 * time.Millisecond
 	r.at(7).lose(proto.Left, lossView{lost: true, at: p.j.Now})
@@ -132,10 +141,7 @@ func TestWhoIsAskedIsWaitedFor(t *testing.T) {
 // for when the last of them has come, not when the wait is over.
 // Method: a member's host is down; one neighbour has told, the other tells later.
 func TestLastWordEndsTheWait(t *testing.T) {
-	p := standing(t, 64, 0)
-	r := p.rings[0]
-	r.seeLight()
-	p.j.Now += time.Second
+	p, r := shining(t, 0)
 	out, late := r.at(5), r.at(6)
 	before := out.flags()
 	p.say(out, true, proto.ModeHostDown, 0)
@@ -161,12 +167,8 @@ func TestLastWordEndsTheWait(t *testing.T) {
 // Method: the second member of a ring is gone; two of the four idle nodes before
 // the ring are within its reach.
 func TestIdleNodesBesideTheDeadAreAskedToo(t *testing.T) {
-	p := standing(t, 80, 16)
-	r := p.rings[1]
-	r.seeLight()
-	p.j.Now += time.Second
-	r.at(0).lose(proto.Right, lossView{lost: true, at: p.j.Now})
-	r.at(2).lose(proto.Left, lossView{lost: true, at: p.j.Now})
+	p, r := shining(t, 16)
+	lostBetween(p, r, 0, 2)
 	p.watch(r)
 	first := r.nodes[0]
 	for by := proto.NodeID(1); by <= 4; by++ {
@@ -197,16 +199,8 @@ func TestIdleNodesBesideTheDeadAreAskedToo(t *testing.T) {
 // others, who were late too, have answered, not one more wait later.
 // Method: nobody answers until the time of the joining one is over; then all but it.
 func TestLateJoinerIsLeftOutWithTheLastAnswer(t *testing.T) {
-	p := standing(t, 80, 16)
-	r := p.rings[1]
-	r.seeLight()
-	p.j.Now += time.Second
-	n := r.at(1)
-	before := n.flags()
-	p.say(n, true, proto.ModeHostDown, 0)
-	r.at(0).lose(proto.Right, lossView{lost: true, at: p.j.Now})
-	r.at(2).lose(proto.Left, lossView{lost: true, at: p.j.Now})
-	p.changed(n, before)
+	p, r := shining(t, 16)
+	hostFails(p, r, 1)
 	p.j.Now += settleWait
 	p.prepare(p.look())
 	p.j.Now = p.joinAt
@@ -231,16 +225,8 @@ func TestLateJoinerIsLeftOutWithTheLastAnswer(t *testing.T) {
 // for longer each time, up to a limit, before it has missed so many that it is left out.
 // Method: a spare would join, and has answered fewer and fewer prepares before.
 func TestSlowJoinerIsWaitedForLonger(t *testing.T) {
-	p := standing(t, 80, 16)
-	r := p.rings[1]
-	r.seeLight()
-	p.j.Now += time.Second
-	n := r.at(1)
-	before := n.flags()
-	p.say(n, true, proto.ModeHostDown, 0)
-	r.at(0).lose(proto.Right, lossView{lost: true, at: p.j.Now})
-	r.at(2).lose(proto.Left, lossView{lost: true, at: p.j.Now})
-	p.changed(n, before)
+	p, r := shining(t, 16)
+	hostFails(p, r, 1)
 	p.j.Now += settleWait
 	p.prepare(p.look())
 	at := slices.IndexFunc(p.txn.Parts, func(part member.Part) bool { return part.Optional })
@@ -261,10 +247,7 @@ func TestSlowJoinerIsWaitedForLonger(t *testing.T) {
 // Goal: a member whose agent stays away, and of which one neighbour has lost the light,
 // is passed by when the patience with it is over, though nobody says a word until then.
 func TestWhoStaysAwayIsPassedByInTime(t *testing.T) {
-	p := standing(t, 64, 0)
-	r := p.rings[0]
-	r.seeLight()
-	p.j.Now += time.Second
+	p, r := shining(t, 0)
 	n := r.at(3)
 	p.table.Presence(n.Device, &proto.Presence{Node: n.ID, Session: 1})
 	p.j.Now = p.planAt
@@ -284,17 +267,9 @@ func TestWhoStaysAwayIsPassedByInTime(t *testing.T) {
 // left out for the network.
 // Method: all others have answered, after probes that took 40 ms.
 func TestJoinerHasAsLongAsAnswersTake(t *testing.T) {
-	p := standing(t, 80, 16)
+	p, r := shining(t, 16)
 	p.probes.took, p.probes.spread = 40*time.Millisecond, 5*time.Millisecond
-	r := p.rings[1]
-	r.seeLight()
-	p.j.Now += time.Second
-	n := r.at(1)
-	before := n.flags()
-	p.say(n, true, proto.ModeHostDown, 0)
-	r.at(0).lose(proto.Right, lossView{lost: true, at: p.j.Now})
-	r.at(2).lose(proto.Left, lossView{lost: true, at: p.j.Now})
-	p.changed(n, before)
+	hostFails(p, r, 1)
 	p.j.Now += settleWait
 	p.prepare(p.look())
 	gen, began := p.txn.Gen, p.j.Now
@@ -315,10 +290,7 @@ func TestJoinerHasAsLongAsAnswersTake(t *testing.T) {
 // Goal: a ring that waits for the answer of one of its members is looked at when that
 // has come, be it that nothing else does.
 func TestAnswerEndsTheWait(t *testing.T) {
-	p := standing(t, 64, 0)
-	r := p.rings[0]
-	r.seeLight()
-	p.j.Now += time.Second
+	p, r := shining(t, 0)
 	n := r.at(3)
 	p.probes.ask(n, p.j.Now, 0)
 	p.mark(r)
