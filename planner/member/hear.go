@@ -1,7 +1,6 @@
 package member
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -155,17 +154,13 @@ func (t *Table) Reported(d *Device, m *proto.Reported, sealed bool) {
 }
 
 // replayed: a sealed report is older than the last one. A broker may have kept it; or
-// a holder of the device's key gave the last one a false number. The
-// device is asked, and what answers a question that is younger than the last report, or
-// than the doubt, is believed, whatever its number: then the last one was not its own,
-// or it lied, which is named.
+// a holder of the device's key gave the last one a false number. The device is asked, and
+// what answers a question that is younger than the last report is believed, whatever its
+// number: then that was not its own, or it lied, which is named.
 func (t *Table) replayed(d *Device, m *proto.Reported) bool {
-	if d.answersNow(m, cmp.Or(d.lowerAt, d.ReportAt)) {
+	if d.answersNow(m, d.ReportAt) {
 		d.own().wrong = wrong{"not believed", fmt.Sprintf("report %d answered a question after report %d had come: one of them is false", m.Seq, d.Report.Seq()), t.j.Now}
 		return false
-	}
-	if d.lowerAt == 0 {
-		d.own().lowerAt = max(1, t.j.Now)
 	}
 	t.askNow(d)
 	return true

@@ -240,6 +240,7 @@ func TestNoEventIsMissingWhileThePlannerIsCutOff(t *testing.T) {
 	w.j.LinkUp = true
 	w.t.LinkUp()
 	w.j.Now += gapPatience - 1
+	w.t.gapAt = w.j.Now // for another device's sake
 	w.t.CheckGaps()
 	if d.Events.Last != 1 || w.t.Gaps() != 0 {
 		t.Errorf("told up to %d, %d missing", d.Events.Last, w.t.Gaps())
@@ -291,5 +292,49 @@ func TestWhoIsGoneIsAskedForEver(t *testing.T) {
 	w.t.Reported(d, &proto.Reported{Version: 1, Session: 7, Seq: 2}, false)
 	if d.AskAt() != journal.Never {
 		t.Error("who speaks is asked")
+	}
+}
+
+// Goal: whoever refused, did not answer or did not follow what was last wanted of it is
+// known for it until it takes something: nothing is planned with it before it was told.
+func TestWhoTookNothingWasTried(t *testing.T) {
+	for name, do := range map[string]func(*world, *Device){ // any order: each by itself
+		"refused":         func(w *world, d *Device) { d.Refuse(&proto.Ack{Code: proto.Invalid}, w.j.Now) },
+		"did not answer":  func(w *world, d *Device) { w.t.Silence(d, w.j.Now+time.Minute) },
+		"does not follow": func(w *world, d *Device) { w.t.Numbers.trail(d) },
+	} {
+		w := newWorld()
+		d := present(w)
+		if d.Standing().Tried {
+			t.Fatal("nothing was wanted of it")
+		}
+		if do(w, d); !d.Standing().Tried {
+			t.Errorf("%s, and that is forgotten", name)
+		}
+	}
+}
+
+// Goal: a device of whose word there is a doubt again and again is asked now and then only,
+// and believed when it answers a question younger than the last false report.
+func TestADoubtAsksNowAndThen(t *testing.T) {
+	w := newWorld()
+	d := present(w)
+	w.j.Now += time.Minute
+	for seq := range uint64(3) {
+		report := func(seq uint64, answers *proto.Corr) {
+			w.j.Now += time.Millisecond
+			w.t.Reported(d, &proto.Reported{Version: 1, Session: 7, Seq: seq, Answers: answers}, true)
+		}
+		report(1000+seq, nil) // false
+		report(2+seq, nil)    // true, and nobody can tell
+		if want := max(w.j.Now+time.Millisecond, d.asks.last+strangerLate); d.AskAt() != want {
+			t.Fatalf("asked at %v, want %v", d.AskAt(), want)
+		}
+		w.j.Now = d.AskAt()
+		w.t.Ask(true)
+		corr := d.asks.corr
+		if report(2+seq, &corr); d.Report.Seq() != 2+seq {
+			t.Fatalf("report %d is held", d.Report.Seq())
+		}
 	}
 }
