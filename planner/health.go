@@ -71,7 +71,7 @@ func (b *alarmBook) device(t *member.Table, d *member.Device) (x health.Device, 
 	if what, why := d.Lately(p.j.Now); x.What == "" && what == "not believed" {
 		x.What, x.Why = what, why
 	} else {
-		x.No = why
+		x.Lately = why
 	}
 	if !d.Online() && d.GoneAt > 0 && d.Session != 0 { // else nobody knows since when
 		x.Since = b.ago(p.j.Now - d.GoneAt)
@@ -97,7 +97,7 @@ func (b *alarmBook) device(t *member.Table, d *member.Device) (x health.Device, 
 			}
 		}
 	}
-	return x, x.What != "" || x.Held != "" || x.Claims != "" || x.No != "" || x.Board != 0 || len(x.Low) > 0 || len(x.Said) > 0
+	return x, x.What != "" || x.Held != "" || x.Claims != "" || x.Lately != "" || x.Board != 0 || len(x.Low) > 0 || len(x.Said) > 0
 }
 
 // ago is the wall clock's time so long ago.

@@ -80,8 +80,8 @@ var Checks = []Check{
 		})},
 	{"took_no_plan", "devices take the plans they are given", proto.HealthDegraded, "ocsctl why SUBJECT; it is asked again by itself", false,
 		device(func(d *Device, f *finding) bool {
-			f.id, f.text, f.cause = "took-no-plan", "took no plan", d.No
-			return d.What == "" && d.No != ""
+			f.id, f.text, f.cause = "took-no-plan", "took no plan", d.Lately
+			return d.What == "" && d.Lately != ""
 		})},
 	{"path_failed", "every path that is tried works", proto.HealthDegraded, "ocsctl why SUBJECT; its module, bus or fibre", true, said(func(k proto.EventKind) bool { return k == proto.EvPathFailed })},
 	{"journal", "agents can write their journals", proto.HealthDegraded, "make room on its disk, or mend that; the agent tries again by itself", true, said(func(k proto.EventKind) bool { return k == proto.EvJournal })},

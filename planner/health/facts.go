@@ -51,7 +51,7 @@ type Device struct {
 	Quiet  bool   // nobody speaks for it
 	Held   string // an operator keeps it out, so that nothing is wrong with it
 	Claims string // that the planner did not give
-	No     string // what it did a moment ago that did not take a plan
+	Lately string // what it did a moment ago in the place of taking a plan; that keeps it in plans
 	Board  uint64 // since when its board has answered nothing, 0: it answers
 	Low    []Low
 	Said   []Said

@@ -318,9 +318,14 @@ func (d *Device) Trouble() (what, why string) {
 }
 
 // Lately is a short word for what was wrong with it a moment ago, "" when nothing was,
-// and what it did: a fault between two good reports is seen, too.
+// and what it did: a fault between two good reports is seen, too. One that has taken
+// since what is wanted of it is named a shorter time.
 func (d *Device) Lately(now time.Duration) (what, why string) {
-	if d.wrong.what == "" || now > d.wrong.at+claimStands {
+	stands := claimStands
+	if d.wrong.what == tookNoPlan && !d.tried() && d.At(*d.Want.Decided) {
+		stands = refusalStands
+	}
+	if d.wrong.what == "" || now > d.wrong.at+stands {
 		return "", ""
 	}
 	return d.wrong.what, d.wrong.why

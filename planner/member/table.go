@@ -180,7 +180,7 @@ func (t *Table) LinkUp() {
 			t.Resend(d)
 		}
 		if len(d.ahead) > 0 { // what is missing is sent again from now on
-			d.own().gapSince, t.gapAt = t.j.Now, t.j.Now+gapPatience
+			d.own().gapSince = t.j.Now
 		}
 	}
 }

@@ -78,6 +78,10 @@ const (
 	// claimStands is how long an alarm of a claim outlives it. chosen: a device that makes it
 	// and takes it back in turn is named all the time.
 	claimStands = 20 * time.Second
+	// refusalStands is how long a refusal of a plan is an alarm when its device has taken
+	// one since. chosen: a person who looks as it happens sees it, and nobody looks for
+	// what is over.
+	refusalStands = 5 * time.Second
 
 	// gapPatience is how long a missing event is waited for: after a while
 	// without a planner an agent sends again only every 16 s, while what is new

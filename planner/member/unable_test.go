@@ -338,3 +338,25 @@ func TestADoubtAsksNowAndThen(t *testing.T) {
 		}
 	}
 }
+
+// Goal: a refusal is an alarm for a while after a device takes plans again, not as long as
+// one after which it took none.
+func TestARefusalIsSoonForgivenWhoTakesPlans(t *testing.T) {
+	for _, taken := range []bool{true, false} {
+		w := newWorld()
+		d := present(w)
+		for range MaxRecounts + 1 {
+			d.Refuse(&proto.Ack{Code: proto.Conflict}, w.j.Now)
+		}
+		if taken {
+			d.Refused(Refusal{})
+			d.Refusing(0)
+		}
+		for _, at := range []time.Duration{refusalStands, refusalStands + 1, claimStands, claimStands + 1} {
+			stands := at <= refusalStands || !taken && at <= claimStands
+			if what, why := d.Lately(w.j.Now + at); (what == tookNoPlan) != stands {
+				t.Errorf("taken %t, %v after it: %q, %q", taken, at, what, why)
+			}
+		}
+	}
+}
