@@ -160,3 +160,18 @@ func TestADrainDoesNotCostWhatMovesLater(t *testing.T) {
 		t.Errorf("rings %v, want %d alone", cost.Rings, n.Group)
 	}
 }
+
+// Goal: what was lost runs out as it ran up, so that a lack that is long over pays for no
+// other, and is never less than nothing.
+func TestWhatWasLostRunsOut(t *testing.T) {
+	l := shortage{moves: 9, rings: 2}
+	for _, step := range []struct {
+		now, lost time.Duration
+		moves     int // from then on
+	}{{10 * time.Second, 20 * time.Second, 0}, {14 * time.Second, 16 * time.Second, 0}, {time.Minute, 0, 9}, {61 * time.Second, 2 * time.Second, 9}} {
+		if l.since(step.now); l.lost != step.lost {
+			t.Errorf("at %v: %v lost, want %v", step.now, l.lost, step.lost)
+		}
+		l.moves = step.moves
+	}
+}
