@@ -53,6 +53,9 @@ func describe(q *proto.OpRequest) string {
 	if q.Node.IsSwitch() {
 		place = fmt.Sprintf("switch %d", q.Node-proto.FirstSwitch)
 	}
+	if q.Name != "" && (q.Noun == proto.NounDrain || q.Noun == proto.NounUndrain) {
+		place = "server " + q.Name
+	}
 	text := strings.ReplaceAll(q.Noun.String(), "_", " ")
 	switch q.Noun {
 	case proto.NounDrain, proto.NounUndrain, proto.NounHostFault, proto.NounHostOK, proto.NounClear, proto.NounQuarantine, proto.NounLift:

@@ -207,6 +207,10 @@ func (p *Planner) onCircuits(q *proto.OpRequest, r *proto.OpReply) {
 
 // askedNode finds the node of a request, or refuses it.
 func (p *Planner) askedNode(q *proto.OpRequest, r *proto.OpReply) *member.Device {
+	if q.Name != "" && (q.Noun == proto.NounDrain || q.Noun == proto.NounUndrain) {
+		askedServers(p, q, r)
+		return nil
+	}
 	d := p.rings.Table().Find(q.Node)
 	if (q.Noun == proto.NounWhy || q.Noun == proto.NounNode) && q.Node.IsSwitch() && p.core != nil {
 		if d = p.core.Table().Find(q.Node); d == nil {
@@ -226,6 +230,16 @@ func (p *Planner) askedNode(q *proto.OpRequest, r *proto.OpReply) *member.Device
 		d = nil
 	}
 	return d
+}
+
+// askedServers takes servers of the core out, or lets them in.
+func askedServers(p *Planner, q *proto.OpRequest, r *proto.OpReply) {
+	servers := p.fab.FindServers(q.Name)
+	if p.core == nil || len(servers) == 0 {
+		r.Refuse(&proto.Error{Code: proto.NotFound, Field: "server", Limit: "a server of the core by name, or a leaf for all of its: leaf3", Reason: fmt.Sprintf("no server %.80q", q.Name)})
+		return
+	}
+	core.TakeOut(p.core, servers, q, r)
 }
 
 // whyPage answers why a node or bundle is as it is: what is true now, with

@@ -13,7 +13,8 @@ import (
 	"ringlight/proto"
 )
 
-const circuitHelp = `ocsctl circuit list | show JOB | tables [JOB] | apply FILE | plan FILE | flip JOB [flags]
+const circuitHelp = `ocsctl circuit list | show JOB | tables [JOB] | apply FILE | plan FILE | flip JOB |
+drain SERVER | undrain SERVER [flags]
 
 Jobs between pods, on leaves and spines, or on servers joined directly, and the
 circuits of optical switches that carry them. list: every circuit with its switch, ports, job, state and loss,
@@ -27,6 +28,9 @@ and does nothing; with -prune they end. Jobs that asked by name (ocsctl job subm
 jobs that end, circuits made and removed, links that move, stages, links realised.
 flip: JOB, which stands by, starts; who has its servers ends. With -dry-run it
 only says so.
+drain: SERVER, by its name, or leaf3, all of a leaf's, is given to no job; a job that has
+it gets another in its place, another place, or where there is none is named degraded.
+undrain lets it in again. Both take -dry-run and -reason.
 
 FILE is JSON, "-" is stdin:
   {"jobs": [{"id": 1, "tp": 4, "pp": 2, "dp": 10},
@@ -53,7 +57,8 @@ it gets the servers of that job when that ends, and is provisioned meanwhile.
 func circuit(ctx context.Context, args []string, out io.Writer) error {
 	var c clientFlags
 	fs := cli.NewFlags("circuit")
-	dryRun := fs.Bool("dry-run", false, "flip: only say what it would do")
+	dryRun := fs.Bool("dry-run", false, "flip, drain, undrain: only say what it would do")
+	reason := fs.String("reason", "", "drain: why, `TEXT`, for those who come after")
 	prune := fs.Bool("prune", false, "apply: jobs that are not in FILE end")
 	words, err := c.read(fs, args, circuitHelp)
 	if err != nil {
@@ -68,6 +73,9 @@ func circuit(ctx context.Context, args []string, out io.Writer) error {
 			return err
 		}
 		return circuitShow(ctx, &c, proto.JobID(id), out)
+	case len(words) == 2 && (words[0] == "drain" || words[0] == "undrain"):
+		return circuitDrain(ctx, &c, proto.OpRequest{Noun: map[string]proto.Noun{"drain": proto.NounDrain, "undrain": proto.NounUndrain}[words[0]],
+			Node: proto.FirstSwitch - 1, Name: words[1], Reason: *reason, DryRun: *dryRun}, out)
 	case len(words) == 2 && words[0] == "flip":
 		id, err := number("job", words[1], 1)
 		if err != nil {

@@ -178,3 +178,21 @@ func circuitFlip(ctx context.Context, c *clientFlags, id proto.JobID, dry bool, 
 	}
 	return printChange(c, r, dry, ended, out)
 }
+
+// circuitDrain takes servers out of a core, or lets them in. Its node is none, so that a
+// planner that knows nothing of servers refuses it.
+func circuitDrain(ctx context.Context, c *clientFlags, q proto.OpRequest, out io.Writer) error {
+	var r *proto.OpReply
+	err := c.with(ctx, func(cl *client) (err error) {
+		r, err = cl.Ask(ctx, q)
+		return err
+	})
+	var refused *proto.Error
+	if errors.As(err, &refused) && (refused.Code == proto.Invalid || refused.Code == proto.NotFound) {
+		return wrongUsage(refused.Field, refused.Limit, "%s", refused.Reason)
+	}
+	if err != nil {
+		return err
+	}
+	return printChange(c, r, q.DryRun, []proto.JobID{}, out)
+}

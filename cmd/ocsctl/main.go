@@ -60,7 +60,7 @@ func program() *cli.Program {
 			row("job release", "give a job's rings back", jobRelease, "NAME"),
 			row("routes list", "what routers must hold of jobs of circuits, and are known to hold", routesList),
 			row("routes push", "bring routers to hold it, by a command, and read it back", routesPush),
-			row("circuit", "jobs on optical switches and the circuits that carry them", circuit, "list", "show JOB", "tables [JOB]", "apply FILE", "plan FILE", "flip JOB"),
+			row("circuit", "jobs on optical switches and the circuits that carry them", circuit, "list", "show JOB", "tables [JOB]", "apply FILE", "plan FILE", "flip JOB", "drain SERVER", "undrain SERVER"),
 			group("Describe a fabric", row("fabric new", "write a fabric description with the default wiring", fabricNew)),
 			row("fabric show", "what the planner runs, and what it had to refuse", fabricShow),
 			row("fabric cabling", "put a cabling sheet into a description, or write its sheet", fabricCabling, "FABRIC [SHEET]"),

@@ -88,7 +88,8 @@ type Circuits struct {
 	switches []switchView
 	maps     []crossMap // as committed
 	jobs     jobList
-	bad      map[slot]bool             // did not come up, and not when told again
+	bad      map[slot]bool // did not come up, and not when told again
+	out      out
 	tried    map[slot]proto.Generation // failed with this one, and told again
 
 	txn    member.Txn

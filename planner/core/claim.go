@@ -29,6 +29,9 @@ type Lent struct {
 	GPUs  int
 	Told  bool   // every link that it was granted is in what is committed
 	Quiet bool   // nothing is under way that would bring it more
+	Lost  int    // GPUs of it on servers that are out
+	Out   int    // the first of those servers
+	Why   string // that is out
 	Dark  string // the first circuit of it that light does not prove
 }
 
@@ -142,7 +145,8 @@ func (x Claims) Lent() map[proto.JobID]*Lent {
 	for _, j := range c.jobs.all {
 		if j.owner != "" {
 			s := c.jobStatus(j, lit)
-			out[j.spec.Job] = &Lent{JobStatus: s, GPUs: j.placed.GPUs(), Told: made[s.Job] >= int(s.Granted), Quiet: c.Quiet()}
+			gpus, server, why := lost(c, j)
+			out[j.spec.Job] = &Lent{JobStatus: s, GPUs: j.placed.GPUs(), Told: made[s.Job] >= int(s.Granted), Quiet: c.Quiet(), Lost: gpus, Out: server, Why: why}
 		}
 	}
 	for at, m := range c.maps {

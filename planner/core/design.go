@@ -41,6 +41,7 @@ func (c interleaved) start(from standing, jobs []*job) {
 // admitted.
 func (c interleaved) design(from standing, jobs []*job, list bool) design {
 	c.standing = from
+	c.reseat(jobs)
 	if list {
 		c.admit(jobs)
 	}

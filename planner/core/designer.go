@@ -35,6 +35,7 @@ type standing struct {
 	bad   map[slot]bool // circuits that did not come up
 	able  []bool        // by map: its switches can be told
 	dark  uint32        // microseconds, the longest that a change took so far
+	out   out           // servers that nobody is given
 	nowMS int64         // wall clock: only for durations that operators declare
 }
 
@@ -48,7 +49,7 @@ type design struct {
 
 // standingOf is where the circuits stand.
 func standingOf(c *Circuits) standing {
-	from := standing{known: &c.jobs, maps: c.maps, bad: c.bad, dark: c.dark, nowMS: int64(c.j.Wall)}
+	from := standing{known: &c.jobs, maps: c.maps, bad: c.bad, dark: c.dark, out: c.out, nowMS: int64(c.j.Wall)}
 	for at := range c.maps {
 		from.able = append(from.able, !slices.ContainsFunc(c.switchesOf(at), func(s int) bool { return !c.switches[s].able() }))
 	}

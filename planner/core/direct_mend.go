@@ -11,10 +11,16 @@ import (
 // other fibre, an idle one takes its place, or two of the job change places. Its rings
 // stay as they are, by rank.
 
-// dark are the links of a shard of which a circuit did not come up: the ranks.
+// dark are the links of a shard of which a circuit did not come up, by ranks, and those
+// on servers that are out.
 func (c *direct) dark(s *shard) (links [][2]int) {
-	if len(c.bad) == 0 {
+	if len(c.bad)+len(c.out) == 0 {
 		return nil
+	}
+	for rank, server := range s.Servers {
+		if c.out.of(server) { // it counts for more than all its links
+			links = append(links, slices.Repeat([][2]int{{rank, rank}}, 2*len(s.Layers)+1)...)
+		}
 	}
 	for layer := range s.Layers {
 		for a, b := range s.joined(layer) {

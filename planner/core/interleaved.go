@@ -64,11 +64,12 @@ func (c *interleaved) admit(jobs []*job) {
 			running = append(running, j.placed)
 		}
 	}
+	held := c.held(jobs, nil)
 	for _, k := range jobs {
 		if k.runs() {
 			continue
 		}
-		placed, err := c.within(running, k.spec.Pods).Admit(running, k.placed.Job)
+		placed, err := c.within(running, k.spec.Pods, held).Admit(running, k.placed.Job)
 		if err != nil {
 			k.why = err.Error()
 			continue
@@ -79,16 +80,24 @@ func (c *interleaved) admit(jobs []*job) {
 }
 
 // within is the core as a job sees it that may be in some pods only: elsewhere
-// no server is idle.
-func (c *interleaved) within(running []sched.Placed, pods []uint16) sched.Core {
-	if len(pods) == 0 {
+// no server is idle, as those that are out are nowhere, where nobody holds them.
+func (c *interleaved) within(running []sched.Placed, pods []uint16, held map[int]bool) sched.Core {
+	if len(pods)+len(c.out) == 0 {
 		return c.sched
 	}
 	s := c.sched
-	s.Servers = make([]int, len(c.sched.Servers))
+	s.Servers = slices.Clone(c.sched.Servers)
+	for server := range c.out { // any order: counted
+		if !held[server] {
+			s.Servers[server/c.fab.ServersPerLeaf]--
+		}
+	}
+	if len(pods) == 0 {
+		return s
+	}
 	for leaf, p := range s.PodOf {
-		if slices.Contains(pods, uint16(p)) {
-			s.Servers[leaf] = c.sched.Servers[leaf]
+		if !slices.Contains(pods, uint16(p)) {
+			s.Servers[leaf] = 0
 		}
 	}
 	for _, r := range running {

@@ -125,6 +125,7 @@ func (c *isolated) admit(from standing, jobs []*job, list bool) {
 	if list {
 		arrive(jobs, c.nowMS)
 	}
+	c.reseat(jobs)
 	c.mend(jobs)
 	q := c.queue(jobs)
 	for _, s := range q.Start(c.nowMS) {
@@ -216,15 +217,20 @@ func (c *isolated) isFound(m crossMap, port int) bool {
 }
 
 // adoptFound lets jobs that are known by their circuits only have all that is
-// left of the servers of their leaves.
+// left of the servers of their leaves. What is left of servers that are out is nobody's.
 func (c *isolated) adoptFound(jobs []*job, adopt func(isolate.Job, isolate.Placement, int64)) {
-	free := map[[2]int]int{} // of a leaf's server: GPUs taken
-	for _, j := range jobs {
-		if j.own != nil {
-			for _, s := range j.own.Servers {
-				free[[2]int{s.Leaf, s.Server}] += s.GPUs
-			}
+	free := c.used(jobs)
+	var gone isolate.Placement
+	for server := range c.out { // any order: a set
+		n, i := server/c.fab.LeafServers(), server%c.fab.LeafServers()
+		if left := c.shape.GPUsPerServer - free[[2]int{n, i}]; left > 0 {
+			gone.Servers = append(gone.Servers, isolate.Server{Leaf: n, Server: i, GPUs: left})
+			free[[2]int{n, i}] = c.shape.GPUsPerServer
 		}
+	}
+	if len(gone.Servers) > 0 {
+		slices.SortFunc(gone.Servers, func(a, b isolate.Server) int { return cmp.Or(a.Leaf-b.Leaf, a.Server-b.Server) })
+		adopt(isolate.Job{ID: 0, DurationMS: undeclared}, gone, c.nowMS+undeclared) // no job has this number
 	}
 	for _, j := range jobs {
 		if !j.found {

@@ -187,7 +187,7 @@ func noteStarts(c *Circuits, before []*job) {
 				if slices.Equal(was.own.Servers, j.own.Servers) {
 					continue
 				}
-				message = "job moves to make room"
+				message = "job moves"
 			}
 			text = fmt.Sprintf("%d servers of %d leaves, %d circuits, stage %d; passed by %d", len(j.own.Servers), len(j.own.leaves()), len(j.own.Circuits), j.own.Stage, j.turn.Passed)
 		}

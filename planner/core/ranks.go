@@ -144,6 +144,9 @@ func (c *interleaved) number(jobs []*job) {
 			}
 		}
 	}
+	for s := range c.out { // any order: a set
+		taken[Place{s / c.fab.ServersPerLeaf, s % c.fab.ServersPerLeaf}] = true
+	}
 	for _, j := range jobs {
 		if len(j.servers) > 0 {
 			each(j, func(n, leaf int) { taken[Place{leaf, j.servers[n]}] = true })

@@ -181,6 +181,9 @@ func (c *Circuits) RestoreStage(st journal.State) error {
 	if err := c.jobs.checkOwners(); err != nil {
 		return fmt.Errorf("store: %w", err)
 	}
+	if err := restoreOut(c, st.Get(keyOut)); err != nil {
+		return err
+	}
 	if raw := st.Get(keyHead); raw != nil {
 		var h head
 		if err := json.Unmarshal(raw, &h); err != nil {

@@ -129,6 +129,10 @@ func (t circuitJobs) stand(x *job) (s State, cause string, changed bool) {
 	x.gpus = l.GPUs
 	t.wantRoutes(x, l)
 	lacks, refused := t.routers.lacks(x.ID)
+	if l.Lost > 0 {
+		lacks, refused = fmt.Sprintf("server %s is out: %s", t.fab().ServerName(l.Out), l.Why), true
+		x.gpus -= l.Lost
+	}
 	switch lit := l.Realised >= l.Granted; {
 	case l.State == proto.JobWaiting:
 		s, cause = Waiting, l.Reason
