@@ -1,7 +1,9 @@
 package planner
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -60,5 +62,71 @@ func TestFirstPlacementIsOrchestrated(t *testing.T) {
 				t.Errorf("per ToR %d: ring %d was touched by a node that came late", perToR, r.Ring)
 			}
 		}
+	}
+}
+
+// In racks of several sizes, with rings of two sizes, the first placement is
+// orchestrated too, and when a node is lost, its ring or the one that it met goes
+// where they meet again: no rank is alone, for one whole ring moved at most.
+// Reference: [IHBD] sec 4.3.
+func TestRingsGoAlongInMixedRacks(t *testing.T) {
+	f, err := fabric.New(fabric.Params{Name: "f", Nodes: 60, GPUsPerNode: 4, K: 2, TP: 16, RingSizes: []fabric.RingSize{{TP: 32, Rings: 2}}, Spares: 28, SpareLayout: fabric.AtEnd})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var list strings.Builder // 12 racks of three, then 12 of two
+	node := 0
+	for line := range 3 {
+		for rack := range 24 {
+			if line < 2 || rack < 12 {
+				fmt.Fprintf(&list, "%d,r%d\n", node, rack)
+				node++
+			}
+		}
+	}
+	if f, err = f.ReadToRs([]byte(list.String())); err != nil {
+		t.Fatal(err)
+	}
+	w := newFleet(t, f)
+	w.start()
+	for i := range w.nodes {
+		w.birth(proto.NodeID(i), true)
+	}
+	w.run(time.Minute)
+	// alone counts ranks that meet no other ring's of their size.
+	alone := func() (count int) {
+		rings := w.p.Rings()
+		if len(rings) != f.TargetRings() {
+			t.Errorf("%d rings, want %d", len(rings), f.TargetRings())
+		}
+		for i, r := range rings {
+			for rank, n := range r.Nodes {
+				if !slices.ContainsFunc(rings, func(o proto.RingStatus) bool {
+					return o.Ring != rings[i].Ring && len(o.Nodes) == len(r.Nodes) && f.ToR(o.Nodes[rank]) == f.ToR(n)
+				}) {
+					count++
+				}
+			}
+		}
+		return count
+	}
+	if n := alone(); n != 0 {
+		t.Fatalf("%d ranks meet nobody after the first placement", n)
+	}
+	before := map[proto.RingID][]proto.NodeID{}
+	for _, r := range w.p.Rings() {
+		before[r.Ring] = r.Nodes
+	}
+	lost := w.p.Rings()[0].Nodes[1]
+	w.die(lost)
+	w.run(time.Minute)
+	moved := 0
+	for _, r := range w.p.Rings() {
+		if !slices.Equal(before[r.Ring], r.Nodes) && !slices.Contains(before[r.Ring], lost) {
+			moved++
+		}
+	}
+	if n := alone(); n != 0 || moved > 1 {
+		t.Errorf("%d ranks meet nobody after the loss of node %d, %d whole rings moved: %v, now %v", n, lost, moved, before, w.p.Rings())
 	}
 }

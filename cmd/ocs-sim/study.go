@@ -23,6 +23,7 @@ func studies() []studyOf {
 		{"jobscale", "largest job that never pauses ([IHBD] Fig. 11)", studyJobScale, nil},
 		{"wait", "time that jobs wait for repairs ([IHBD] Fig. 12, 19)", studyWait, nil},
 		{"disruption", "running groups that faults touch, by method", studyDisruption, nil},
+		{"alignment", "traffic that leaves its ToR while rings are mended, racks of several sizes", studyAlignment, nil},
 		{"crosstor", "traffic that leaves its ToR, by method ([IHBD] Fig. 13a-c)", studyCrossTor, nil},
 		{"cost", "cost and power of interconnects ([IHBD] Tables 6, 8, Fig. 13d)", studyCost, nil},
 		{"bounds", "bound of the waste by K ([IHBD] Table 7)", studyBounds, nil},

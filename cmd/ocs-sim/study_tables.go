@@ -24,6 +24,26 @@ func studyDisruption(ctx context.Context, s *studyRun) error {
 	return s.compute(ctx, func() (result, error) { return study.Disruption(cfg, *hops, fabric.Moves(*moves)) })
 }
 
+func studyAlignment(ctx context.Context, s *studyRun) error {
+	cfg := study.DefaultAlignment()
+	fs := s.flags("-trace fault_trace.json -tp 32 -servers-per-rack 2,3,4 -svg alignment.svg")
+	t := s.traced(1)
+	fs.IntVar(&cfg.K, "k", cfg.K, "hops that a fibre may span")
+	racks := intList(fs, "servers-per-rack", cfg.Racks, "servers of 8 GPUs under a ToR switch, every size as often as the others")
+	fs.IntVar(&cfg.Domain, "racks-per-domain", cfg.Domain, "racks under the same aggregation switches")
+	fs.Float64Var(&cfg.Scale, "scale", cfg.Scale, "rings that are wanted, of those that fit")
+	moves := fs.String("moves", string(cfg.Moves), "whole groups that may move: none, few (8 in a look) or any")
+	if err := s.parse(); err != nil {
+		return err
+	}
+	var err error
+	if cfg.ClusterConfig, err = s.cluster(t); err != nil {
+		return err
+	}
+	cfg.Racks, cfg.Moves = *racks, fabric.Moves(*moves)
+	return s.compute(ctx, func() (result, error) { return study.Alignments(cfg) })
+}
+
 func studyCrossTor(ctx context.Context, s *studyRun) error {
 	cfg := study.DefaultCrossTor()
 	fs := s.flags("-nodes-per-domain 256,1024 -runs 5")

@@ -30,6 +30,7 @@ yes where it joins upper half to upper half. # begins a line that is skipped.
 
   ocsctl fabric new -nodes 128 -gpus 4 -k 3 -tp 64 -spares 8 -o fabric.json
   ocsctl fabric new -nodes 128 -tp 32 -ring-sizes 64:2,16:4
+  ocsctl fabric new -nodes 128 -tp 32 -tors racks.csv -o fabric.json
   ocsctl fabric new -nodes 64 -names racks.txt -cabling sheet.csv -o fabric.json
   ocsctl fabric cabling fabric.json > sheet.csv
   ocsctl fabric new -pods 16 -leaves 8 -spines 8 -spine-ports 16 -o core.json
@@ -106,6 +107,8 @@ func fabricNew(_ context.Context, args []string, out io.Writer) error {
 	sizes := fs.String("ring-sizes", "", "rings that are not of -tp, as GPUS:RINGS,..; those of -tp fill what is left")
 	fs.IntVar(&p.NodesPerToR, "nodes-per-tor", 0, "nodes under one ToR switch of the data centre network; 0: not known, rings are placed for the HBD alone")
 	fs.IntVar(&p.NodesPerDomain, "nodes-per-domain", 0, "nodes under the same aggregation switches, with -nodes-per-tor")
+	tors := fs.String("tors", "", "CSV file with lines of NODE,TOR[,DOMAIN], where racks are not all of one size; instead of -nodes-per-tor")
+	fs.BoolVar(&p.Rails, "rails", false, "a ToR is a switch for each GPU of a node: GPU i of all its nodes is on the i-th")
 	fs.IntVar(&p.Spares, "spares", p.Spares, "nodes kept free, spread beside the rings")
 	topology := fs.String("topology", string(p.Topology), "line or ring")
 	policy := fs.String("policy", string(fabric.Bypass), "on a loss of light: bypass, or hold: report and act only when told")
@@ -140,6 +143,8 @@ func fabricNew(_ context.Context, args []string, out io.Writer) error {
 	if p.Core, err = core.of(fs); err != nil {
 		return err
 	}
+	rails := p.Rails
+	p.Rails = rails && *tors == ""
 	if p.Core != nil && !given(fs, "nodes") {
 		p.Nodes, p.NodeNames, p.ServerNames = 0, nil, p.NodeNames
 	}
@@ -160,6 +165,16 @@ func fabricNew(_ context.Context, args []string, out io.Writer) error {
 		f.MovePriceMS = *price
 	}
 	f.HoldOffUS, f.WaitToRestoreMS = *holdOff, *restore
+	if *tors != "" {
+		list, err := readInput(os.Stdin, *tors, maxFabric)
+		if err != nil {
+			return err
+		}
+		if f, err = f.ReadToRs(list); err != nil {
+			return err
+		}
+		f.Rails = rails
+	}
 	if f, err = recable(f, *sheet); err != nil {
 		return err
 	}

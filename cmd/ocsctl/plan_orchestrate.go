@@ -19,9 +19,8 @@ nodes numbered in DCN order (node / nodes_per_tor is its ToR), and
   nodes_per_domain  nodes under one group of aggregation switches, a multiple of nodes_per_tor
   gpus_total        GPUs of the job; it gets the fewest groups that hold them
   method            "exact" (default): fewest cross-ToR flows with two nodes under a ToR, nearly
-                    always (plan explain tells a bound); with more of them fewest unaligned
-                    groups, and flows that are neither the fewest nor bounded, but where there
-                    are none; "paper": [IHBD] Algorithm 5
+                    always; with more of them fewest unaligned groups. plan explain tells a
+                    bound that no placement goes under. "paper": [IHBD] Algorithm 5
 
 Fibres join the first nodes of all ToRs, then their second nodes, and so on.
 

@@ -22,6 +22,7 @@ type Params struct {
 
 	NodesPerToR    int // 0: where nodes stand in the data centre network is not known
 	NodesPerDomain int
+	Rails          bool
 
 	Core *Core // nil: no switches between pods; with one, Nodes may be 0
 
@@ -55,7 +56,7 @@ func New(p Params) (*Fabric, error) {
 	f := &Fabric{
 		Name: p.Name, Nodes: p.Nodes, GPUsPerNode: p.GPUsPerNode, Bundles: DefaultBundles(p.K), K: p.K,
 		Topology: p.Topology, TP: p.TP, RingSizes: p.RingSizes, Spares: p.Spares, SpareLayout: p.SpareLayout, Moves: p.Moves, MovePriceMS: p.MovePriceMS,
-		NodesPerToR: p.NodesPerToR, NodesPerDomain: p.NodesPerDomain, Core: p.Core, NodeNames: p.NodeNames, ServerNames: p.ServerNames, GPUTable: p.GPUTable,
+		NodesPerToR: p.NodesPerToR, NodesPerDomain: p.NodesPerDomain, Rails: p.Rails, Core: p.Core, NodeNames: p.NodeNames, ServerNames: p.ServerNames, GPUTable: p.GPUTable,
 	}
 	if p.Core != nil && p.Nodes == 0 {
 		f = &Fabric{Name: p.Name, Core: p.Core, ServerNames: p.ServerNames, Topology: Line, SpareLayout: Beside}
@@ -137,6 +138,7 @@ func (f *Fabric) connect() {
 		f.Fibres = nil
 	}
 	f.peers, f.offsets = nil, nil
+	f.shelve()
 	if f.Fibres == nil {
 		f.offsets = make([]int, f.Bundles*2)
 		for by := -f.K; by <= f.K; by++ {

@@ -147,6 +147,11 @@ type Fabric struct {
 	// same aggregation switches. 0: not known.
 	NodesPerToR    int `json:"nodes_per_tor,omitempty"`
 	NodesPerDomain int `json:"nodes_per_domain,omitempty"`
+	// ToRs say the same where racks are not all of one size or stand otherwise.
+	ToRs []ToR `json:"tors,omitempty"`
+	// Rails says that a ToR is a switch for each GPU of a node, and GPU i of all its
+	// nodes is on the i-th: two GPUs share a switch where their numbers are the same.
+	Rails bool `json:"rails,omitempty"`
 
 	// What rings do on a loss. Without these: bypass at once, keep the ring
 	// with fewer GPUs, no hold-off, not revertive.
@@ -177,6 +182,7 @@ type Fabric struct {
 	peers   []end // by port: what hangs on its other end
 	offsets []int // by port of a node, where fibres lie as by default: how far it leads, 0: nowhere
 	byName  map[string]proto.NodeID
+	under   []int32 // by node: its place in ToRs; nil: there are none
 }
 
 type end struct {

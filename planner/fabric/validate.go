@@ -215,9 +215,6 @@ func (f *Fabric) validateRingSizes() []error {
 		}
 		room -= s.Rings * s.TP / f.GPUsPerNode
 	}
-	if len(f.RingSizes) > 0 && f.NodesPerToR > 0 {
-		errs = append(errs, wrong("nodes_per_tor", "absent with several ring_sizes", "%d", f.NodesPerToR))
-	}
 	return errs
 }
 
@@ -325,17 +322,4 @@ func validName(s string) bool {
 		}
 	}
 	return true
-}
-
-// validateDCN checks where the nodes stand in the data centre network.
-func (f *Fabric) validateDCN() []error {
-	var errs []error
-	switch tor, domain := f.NodesPerToR, f.NodesPerDomain; {
-	case tor == 0 && domain == 0:
-	case tor < 1 || f.Nodes%tor != 0:
-		errs = append(errs, wrong("nodes_per_tor", fmt.Sprintf("a divisor of the %d nodes", f.Nodes), "%d", tor))
-	case domain < tor || domain%tor != 0 || domain > f.Nodes:
-		errs = append(errs, wrong("nodes_per_domain", fmt.Sprintf("a multiple of nodes_per_tor %d, up to %d", tor, f.Nodes), "%d", domain))
-	}
-	return errs
 }

@@ -49,6 +49,9 @@ type Claims struct{ h *Rings }
 // Bar says which nodes a job must not have, whatever is mended.
 func (c Claims) Bar(bar func(owner string, id proto.NodeID) bool) { c.h.bar = bar }
 
+// Along says of which jobs whole rings move to stay under the ToRs of their others.
+func (c Claims) Along(along func(owner string) bool) { c.h.along = along }
+
 // ClaimsOf the rings.
 func ClaimsOf(h *Rings) Claims { return Claims{h} }
 

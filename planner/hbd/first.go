@@ -11,62 +11,52 @@ import (
 // first places the rings of a fabric that carries none. Where the description
 // says which nodes share a ToR switch, ranks that talk over the data centre
 // network come to stand under the same one ([IHBD] sec 4.3, by the exact
-// program of ring.Orchestrate); else, and as soon as rings run, moving few of
-// them counts for more, and Mend decides.
+// program of ring.Orchestrate), the largest rings first; else, or where fewer
+// rings would fit so, Mend decides.
 func (h *Rings) first(m ring.Mend) (ring.Result, bool) {
-	if len(h.rings) > 0 || h.fab.NodesPerToR == 0 || h.cuts.at != journal.Never {
+	if len(h.rings) > 0 || m.Racks == nil || h.cuts.at != journal.Never {
 		return ring.Result{}, false
 	}
-	groups, most := underToRs(h, m.Sizes[0].Size, m.Sizes[0].Want, m.Free)
-	if groups == nil && most > 0 && most < m.Sizes[0].Want {
-		groups, _ = underToRs(h, m.Sizes[0].Size, most, m.Free)
-	}
-	if groups == nil {
-		return ring.Result{}, false
-	}
+	blind := ring.PlaceSizes(ring.Problem{Order: m.Order, Usable: m.Free}, m.Sizes)
+	taken := map[proto.NodeID]bool{}
+	free := func(n proto.NodeID) bool { return !taken[n] && m.Free(n) }
 	var res ring.Result
-	for _, nodes := range groups {
-		res.Groups = append(res.Groups, ring.Group{Nodes: nodes})
+	largest := indices(m.Sizes)
+	slices.SortStableFunc(largest, func(a, b int) int { return m.Sizes[b].Size - m.Sizes[a].Size })
+	for _, d := range largest {
+		groups, most := underToRs(h, m.Sizes[d].Size, m.Sizes[d].Want, free)
+		if groups == nil && most >= len(blind[d]) {
+			groups, _ = underToRs(h, m.Sizes[d].Size, len(blind[d]), free)
+		}
+		if len(groups) < len(blind[d]) {
+			return ring.Result{}, false
+		}
+		for _, nodes := range groups {
+			for _, n := range nodes {
+				taken[n] = true
+			}
+			res.Groups = append(res.Groups, ring.Group{Nodes: nodes, Size: m.Sizes[d].Size})
+		}
 	}
 	slices.SortFunc(res.Groups, func(a, b ring.Group) int { return int(a.Nodes[0]) - int(b.Nodes[0]) })
-	for i := range res.Groups {
-		res.Touched = append(res.Touched, i)
+	res.Touched = indices(res.Groups)
+	return res, len(res.Groups) > 0
+}
+
+func indices[E any](list []E) []int {
+	out := make([]int, len(list))
+	for i := range out {
+		out[i] = i
 	}
-	return res, true
+	return out
 }
 
 // underToRs places exactly so many groups on free nodes, those one after the
 // other that talk to one another; nil: they do not fit, but most may.
 func underToRs(h *Rings, size, want int, free func(proto.NodeID) bool) (groups [][]proto.NodeID, most int) {
-	job := ring.Job{
-		Deployment: ring.Deployment{Nodes: h.fab.Nodes, PerToR: h.fab.NodesPerToR}, PerDomain: h.fab.NodesPerDomain,
-		K: h.order.K, Wrap: h.order.Wrap, Shared: h.order.Shared, Size: size, Want: want,
-	}
-	// The job numbers nodes as the data centre network does, the fabric in
-	// HBD order.
-	job.Faulty = func(n proto.NodeID) bool { return !free(proto.NodeID(job.Position(n))) }
-	o := ring.Orchestrate(job)
-	if !o.OK() {
-		return nil, o.Most
-	}
-	add := func(g []proto.NodeID) {
-		nodes := make([]proto.NodeID, len(g))
-		for i, n := range g {
-			nodes[i] = proto.NodeID(job.Position(n))
-		}
-		groups = append(groups, nodes)
-	}
-	placed := make([]bool, len(o.Groups))
-	for _, set := range o.Sets {
-		for _, i := range set {
-			add(o.Groups[i])
-			placed[i] = true
-		}
-	}
-	for i, g := range o.Groups {
-		if !placed[i] {
-			add(g)
-		}
-	}
-	return groups, want
+	o := ring.Orchestrate(ring.Job{
+		Deployment: ring.Deployment{Nodes: h.fab.Nodes}, Racks: h.racks, K: h.order.K, Wrap: h.order.Wrap, Shared: h.order.Shared,
+		Size: size, Want: want, Faulty: func(n proto.NodeID) bool { return !free(n) },
+	})
+	return o.Groups, o.Most
 }

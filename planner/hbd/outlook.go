@@ -128,14 +128,14 @@ func (o *Outlook) reindex() {
 	m := o.mend
 	m.Usable = func(id proto.NodeID) bool { return o.wanted[id] && id != o.lost }
 	m.Free = func(id proto.NodeID) bool { return o.free[id] && id != o.lost }
-	m.Own, m.Bar = nil, nil // a spare that is a job's is not counted on
+	m.Own, m.Bar, m.Racks = nil, nil, nil // a spare that is a job's is not counted on, nor what goes along later
 	m.Broken = func(a, b proto.NodeID) bool { return o.broken[pair(a, b)] }
 	m.Frozen = func(id proto.RingID) bool { return o.ring(id).frozen }
 	o.index = ring.NewTracker(m, running...)
 }
 
 func (o *Outlook) group(r *outlookRing) ring.Group {
-	return ring.Group{ID: r.id, Nodes: r.nodes, Size: r.size, Frozen: r.frozen, Pinned: r.owner != ""}
+	return ring.Group{ID: r.id, Nodes: r.nodes, Size: r.size, Frozen: r.frozen, Owner: r.owner}
 }
 
 // ring finds a ring that is there.

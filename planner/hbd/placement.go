@@ -13,11 +13,13 @@ import (
 type placement struct {
 	fab   *fabric.Fabric
 	order ring.Order
+	racks *ring.Racks // nil: where nodes stand is not known
 	nodes []node
 	rings []*ringView                              // by id
 	sizes []int                                    // of rings, in nodes, ascending; those of jobs too
 	kept  map[proto.NodeID]string                  // nodes that a job holds beside its rings
 	bar   func(owner string, id proto.NodeID) bool // a job must not have a node; nil: any may
+	along func(owner string) bool                  // whole rings of a job move to stay under the ToRs of its others; nil: none
 	moved map[string]bool                          // jobs whose rings have changed since they were taken
 	index *ring.Tracker                            // of the same, nil until all have been heard
 	grown int                                      // nodes from here on came with an edit
@@ -27,7 +29,7 @@ type placement struct {
 }
 
 func newPlacement(fab *fabric.Fabric) *placement {
-	p := &placement{fab: fab, order: ring.OrderOf(fab), nodes: make([]node, fab.Nodes), kept: map[proto.NodeID]string{}, moved: map[string]bool{}, grown: fab.Nodes, changes: changes{touched: make([]bool, fab.Nodes)}}
+	p := &placement{fab: fab, order: ring.OrderOf(fab), racks: ring.RacksOf(fab), nodes: make([]node, fab.Nodes), kept: map[proto.NodeID]string{}, moved: map[string]bool{}, grown: fab.Nodes, changes: changes{touched: make([]bool, fab.Nodes)}}
 	for i := range p.nodes {
 		p.nodes[i].plight = noPlight
 	}

@@ -133,6 +133,11 @@ func (h *evidence) mending() ring.Mend {
 		Bar:    func(id proto.NodeID, r proto.RingID) bool { return h.barred(id, h.ring(r)) },
 		Broken: h.broken,
 		Frozen: func(id proto.RingID) bool { return h.ring(id).frozen(h.j.Now) },
+		Racks:  h.racks,
+		Along: func(id proto.RingID) bool {
+			r := h.ring(id)
+			return r.owner != "" && h.along != nil && h.along(r.owner)
+		},
 	}
 }
 
@@ -149,7 +154,7 @@ func (h *Rings) reindex() {
 func (h *Rings) take(q *proposal, res *ring.Result) {
 	for _, at := range res.Touched {
 		g := res.Groups[at]
-		if g.ID != 0 && len(g.Nodes) < g.Size && h.fab.OnLoss == fabric.Dissolve && !g.Pinned {
+		if g.ID != 0 && len(g.Nodes) < g.Size && h.fab.OnLoss == fabric.Dissolve && g.Owner == "" {
 			q.gone = append(q.gone, g.ID) // its nodes are told that they are spares
 			continue
 		}

@@ -84,7 +84,7 @@ func Against(h *Rings, to *fabric.Fabric, ends []proto.RingID, moves bool) (refu
 // expected has come.
 func movedBy(h *Rings, to *fabric.Fabric, ends []proto.RingID) (moved []proto.RingID) {
 	m := h.mending()
-	m.Order, m.Sizes, m.Moves, m.Spread = ring.OrderOf(to), h.demands(to), ring.MovesOf(to.Moves), to.SpareLayout == fabric.Beside
+	m.Racks, m.Order, m.Sizes, m.Moves, m.Spread = ring.RacksOf(to), ring.OrderOf(to), h.demands(to), ring.MovesOf(to.Moves), to.SpareLayout == fabric.Beside
 	if m.Moves > 0 {
 		m.Fetch = maxFetch // sooner or later
 	}
@@ -282,7 +282,7 @@ func Refit(h *Rings, to *fabric.Fabric, ends []proto.RingID) (records []journal.
 	for _, r := range was.rings {
 		p.touchRing(r.id)
 	}
-	p.kept, p.moved, p.bar = was.kept, was.moved, was.bar
+	p.kept, p.moved, p.bar, p.along = was.kept, was.moved, was.bar, was.along
 	p.resize()
 	h.placement, h.txn.Parts, h.proposal = p, nil, nil
 	h.probes = probes{j: h.j, at: journal.Never, other: h.askOther, took: h.probes.took, spread: h.probes.spread}

@@ -41,7 +41,7 @@ type ringView struct {
 
 // group is the ring as the index knows it.
 func (r *ringView) group() ring.Group {
-	return ring.Group{ID: r.id, Nodes: r.nodes, Size: r.size, Pinned: r.owner != ""}
+	return ring.Group{ID: r.id, Nodes: r.nodes, Size: r.size, Owner: r.owner}
 }
 
 // at gives the member at a place.

@@ -53,6 +53,7 @@ type Rings interface {
 	Moved() []string
 	Resting() bool
 	Bar(func(owner string, id proto.NodeID) bool)
+	Along(func(owner string) bool)
 }
 
 // Table is all jobs of a fabric.
@@ -83,6 +84,10 @@ type claim struct {
 func New(fab func() *fabric.Fabric, rings Rings, core Core, j *journal.Journal, busy func() string) *Table {
 	t := &Table{fab: fab, rings: rings, core: core, j: j, busy: busy, jobs: map[string]*job{}, routers: ledger{}, tryAt: journal.Never}
 	rings.Bar(t.barred)
+	rings.Along(func(id string) bool {
+		x := t.jobs[id]
+		return x != nil && x.wish != nil && x.wish.Prefer == CrossToR
+	})
 	return t
 }
 

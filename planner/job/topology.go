@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"ringlight/planner/hostlist"
-	"ringlight/planner/ring"
 	"ringlight/proto"
 )
 
@@ -74,9 +73,8 @@ func (t *Table) Topology() *Topology {
 		if n.State != Well {
 			n.Cause = s.Reason
 		}
-		if f.NodesPerToR > 0 {
-			d := ring.Deployment{Nodes: f.Nodes, PerToR: f.NodesPerToR}
-			tor := d.ToR(d.Node(int(id)))
+		if f.KnowsToRs() {
+			tor := f.ToR(id)
 			n.ToR = &tor
 		}
 		out.Nodes = append(out.Nodes, n)

@@ -7,7 +7,7 @@ import (
 
 	"ringlight/planner/core"
 	"ringlight/planner/fabric"
-	"ringlight/planner/ring"
+	"ringlight/planner/hbd"
 	"ringlight/proto"
 )
 
@@ -118,13 +118,13 @@ func (t *Table) view(x *job, whole bool) *View {
 }
 
 func (t ringJobs) show(x *job, v *View, _ bool) {
-	nodes := make([][]proto.NodeID, len(x.Rings))
+	ranks := make([][]proto.RingGPU, len(x.Rings))
 	v.hosts = map[string][]fabric.GPU{}
 	for i, id := range x.Rings {
 		l, ok := t.rings.Lent(id)
 		r := Ring{Ring: id, State: proto.RingDown.String(), Nodes: []string{}, GPUOrder: []GPU{}}
 		if ok && l.Owner == x.ID {
-			r.State, nodes[i] = l.State.String(), l.Nodes
+			r.State, ranks[i] = l.State.String(), t.ranks(&l)
 			for _, n := range l.Nodes {
 				r.Nodes = append(r.Nodes, t.name(n))
 				v.hosts[t.name(n)] = t.fab().GPUsOf(n)
@@ -141,23 +141,35 @@ func (t ringJobs) show(x *job, v *View, _ bool) {
 	for _, n := range x.Spares {
 		v.Spares = append(v.Spares, t.name(n))
 	}
-	v.CrossToR = t.crossToR(nodes)
+	v.CrossToR = t.crossToR(ranks)
 }
 
-// crossToR compares the nodes at the same place of rings that follow one
+// ranks are what exchanges over the data centre network, in order: the nodes of a
+// ring, or with rails its GPUs, as light meets them.
+func (t *Table) ranks(l *hbd.Lend) []proto.RingGPU {
+	if t.fab().Rails {
+		return l.GPUOrder
+	}
+	out := make([]proto.RingGPU, len(l.Nodes))
+	for i, n := range l.Nodes {
+		out[i].Node = n
+	}
+	return out
+}
+
+// crossToR compares what is at the same place of rings that follow one
 // another, the last and the first included.
-func (t *Table) crossToR(rings [][]proto.NodeID) *float64 {
+func (t *Table) crossToR(rings [][]proto.RingGPU) *float64 {
 	f := t.fab()
-	if f.NodesPerToR == 0 || len(rings) < 2 {
+	if !f.KnowsToRs() || len(rings) < 2 {
 		return nil
 	}
-	d := ring.Deployment{Nodes: f.Nodes, PerToR: f.NodesPerToR}
 	cross, all := 0, 0
 	for i := range rings {
 		a, b := rings[i], rings[(i+1)%len(rings)]
 		for k := range min(len(a), len(b)) {
 			all++
-			if d.ToR(d.Node(int(a[k]))) != d.ToR(d.Node(int(b[k]))) {
+			if f.ToR(a[k].Node) != f.ToR(b[k].Node) || a[k].GPU != b[k].GPU {
 				cross++
 			}
 		}

@@ -187,8 +187,8 @@ func (w *Wish) check(f *fabric.Fabric) error {
 		return wrong("spares", fmt.Sprintf("0 to %d", maxSpares), "%d", w.Spares)
 	case !slices.Contains([]Prefer{Compact, Spread, CrossToR}, w.Prefer):
 		return wrong("prefer", "compact, spread or cross_tor", "%.40q", string(w.Prefer))
-	case w.Prefer == CrossToR && f.NodesPerToR == 0:
-		return wrong("prefer", "compact or spread in a fabric that does not say nodes_per_tor", "cross_tor")
+	case w.Prefer == CrossToR && !f.KnowsToRs():
+		return wrong("prefer", "compact or spread in a fabric that does not say tors or nodes_per_tor", "cross_tor")
 	}
 	only, err := findAll(f, "nodes", w.Nodes)
 	if err != nil {

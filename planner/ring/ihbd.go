@@ -56,9 +56,7 @@ func (j Job) placePart(usable []bool, start, end int) []placed {
 // Unlike [IHBD], which returns its last try and so finds nothing in a third
 // of the cases where there is something, it keeps the best that fits.
 func OrchestratePaper(j Job) Orchestration {
-	if err := j.Check(); err != nil {
-		panic(err.Error())
-	}
+	j = j.laid()
 	ok := j.usable()
 	var best []placed
 	held := 0
@@ -86,14 +84,12 @@ func OrchestratePaper(j Job) Orchestration {
 // OrchestrateBaseline is the comparison of [IHBD] sec. 6.4: groups of Alg. 2
 // in an order drawn from the seed, the first that do.
 func OrchestrateBaseline(j Job, seed uint64) Orchestration {
-	if err := j.Check(); err != nil {
-		panic(err.Error())
-	}
+	j = j.laid()
 	groups := j.placeAll(j.usable())
 	if len(groups) < j.Want {
 		return Orchestration{Most: len(groups)}
 	}
 	r := detmath.Random(seed)
 	r.Shuffle(len(groups), func(i, k int) { groups[i], groups[k] = groups[k], groups[i] })
-	return j.count(groups[:j.Want], len(groups))
+	return j.count(groups[:j.Want], nil, len(groups))
 }

@@ -10,28 +10,37 @@ import (
 // same ToR switches of the data centre network.
 type Job struct {
 	Deployment
-	PerDomain int  // nodes under one group of aggregation switches, a multiple of PerToR; the last domain may be smaller
-	K         int  // hops that a fibre may span
-	Wrap      bool // the last sub-line's end is a neighbour of the first's start
-	Shared    bool // a node reaches -K and +K over one bundle: not both at once
-	Size      int  // nodes in a group
-	Want      int  // groups
+	PerDomain int    // nodes under one group of aggregation switches, a multiple of PerToR; the last domain may be smaller
+	Racks     *Racks // where nodes stand, in place of PerToR and PerDomain; nodes have the numbers of their positions then
+	K         int    // hops that a fibre may span
+	Wrap      bool   // the last sub-line's end is a neighbour of the first's start
+	Shared    bool   // a node reaches -K and +K over one bundle: not both at once
+	Size      int    // nodes in a group
+	Want      int    // groups
 	Faulty    func(proto.NodeID) bool
+
+	racks *Racks
+	piece []int32 // by position: the part of a sub-line within its domain
+	line  []int32 // the same, over the ends of domains
 }
 
 // Orchestration is what a method found. Groups holds the aligned groups set
 // by set, then the other sets, then those that are left over. Nodes are
 // numbered as the job numbers them and stand in HBD order within their group.
+//
+// Where as many nodes are under every ToR, a set is that many groups. Else it is
+// two or more, up to the nodes of the largest ToR, and a group that is left over
+// counts with all its flows, as its partner stands anywhere.
 type Orchestration struct {
 	Groups    [][]proto.NodeID // exactly Want, nil when they do not fit
-	Sets      [][]int          // inner sets: PerToR indices into Groups each
+	Sets      [][]int          // inner sets: indices into Groups
 	CrossToR  int              // inner flows between different ToRs
 	Inner     int              // inner flows: one for each rank of each group in a set
-	Least     int              // no placement within domains, groups one behind the other, has fewer cross-ToR flows; -1: not known
-	Unaligned int              // groups that were not placed ToR by ToR with PerToR-1 others
+	Least     int              // no placement has fewer cross-ToR flows; with two nodes under each ToR none within domains, groups one behind the other
+	Unaligned int              // groups that were not placed ToR by ToR with one on every other sub-line there
 	Crossing  int              // groups that reach into two domains or sub-lines
 	Most      int              // groups that the HBD holds at most, in domains or not
-	Aligned   []bool           // by group: placed ToR by ToR with PerToR-1 others
+	Aligned   []bool           // by group: placed ToR by ToR with one on every other sub-line there
 	Rule      Rule             // which constraints stood
 	Held      int              // with RuleConstraints: how many
 }
@@ -48,10 +57,7 @@ const (
 func (o Orchestration) Text() string {
 	switch o.Rule {
 	case RuleWithinDomains:
-		if o.Least >= 0 {
-			return fmt.Sprintf("the job fits when every group stays in its domain; fewest flows between ToRs (%d, no placement has under %d)", o.CrossToR, o.Least)
-		}
-		return "the job fits when every group stays in its domain; fewest groups unaligned"
+		return fmt.Sprintf("the job fits when every group stays in its domain; flows between ToRs: %d, no placement has under %d", o.CrossToR, o.Least)
 	case RuleDomainEnds:
 		return "the domains for themselves hold too few groups: some reach over the end of one, as few constraints broken as can be"
 	case RuleSubLineEnds:
@@ -78,9 +84,11 @@ func (o Orchestration) M() float64 {
 // Check names the first thing that no method can work with.
 func (j Job) Check() error {
 	switch {
-	case j.PerToR < 1 || j.Nodes < 1 || j.Nodes%j.PerToR != 0:
+	case j.Nodes < 1 || j.Racks != nil && len(j.Racks.ToR) != j.Nodes:
+		return fmt.Errorf("ring: %d nodes: want at least one, and every one under a ToR", j.Nodes)
+	case j.Racks == nil && (j.PerToR < 1 || j.Nodes%j.PerToR != 0):
 		return fmt.Errorf("ring: %d nodes, %d per ToR: want a multiple", j.Nodes, j.PerToR)
-	case j.PerDomain < j.PerToR || j.PerDomain%j.PerToR != 0:
+	case j.Racks == nil && (j.PerDomain < j.PerToR || j.PerDomain%j.PerToR != 0):
 		return fmt.Errorf("ring: %d nodes per domain, %d per ToR: want a multiple", j.PerDomain, j.PerToR)
 	case j.K < 1 || j.Size < 1 || j.Want < 0:
 		return fmt.Errorf("ring: K %d, %d nodes a group, %d groups: want at least 1, 1 and 0", j.K, j.Size, j.Want)
@@ -90,8 +98,31 @@ func (j Job) Check() error {
 	return nil
 }
 
+// laid is the job with what is looked up by position. Without that it panics as
+// Check says.
+func (j Job) laid() Job {
+	if err := j.Check(); err != nil {
+		panic(err.Error())
+	}
+	if j.racks = j.Racks; j.racks == nil {
+		j.racks = j.Deployment.racks(j.PerDomain)
+	} else {
+		j.PerToR = j.racks.even()
+	}
+	j.piece, j.line = j.racks.pieces(false), j.racks.pieces(true)
+	return j
+}
+
 // order is the HBD order of the job's positions.
 func (j Job) order() Order { return Order{Nodes: j.Nodes, K: j.K, Wrap: j.Wrap, Shared: j.Shared} }
+
+// name is what the job calls the node at a position.
+func (j Job) name(position int) proto.NodeID {
+	if j.Racks != nil {
+		return proto.NodeID(position)
+	}
+	return j.Node(position)
+}
 
 // domainToRs is the length of a sub-line within one domain, l of the paper.
 func (j Job) domainToRs() int { return j.PerDomain / j.PerToR }
@@ -99,26 +130,18 @@ func (j Job) domainToRs() int { return j.PerDomain / j.PerToR }
 // domains is the number of domains, a last smaller one included.
 func (j Job) domains() int { return (j.ToRs() + j.domainToRs() - 1) / j.domainToRs() }
 
-// piece numbers the part of a sub-line within a domain that holds a position.
-func (j Job) piece(position int) int {
-	tors := j.ToRs()
-	return position/tors*j.domains() + position%tors/j.domainToRs()
-}
-
 // usable lists by HBD position which nodes are well.
 func (j Job) usable() []bool {
 	out := make([]bool, j.Nodes)
-	tors := j.ToRs()
-	for tor := range tors {
-		for s := range j.PerToR {
-			out[s*tors+tor] = !j.Faulty(proto.NodeID(tor*j.PerToR + s))
-		}
+	for at := range out {
+		out[at] = !j.Faulty(j.name(at))
 	}
 	return out
 }
 
 // Orchestrate places the job with the fewest flows between ToRs where two nodes
-// are under each (see pairUp), else with the fewest unaligned groups. Within each
+// are under each (see pairUp), else with the fewest unaligned groups, and says what
+// no placement goes under. Within each
 // domain an exact dynamic program cuts the ToR line into aligned segments,
 // where only ToRs without a fault count and every sub-line is cut at the same
 // ToRs, and free ones, where each sub-line is cut for itself; a knapsack
@@ -133,18 +156,14 @@ func (j Job) usable() []bool {
 // Unlike [IHBD] Alg. 5, which aligns whole domains or not at all, and opens
 // ends only when nothing is aligned any more.
 func Orchestrate(j Job) Orchestration {
-	if err := j.Check(); err != nil {
-		panic(err.Error())
-	}
+	j = j.laid()
 	ok := j.usable()
 	rule := RuleWithinDomains
-	domains := j.domainLines(ok, j.domainToRs())
+	domains := j.domainLines(ok, false)
 	groups := j.shareOut(domains, j.Want)
 	if groups == nil {
 		rule = RuleDomainEnds
-		open := j.domainLines(ok, j.ToRs())
-		open[0].wall = j.domainToRs()
-		groups = j.shareOut(open, j.Want)
+		groups = j.shareOut(j.domainLines(ok, true), j.Want)
 	}
 	if groups == nil {
 		rule = RuleSubLineEnds
@@ -155,12 +174,10 @@ func Orchestrate(j Job) Orchestration {
 		return Orchestration{Most: most}
 	}
 	o := j.finish(groups, most)
-	o.Rule = rule
-	if rule == RuleWithinDomains && o.CrossToR == 0 {
-		o.Least = 0
-	} else if rule == RuleWithinDomains && j.PerToR == 2 {
+	o.Rule, o.Least = rule, j.least(ok)
+	if rule == RuleWithinDomains && o.CrossToR > 0 && j.PerToR == 2 {
 		if pairs, least := j.pairUp(domains, j.Want); pairs != nil {
-			if better := j.count(pairs, most); better.CrossToR < o.CrossToR {
+			if better := j.count(pairs, nil, most); better.CrossToR < o.CrossToR {
 				better.Rule = rule
 				o = better
 			}

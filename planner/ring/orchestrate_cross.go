@@ -71,7 +71,7 @@ func (j Job) open(ok []bool, turn int) reach {
 		}
 		if s := e - j.Size + 1; s >= first {
 			r.valid[e] = true
-			r.over[e] = int(r.at[s])/j.ToRs() != int(r.at[e])/j.ToRs()
+			r.over[e] = j.line[r.at[s]] != j.line[r.at[e]]
 		}
 	}
 	return r

@@ -62,28 +62,31 @@ func (l line) most() int {
 // domain is one aggregation domain, or all of them when their ends are opened:
 // its sub-lines' parts and all of them at once.
 type domain struct {
-	from int // first ToR
-	tors int
-	wall int // ToRs between the ends that were opened; 0: there are none
-	size int // nodes in a group
-	subs []line
-	all  line
+	base  []int32 // by sub-line: the position of its node under the first ToR
+	tors  int
+	walls []int32 // by place: which domain it is of, where ends were opened; nil: none were
+	size  int     // nodes in a group
+	subs  []line
+	all   line
 }
 
-// domainLines cuts the sub-lines into domains of so many ToRs.
-func (j Job) domainLines(ok []bool, length int) []domain {
-	tors := j.ToRs()
-	out := make([]domain, (tors+length-1)/length)
-	for i := range out {
+// domainLines cuts the sub-lines into domains; open: only where they end
+// themselves.
+func (j Job) domainLines(ok []bool, open bool) []domain {
+	zones := j.racks.zones(open)
+	out := make([]domain, len(zones))
+	for i, z := range zones {
 		d := &out[i]
-		d.from, d.size = i*length, j.Size
-		d.tors = min(length, tors-d.from)
+		d.base, d.tors, d.size = z.base, len(z.tors), j.Size
 		all := make([]bool, d.tors)
-		for t := range all {
+		for t, tor := range z.tors {
 			all[t] = true
+			if open {
+				d.walls = append(d.walls, j.racks.Domain[tor])
+			}
 		}
-		for s := range j.PerToR {
-			part := ok[s*tors+d.from : s*tors+d.from+d.tors]
+		for _, base := range z.base {
+			part := ok[base : int(base)+d.tors]
 			for t, usable := range part {
 				all[t] = all[t] && usable
 			}
@@ -105,7 +108,7 @@ func (d *domain) most() int {
 
 // over is 1 for a group that reaches over an opened end.
 func (d *domain) over(start, end int32) int32 {
-	if d.wall == 0 || int(start)/d.wall == int(end-1)/d.wall {
+	if d.walls == nil || d.walls[start] == d.walls[end-1] {
 		return 0
 	}
 	return 1
@@ -300,7 +303,7 @@ func (j Job) place(d *domain, c *cut, u int, out []placed) []placed {
 // spanBefore is the group on a sub-line that ends before a place.
 func (j Job) spanBefore(d *domain, sub int, ok []bool, end int32) placed {
 	g := placed{at: make([]int32, j.Size)}
-	base := int32(sub*j.ToRs() + d.from)
+	base := d.base[sub]
 	for r := j.Size - 1; r >= 0; r-- {
 		end--
 		for !ok[end] {

@@ -221,7 +221,7 @@ func (j *Job) pairs(d *domain, way []move) (out []pair) {
 			if open[i] == nil {
 				open[i], of[i] = &placed{at: make([]int32, 0, j.Size)}, -1
 			}
-			open[i].at = append(open[i].at, int32(i*j.ToRs()+d.from+t))
+			open[i].at = append(open[i].at, d.base[i]+int32(t))
 		}
 		if mv.meets != 0 {
 			if of[0] < 0 {
@@ -255,7 +255,7 @@ func (j *Job) pairs(d *domain, way []move) (out []pair) {
 // at the worth at which they are equal. So is every mixture of them.
 func (j *Job) pairUp(domains []domain, want int) (groups []placed, least int) {
 	p := newPairProgram(j)
-	if p == nil || len(p.moves[3])*j.ToRs() > maxPairMoves {
+	if p == nil || len(p.moves[3])*len(j.racks.Domain) > maxPairMoves {
 		return nil, 0
 	}
 	at := func(w rate) (g, m int) {

@@ -11,75 +11,146 @@ import (
 // cross-ToR flow; the rest is joined so that as many ranks as it can meet.
 func (j Job) finish(groups []placed, most int) Orchestration {
 	tuples, rest := j.align(groups)
-	sets := j.Want / j.PerToR
-	chosen := make([]placed, 0, j.Want)
-	for _, t := range tuples[:min(sets, len(tuples))] {
-		for _, i := range t {
-			chosen = append(chosen, groups[i])
+	sets, left := [][]int{}, j.Want
+	take := func(set []int) {
+		if large := slices.IndexFunc(sets, func(s []int) bool { return len(s) > 2 }); j.PerToR == 0 && left == 1 && len(set) > 1 && large >= 0 {
+			sets[large] = sets[large][1:] // two sets of two, and nobody by himself
+			left++
+		}
+		if set = set[:min(len(set), left)]; len(set) > 0 {
+			sets = append(sets, set)
+			left -= len(set)
 		}
 	}
-	left := rest
-	if len(tuples) > sets {
-		left = tuples[sets]
-	} else {
-		left = j.chain(groups, rest)
+	if whole := j.Want / max(1, j.PerToR); j.PerToR > 0 && len(tuples) > whole {
+		rest, tuples = tuples[whole], tuples[:whole]
 	}
-	for _, i := range left[:j.Want-len(chosen)] {
-		chosen = append(chosen, groups[i])
+	for _, t := range tuples {
+		take(t)
 	}
-	return j.count(chosen, most)
+	for _, t := range j.chain(groups, rest) {
+		take(t)
+	}
+	chosen, sizes := make([]placed, 0, j.Want), make([]int, len(sets))
+	for i, set := range sets {
+		sizes[i] = len(set)
+		for _, g := range set {
+			chosen = append(chosen, groups[g])
+		}
+	}
+	return j.count(chosen, sizes, most)
 }
 
-// count makes sets of the groups as they come and counts flows.
-func (j Job) count(groups []placed, most int) Orchestration {
+// Judge joins groups that stand to sets, as finish does, and counts their flows.
+func (j Job) Judge(groups [][]proto.NodeID) Orchestration {
+	j.Want = len(groups)
+	j = j.laid()
+	return j.finish(j.spansOf(groups), len(groups))
+}
+
+// count makes sets of the groups as they come, of so many each, or where as many
+// nodes are under every ToR of that many, and counts flows.
+func (j Job) count(groups []placed, sizes []int, most int) Orchestration {
 	o := Orchestration{Most: most, Least: -1, Groups: make([][]proto.NodeID, len(groups)), Aligned: make([]bool, len(groups))}
 	for i := range groups {
 		g := &groups[i]
 		nodes := make([]proto.NodeID, len(g.at))
 		for r, at := range g.at {
-			nodes[r] = j.Node(int(at))
+			nodes[r] = j.name(int(at))
 		}
 		o.Groups[i], o.Aligned[i] = nodes, g.aligned
 		if !g.aligned {
 			o.Unaligned++
 		}
-		if j.piece(int(g.at[0])) != j.piece(int(g.at[len(g.at)-1])) {
+		if j.piece[g.at[0]] != j.piece[g.at[len(g.at)-1]] {
 			o.Crossing++
 		}
 	}
-	for s := range len(groups) / j.PerToR {
-		set := make([]int, j.PerToR)
+	if j.PerToR > 0 {
+		sizes = slices.Repeat([]int{j.PerToR}, len(groups)/j.PerToR)
+	}
+	from := 0
+	for _, size := range sizes {
+		set := make([]int, size)
 		for i := range set {
-			set[i] = s*j.PerToR + i
+			set[i] = from + i
 		}
-		o.Sets = append(o.Sets, set)
-		cross, inner := j.Flows(o.Groups[s*j.PerToR : (s+1)*j.PerToR])
+		cross := j.flows(groups[from : from+size])
+		o.Inner += size * j.Size
 		o.CrossToR += cross
-		o.Inner += inner
+		if from += size; size > 1 || j.PerToR == 1 {
+			o.Sets = append(o.Sets, set)
+		}
 	}
 	return o
 }
 
-// Flows counts the inner flows of one set, each from a node to the node of
-// the same rank of the next group round the set, and those between ToRs.
-func (j Job) Flows(set [][]proto.NodeID) (cross, inner int) {
-	for i, g := range set {
-		next := set[(i+1)%len(set)]
-		for r := range g {
-			if j.ToR(g[r]) != j.ToR(next[r]) {
+// flows counts the inner flows of one set between ToRs, each from a node to the node
+// of the same rank of the next group round the set. A group by itself has its
+// partner anywhere, unless that is how many nodes a ToR has.
+func (j Job) flows(set []placed) (cross int) {
+	for i := range set {
+		next := &set[(i+1)%len(set)]
+		for r := range set[i].at {
+			if j.tor(&set[i], r) != j.tor(next, r) || len(set) == 1 && j.PerToR != 1 {
 				cross++
 			}
 		}
-		inner += len(g)
 	}
-	return cross, inner
+	return cross
+}
+
+// least is so many cross-ToR flows that no placement has fewer. Where sets are of
+// as many groups as a ToR has nodes, those of one rank stay under one ToR only where
+// none is out there; else so many ToRs as their nodes are under are left at least. A
+// node under a ToR with h well ones costs at least 1/h then, and so many nodes
+// must be such as do not fit under whole ToRs. Where ToRs differ, a set may be of
+// any two groups, and only nodes that are alone under their ToR must cross.
+func (j Job) least(ok []bool) int {
+	well := make([]int, len(j.racks.Domain))
+	for at, tor := range j.racks.ToR {
+		if ok[at] {
+			well[tor]++
+		}
+	}
+	over, enough := j.Want*j.Size, 2
+	if j.PerToR > 0 {
+		over, enough = j.Want/j.PerToR*j.PerToR*j.Size, j.PerToR
+	}
+	left := make([]int, enough) // nodes under ToRs with fewer well ones, by how many
+	for _, n := range well {
+		if n >= enough {
+			over -= n
+		} else {
+			left[n] += n
+		}
+	}
+	const unit = 1 << 20
+	sum := 0
+	for n := enough - 1; n > 0 && over > 0; n-- {
+		used := min(over, left[n])
+		over -= used
+		sum += used * unit / n
+	}
+	return (sum + unit - 1) / unit
 }
 
 // tor is the ToR of a group's rank.
-func (j Job) tor(g *placed, rank int) int { return int(g.at[rank]) % j.ToRs() }
+func (j Job) tor(g *placed, rank int) int32 { return j.racks.ToR[g.at[rank]] }
 
 // align finds the whole sets of groups on the same ToRs and marks them.
 func (j Job) align(groups []placed) (tuples [][]int, rest []int) {
+	under := make([]int, len(j.racks.Domain))
+	for _, tor := range j.racks.ToR {
+		under[tor]++
+	}
+	whole := func(g *placed) int { // so many groups can be on its ToRs
+		least := len(j.racks.ToR)
+		for r := range j.Size {
+			least = min(least, under[j.tor(g, r)])
+		}
+		return least
+	}
 	order := make([]int, len(groups))
 	for i := range order {
 		order[i] = i
@@ -100,7 +171,7 @@ func (j Job) align(groups []placed) (tuples [][]int, rest []int) {
 		for n < len(order) && byToRs(order[i], order[n]) == 0 {
 			n++
 		}
-		if n-i == j.PerToR {
+		if all := whole(&groups[order[i]]); n-i == all && (all > 1 || j.PerToR == 1) {
 			tuples = append(tuples, order[i:n:n])
 			for _, g := range order[i:n] {
 				groups[g].aligned = true
@@ -116,29 +187,34 @@ func (j Job) align(groups []placed) (tuples [][]int, rest []int) {
 // meeting is how many ranks of two groups are under the same ToR.
 type meeting struct{ a, b, ranks int }
 
-// chain orders groups so that those whose ranks meet are next to each other:
-// the pairs with the most ranks in common first, chains of at most PerToR.
-func (j Job) chain(groups []placed, rest []int) []int {
-	c := chains{limit: j.PerToR, next: make(map[int][]int, len(rest)), name: make(map[int]int, len(rest)), length: make(map[int]int, len(rest))}
+// chain joins groups to sets, so that those whose ranks meet are next to each
+// other: the pairs with the most ranks in common first, chains of at most as many
+// as a ToR has nodes; the longest first.
+func (j Job) chain(groups []placed, rest []int) (out [][]int) {
+	c := chains{limit: 1, next: make(map[int][]int, len(rest)), name: make(map[int]int, len(rest)), length: make(map[int]int, len(rest))}
+	for _, at := range j.racks.members() {
+		c.limit = max(c.limit, len(at))
+	}
 	for _, m := range j.meetings(groups, rest) {
 		c.join(m.a, m.b)
 	}
-	var out []int
 	seen := make(map[int]bool, len(rest))
-	for length := j.PerToR; length > 0; length-- {
+	for length := c.limit; length > 0; length-- {
 		for _, g := range rest {
 			if seen[g] || len(c.next[g]) > 1 || c.size(g) != length {
 				continue
 			}
+			var set []int
 			for at := g; ; {
 				seen[at] = true
-				out = append(out, at)
+				set = append(set, at)
 				i := slices.IndexFunc(c.next[at], func(n int) bool { return !seen[n] })
 				if i < 0 {
 					break
 				}
 				at = c.next[at][i]
 			}
+			out = append(out, set)
 		}
 	}
 	return out
@@ -146,7 +222,10 @@ func (j Job) chain(groups []placed, rest []int) []int {
 
 // meetings lists the pairs that meet at all, most ranks first.
 func (j Job) meetings(groups []placed, rest []int) []meeting {
-	type place struct{ tor, rank, group int }
+	type place struct {
+		tor         int32
+		rank, group int
+	}
 	places := make([]place, 0, len(rest)*j.Size)
 	for i, g := range rest {
 		for r := range j.Size {

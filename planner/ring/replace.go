@@ -13,7 +13,7 @@ type Group struct {
 	Nodes  []proto.NodeID // left to right
 	Size   int            // nodes that it is to have; 0: as the last of Mend.Sizes
 	Frozen bool           // must stay exactly as it is
-	Pinned bool           // owned by a job: it is mended where it is, and moves for no other
+	Owner  string         // the job that owns it, "": none; an owned one is mended where it is, and moves for no other job
 }
 
 // whole: it has all its nodes.
@@ -31,6 +31,8 @@ type Mend struct {
 	Spread   bool
 	Broken   func(a, b proto.NodeID) bool // links that hold no group together; nil: none
 	Frozen   func(proto.RingID) bool      // groups that must stay exactly as they are; nil: as they were put
+	Racks    *Racks                       // groups that meet under ToRs stay together (along.go); nil: where nodes stand is not known
+	Along    func(proto.RingID) bool      // somebody's group may move for that, too; nil: none
 
 	// Moves is how many whole groups may move aside to make one more whole:
 	// none, a few (at most 8 help), or Any.
@@ -74,6 +76,7 @@ type Result struct {
 	Dearer  int // whole groups that must move for one more, where that is more than Moves; 0: none can be
 	Lost    int // groups that are not whole for that: as many as the idle nodes could be
 	Fetched int // whole groups that moved for that
+	Along   int // whole groups that moved to stay under the ToRs of others
 }
 
 // Replace mends running groups, all of them. A group with every member usable
@@ -130,8 +133,9 @@ func (t *Tracker) Look(ids []proto.RingID, near bool) Result {
 	t.mendAll(slots)
 	if !near {
 		t.improve(slots)
+		t.goAlong()
 	}
-	r := Result{Dearer: t.dearer, Lost: t.lost, Fetched: t.fetched}
+	r := Result{Dearer: t.dearer, Lost: t.lost, Fetched: t.fetched, Along: t.along}
 	for _, at := range slots {
 		if s := &t.slots[at]; len(s.Nodes) == 0 && !t.tried[at] {
 			r.Gone = append(r.Gone, s.ID) // it never had any
@@ -168,13 +172,16 @@ func (t *Tracker) Carry(r Result) {
 			at = t.open(g)
 		}
 		groups, nodes = append(groups, at), append(nodes, g.Nodes)
+		if t.Racks != nil {
+			t.strayed[at] = true
+		}
 	}
 	t.layAll(groups, nodes)
 }
 
 // begin begins to remember what changes.
 func (t *Tracker) begin() {
-	t.trial, t.tried, t.dearer, t.lost, t.fetched = t.trial[:0], map[int32]bool{}, 0, 0, 0
+	t.trial, t.tried, t.dearer, t.lost, t.fetched, t.along = t.trial[:0], map[int32]bool{}, 0, 0, 0, 0
 }
 
 // undo puts everything back as it was when the look began.
@@ -194,7 +201,7 @@ func (t *Tracker) undo() {
 
 // mendOne finds the best line for a group. What is kept for it comes first.
 func (t *Tracker) mendOne(s *slot) []proto.NodeID {
-	if s.Pinned && t.Own != nil {
+	if s.Owner != "" && t.Own != nil {
 		own := t.Mend
 		own.Free = func(proto.NodeID) bool { return false }
 		if line := own.mend(s.Group, t.owner); len(line) == s.Size {

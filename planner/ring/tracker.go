@@ -42,6 +42,11 @@ type Tracker struct {
 	dearer  int // of its result
 	lost    int
 	fetched int
+	along   int
+
+	strayed map[int32]bool // groups that others could not follow, or were not asked to yet
+	strayAt int32          // of those, where the next look begins
+	under   [][]int32      // nodes by ToR
 }
 
 // slot is one group.
@@ -76,7 +81,10 @@ type before struct {
 func NewTracker(m Mend, running ...Group) *Tracker {
 	n := m.Nodes
 	t := &Tracker{Mend: m, slots: make([]slot, 1), slotOf: map[proto.RingID]int32{}, owner: make([]int32, n),
-		short: map[int32]bool{}, frozen: map[int32]bool{}, tally: make([]tally, len(m.Sizes))}
+		short: map[int32]bool{}, frozen: map[int32]bool{}, tally: make([]tally, len(m.Sizes)), strayed: map[int32]bool{}}
+	if m.Racks != nil {
+		t.under = m.Racks.members()
+	}
 	sets := []*nodeSet{&t.well, &t.idle, &t.head, &t.tail, &t.gap}
 	for _, s := range sets {
 		*s = newNodeSet(n)
@@ -115,7 +123,10 @@ func (t *Tracker) Put(g Group) {
 		at = t.open(g)
 	}
 	s := &t.slots[at]
-	s.Size, s.Frozen, s.Pinned = g.Size, g.Frozen, g.Pinned
+	if !t.filling && t.Racks != nil && !slices.Equal(s.Nodes, g.Nodes) {
+		t.strayed[at] = true
+	}
+	s.Size, s.Frozen, s.Owner = g.Size, g.Frozen, g.Owner
 	t.lay(at, g.Nodes)
 }
 
@@ -163,7 +174,7 @@ func (t *Tracker) open(g Group) int32 {
 	} else {
 		t.slots = append(t.slots, slot{})
 	}
-	t.slots[at] = slot{Group: Group{ID: g.ID, Size: g.Size, Frozen: g.Frozen, Pinned: g.Pinned}}
+	t.slots[at] = slot{Group: Group{ID: g.ID, Size: g.Size, Frozen: g.Frozen, Owner: g.Owner}}
 	if g.ID != 0 {
 		t.slotOf[g.ID] = at
 	}
@@ -172,6 +183,7 @@ func (t *Tracker) open(g Group) int32 {
 
 func (t *Tracker) close(at int32) {
 	delete(t.slotOf, t.slots[at].ID)
+	delete(t.strayed, at)
 	t.unused = append(t.unused, at)
 }
 
@@ -307,9 +319,9 @@ func (t *Tracker) settle(at int32) {
 		if s.whole() {
 			count.whole++
 		}
-	case s.Pinned && !whole:
+	case s.Owner != "" && !whole:
 		s.standing = needs
-	case s.Pinned:
+	case s.Owner != "":
 		s.standing = kept
 		count.whole++
 	case !whole:

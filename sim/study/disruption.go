@@ -105,34 +105,62 @@ type disruption struct {
 // toll counts what events of one kind cost.
 type toll struct{ events, scratch, ours int }
 
+// mender is running groups of one size, mended event by event.
+type mender struct {
+	t     *ring.Tracker
+	size  int
+	next  proto.RingID
+	whole map[proto.RingID]bool
+}
+
+func newMender(m ring.Mend) mender {
+	return mender{t: ring.NewTracker(m), size: m.Sizes[0].Size, next: 1, whole: map[proto.RingID]bool{}}
+}
+
+// put lays a group that is there from the start.
+func (m *mender) put(nodes []proto.NodeID) {
+	m.t.Put(ring.Group{ID: m.next, Nodes: nodes, Size: m.size})
+	m.whole[m.next] = true
+	m.next++
+}
+
+// touch is what a look did to groups that ran.
+type touch struct{ all, moved, along int } // moved: whole ones that lost no node; along: for ToRs alone
+
+// look mends what an event concerns, and carries it out.
+func (m *mender) look(ids ...proto.RingID) (did touch) {
+	r := m.t.Look(ids, false)
+	did.along = r.Along
+	touched := len(r.Gone)
+	for _, id := range r.Gone {
+		delete(m.whole, id)
+	}
+	for i := range r.Groups {
+		g := &r.Groups[i]
+		if m.whole[g.ID] && !slices.ContainsFunc(m.t.Members(g.ID), func(n proto.NodeID) bool { return !m.t.Usable(n) }) {
+			did.moved++
+		}
+		if touched++; g.ID == 0 {
+			g.ID = m.next
+			m.next++
+			touched--
+		}
+		if delete(m.whole, g.ID); len(g.Nodes) == m.size {
+			m.whole[g.ID] = true
+		}
+	}
+	m.t.Carry(r)
+	did.all = touched
+	return did
+}
+
 // replay counts events, which change one node each.
 func (d *disruption) replay(o ring.Order, size, moves int, events []outEvent) {
 	down := make([]bool, o.Nodes)
 	usable := func(n proto.NodeID) bool { return !down[n] }
-	t := ring.NewTracker(ring.Mend{Order: o, Sizes: []ring.Demand{{Size: size, Want: o.Nodes / size}}, Moves: moves, Usable: usable, Free: usable, Spread: true})
+	m := newMender(ring.Mend{Order: o, Sizes: []ring.Demand{{Size: size, Want: o.Nodes / size}}, Moves: moves, Usable: usable, Free: usable, Spread: true})
 	anew := ring.Problem{Order: o, Size: size, Usable: usable, Want: -1}
-	next, whole := proto.RingID(1), map[proto.RingID]bool{}
-	mend := func(ids ...proto.RingID) (touched int) {
-		r := t.Look(ids, false)
-		touched = len(r.Gone)
-		for _, id := range r.Gone {
-			delete(whole, id)
-		}
-		for i := range r.Groups {
-			g := &r.Groups[i]
-			if touched++; g.ID == 0 {
-				g.ID = next
-				next++
-				touched--
-			}
-			if delete(whole, g.ID); len(g.Nodes) == size {
-				whole[g.ID] = true
-			}
-		}
-		t.Carry(r)
-		return touched
-	}
-	mend()
+	m.look()
 	placed, well := ring.Place(anew), o.Nodes
 	for _, e := range events {
 		of := &d.faults
@@ -142,12 +170,12 @@ func (d *disruption) replay(o ring.Order, size, moves int, events []outEvent) {
 		} else {
 			well--
 		}
-		t.Refresh(e.node)
-		touched := mend(t.Concerned(e.node)...)
+		m.t.Refresh(e.node)
+		touched := m.look(m.t.Concerned(e.node)...).all
 		now := ring.Place(anew)
 		of.events, of.ours, of.scratch = of.events+1, of.ours+touched, of.scratch+notIn(placed, now)
 		placed = now
-		d.ours, d.scratch = d.ours+well-size*len(whole), d.scratch+well-size*len(now)
+		d.ours, d.scratch = d.ours+well-size*len(m.whole), d.scratch+well-size*len(now)
 	}
 }
 

@@ -17,6 +17,7 @@ const (
 	streamBounds
 	streamRewire
 	streamOutages
+	streamRacks
 )
 
 // halfFails is the probability that one 4-GPU half of an 8-GPU server is
