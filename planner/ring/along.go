@@ -17,10 +17,27 @@ import (
 // chosen: a few milliseconds, whatever the size of the fabric.
 const maxStrayed = 64
 
+// company is who stands beside whom under ToRs.
+type company struct {
+	t       *Tracker
+	under   [][]int32      // nodes by ToR
+	strayed map[int32]bool // groups that others could not follow, or were not asked to yet
+	next    int32          // of those, where the next look begins
+	moved   int            // whole groups, of a look
+}
+
+// stray notes that a group has other nodes.
+func (c *company) stray(at int32) {
+	if c.t.Racks != nil {
+		c.strayed[at] = true
+	}
+}
+
 // goAlong has whole groups follow those that have other nodes than before this look,
 // or since former ones, as long as somebody could not follow them. It moves no more
 // groups than may move for one.
-func (t *Tracker) goAlong() {
+func (c *company) goAlong() {
+	t := c.t
 	if t.Racks == nil || t.limit() == 0 {
 		return
 	}
@@ -28,18 +45,18 @@ func (t *Tracker) goAlong() {
 	for _, b := range t.trial {
 		leaders[b.slot] = true
 	}
-	former := slices.Sorted(maps.Keys(t.strayed))
-	first, _ := slices.BinarySearch(former, t.strayAt)
+	former := slices.Sorted(maps.Keys(c.strayed))
+	first, _ := slices.BinarySearch(former, c.next)
 	for i := range min(len(former), maxStrayed) {
-		t.strayAt = former[(first+i)%len(former)] + 1
-		leaders[t.strayAt-1] = true
+		c.next = former[(first+i)%len(former)] + 1
+		leaders[c.next-1] = true
 	}
 	type pair struct{ leader, group int32 }
 	var pairs []pair
 	for _, at := range slices.Sorted(maps.Keys(leaders)) {
-		delete(t.strayed, at)
-		for _, group := range t.beside(at) {
-			if pairs = append(pairs, pair{at, group}); t.mayGo(at) {
+		delete(c.strayed, at)
+		for _, group := range c.beside(at) {
+			if pairs = append(pairs, pair{at, group}); c.mayGo(at) {
 				pairs = append(pairs, pair{group, at})
 			}
 		}
@@ -48,18 +65,18 @@ func (t *Tracker) goAlong() {
 	for again := true; again; {
 		again = false
 		for _, p := range pairs {
-			line := t.image(p.leader, p.group)
+			line := c.image(p.leader, p.group)
 			if slices.Equal(line, t.slots[p.group].Nodes) {
 				continue
 			}
 			for _, at := range [2]int32{p.leader, p.group} {
 				if leaders[at] {
-					t.strayed[at] = true
+					c.strayed[at] = true
 				}
 			}
-			if line != nil && t.along < t.limit() && t.meets(p.group, line) > t.meets(p.group, t.slots[p.group].Nodes) {
+			if line != nil && c.moved < t.limit() && c.meets(p.group, line) > c.meets(p.group, t.slots[p.group].Nodes) {
 				t.lay(p.group, line)
-				t.along++
+				c.moved++
 				again = true
 			}
 		}
@@ -67,21 +84,23 @@ func (t *Tracker) goAlong() {
 }
 
 // mayGo: a group is whole, and may move for its ToRs.
-func (t *Tracker) mayGo(at int32) bool {
+func (c *company) mayGo(at int32) bool {
+	t := c.t
 	s := &t.slots[at]
 	return s.standing == stands || s.standing == kept && t.Along != nil && t.Along(s.ID)
 }
 
 // beside lists the groups that have a node under most of the ToRs of a whole one and
 // may go along with it.
-func (t *Tracker) beside(at int32) (out []int32) {
+func (c *company) beside(at int32) (out []int32) {
+	t := c.t
 	s := &t.slots[at]
 	if !s.whole() {
 		return nil
 	}
 	shared := map[int32]int{}
 	for _, n := range s.Nodes {
-		for _, m := range t.under[t.Racks.ToR[n]] {
+		for _, m := range c.under[t.Racks.ToR[n]] {
 			if own := t.owner[m]; own != 0 && own != at {
 				shared[own]++
 			}
@@ -89,7 +108,7 @@ func (t *Tracker) beside(at int32) (out []int32) {
 	}
 	for _, own := range slices.Sorted(maps.Keys(shared)) {
 		g := &t.slots[own]
-		if t.mayGo(own) && g.Size == s.Size && g.Owner == s.Owner && 2*shared[own] > s.Size && t.trust(own) {
+		if c.mayGo(own) && g.Size == s.Size && g.Owner == s.Owner && 2*shared[own] > s.Size && t.trust(own) {
 			out = append(out, own)
 		}
 	}
@@ -98,7 +117,8 @@ func (t *Tracker) beside(at int32) (out []int32) {
 
 // image is where a group stands under the ToRs of a leader, rank by rank, on nodes that
 // are idle or its own; nil: there is no such line.
-func (t *Tracker) image(leader, group int32) []proto.NodeID {
+func (c *company) image(leader, group int32) []proto.NodeID {
+	t := c.t
 	to, g := t.slots[leader].Nodes, &t.slots[group]
 	may := func(n proto.NodeID) bool {
 		if t.owner[n] == group {
@@ -106,7 +126,7 @@ func (t *Tracker) image(leader, group int32) []proto.NodeID {
 		}
 		return t.owner[n] == 0 && (t.Free(n) && (t.Bar == nil || !t.Bar(n, g.ID)) || t.Own != nil && t.Own(n, g.ID))
 	}
-	for _, first := range t.under[t.Racks.ToR[to[0]]] {
+	for _, first := range c.under[t.Racks.ToR[to[0]]] {
 		line := []proto.NodeID{proto.NodeID(first)}
 		for rank := 0; may(line[rank]); rank++ {
 			if len(line) == len(to) {
@@ -115,14 +135,14 @@ func (t *Tracker) image(leader, group int32) []proto.NodeID {
 				}
 				break
 			}
-			next := slices.IndexFunc(t.under[t.Racks.ToR[to[rank+1]]], func(m int32) bool {
+			next := slices.IndexFunc(c.under[t.Racks.ToR[to[rank+1]]], func(m int32) bool {
 				hops := t.Ahead(line[rank], proto.NodeID(m))
 				return hops > 0 && hops <= t.K
 			})
 			if next < 0 {
 				break
 			}
-			line = append(line, proto.NodeID(t.under[t.Racks.ToR[to[rank+1]]][next]))
+			line = append(line, proto.NodeID(c.under[t.Racks.ToR[to[rank+1]]][next]))
 		}
 	}
 	return nil
@@ -130,9 +150,10 @@ func (t *Tracker) image(leader, group int32) []proto.NodeID {
 
 // meets counts the nodes of the same rank in groups of the same size under the ToRs
 // that a group would be under.
-func (t *Tracker) meets(group int32, line []proto.NodeID) (count int) {
+func (c *company) meets(group int32, line []proto.NodeID) (count int) {
+	t := c.t
 	for rank, n := range line {
-		for _, m := range t.under[t.Racks.ToR[n]] {
+		for _, m := range c.under[t.Racks.ToR[n]] {
 			own := t.owner[m]
 			if s := &t.slots[own]; own != 0 && own != group && s.Size == len(line) && rank < len(s.Nodes) && s.Nodes[rank] == proto.NodeID(m) {
 				count++

@@ -133,9 +133,9 @@ func (t *Tracker) Look(ids []proto.RingID, near bool) Result {
 	t.mendAll(slots)
 	if !near {
 		t.improve(slots)
-		t.goAlong()
+		t.company.goAlong()
 	}
-	r := Result{Dearer: t.dearer, Lost: t.lost, Fetched: t.fetched, Along: t.along}
+	r := Result{Dearer: t.dearer, Lost: t.lost, Fetched: t.fetched, Along: t.company.moved}
 	for _, at := range slots {
 		if s := &t.slots[at]; len(s.Nodes) == 0 && !t.tried[at] {
 			r.Gone = append(r.Gone, s.ID) // it never had any
@@ -172,16 +172,14 @@ func (t *Tracker) Carry(r Result) {
 			at = t.open(g)
 		}
 		groups, nodes = append(groups, at), append(nodes, g.Nodes)
-		if t.Racks != nil {
-			t.strayed[at] = true
-		}
+		t.company.stray(at)
 	}
 	t.layAll(groups, nodes)
 }
 
 // begin begins to remember what changes.
 func (t *Tracker) begin() {
-	t.trial, t.tried, t.dearer, t.lost, t.fetched, t.along = t.trial[:0], map[int32]bool{}, 0, 0, 0, 0
+	t.trial, t.tried, t.dearer, t.lost, t.fetched, t.company.moved = t.trial[:0], map[int32]bool{}, 0, 0, 0, 0
 }
 
 // undo puts everything back as it was when the look began.

@@ -42,11 +42,8 @@ type Tracker struct {
 	dearer  int // of its result
 	lost    int
 	fetched int
-	along   int
 
-	strayed map[int32]bool // groups that others could not follow, or were not asked to yet
-	strayAt int32          // of those, where the next look begins
-	under   [][]int32      // nodes by ToR
+	company company
 }
 
 // slot is one group.
@@ -81,9 +78,10 @@ type before struct {
 func NewTracker(m Mend, running ...Group) *Tracker {
 	n := m.Nodes
 	t := &Tracker{Mend: m, slots: make([]slot, 1), slotOf: map[proto.RingID]int32{}, owner: make([]int32, n),
-		short: map[int32]bool{}, frozen: map[int32]bool{}, tally: make([]tally, len(m.Sizes)), strayed: map[int32]bool{}}
+		short: map[int32]bool{}, frozen: map[int32]bool{}, tally: make([]tally, len(m.Sizes))}
+	t.company = company{t: t, strayed: map[int32]bool{}}
 	if m.Racks != nil {
-		t.under = m.Racks.members()
+		t.company.under = m.Racks.members()
 	}
 	sets := []*nodeSet{&t.well, &t.idle, &t.head, &t.tail, &t.gap}
 	for _, s := range sets {
@@ -123,8 +121,8 @@ func (t *Tracker) Put(g Group) {
 		at = t.open(g)
 	}
 	s := &t.slots[at]
-	if !t.filling && t.Racks != nil && !slices.Equal(s.Nodes, g.Nodes) {
-		t.strayed[at] = true
+	if !t.filling && !slices.Equal(s.Nodes, g.Nodes) {
+		t.company.stray(at)
 	}
 	s.Size, s.Frozen, s.Owner = g.Size, g.Frozen, g.Owner
 	t.lay(at, g.Nodes)
@@ -183,7 +181,7 @@ func (t *Tracker) open(g Group) int32 {
 
 func (t *Tracker) close(at int32) {
 	delete(t.slotOf, t.slots[at].ID)
-	delete(t.strayed, at)
+	delete(t.company.strayed, at)
 	t.unused = append(t.unused, at)
 }
 
