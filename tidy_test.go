@@ -40,12 +40,12 @@ var mayImport = map[string][]string{
 	"proto/metric/promtool": {},
 	"proto/mqtt":            {"proto", "proto/cert", "proto/limit", "proto/seal", "github.com/eclipse/paho.mqtt.golang", "github.com/eclipse/paho.mqtt.golang/packets"},
 	"hal":                   {"periph.io/x/conn/v3/"},
-	"hal/linux":             {"hal", "hal/pca953x", "periph.io/x/conn/v3", "periph.io/x/conn/v3/", "periph.io/x/host/v3", "golang.org/x/sys/unix"}, // periph's interfaces are its seam
+	"hal/linux":             {"hal", "hal/pca953x", "hal/sc18is602", "periph.io/x/conn/v3", "periph.io/x/conn/v3/", "periph.io/x/host/v3", "golang.org/x/sys/unix"}, // periph's interfaces are its seam
 	"hal/periph":            {"hal", "periph.io/x/conn/v3", "periph.io/x/conn/v3/"},
 	"hal/record":            {"hal", "periph.io/x/conn/v3/"},
 	"hal/socket":            {"hal", "proto/limit"},
 	"hal/*":                 {"hal"},
-	"hal/boardfile":         {"hal", "proto", "periph.io/x/conn/v3/physic"},
+	"hal/boardfile":         {"hal", "hal/sc18is602", "proto", "periph.io/x/conn/v3/physic"},
 	"hal/tl1/tl1test":       {"hal/tl1"},
 	"mzi":                   {"periph.io/x/conn/v3/physic", "mzi/detmath"},
 	"mzi/detmath":           {},

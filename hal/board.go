@@ -35,12 +35,14 @@ type Bus struct {
 	// Via is set where the muxes between bus Root and this one are ours to switch, the
 	// nearest to Root first: whoever carries out an op switches them before it.
 	Via []Via
+	// Bridge is the part on bus Root that makes an SPI bus without a device.
+	Bridge *Via
 	// Lines are set where the bus is no wires but lines of the machine, which make a latch
 	// of their own.
 	Lines []Line
 }
 
-// Via is a channel of a mux.
+// Via is a channel of a mux, or a bridge.
 type Via struct {
 	Part    Part
 	Addr    uint16

@@ -27,6 +27,9 @@ func (b *Board) Chips() iter.Seq[Chip] {
 			if c, ok := b.muxOf(i); ok && !yield(c) {
 				return
 			}
+			if v := b.Buses[i].Bridge; v != nil && !yield(Chip{Part: v.Part, Bus: b.Buses[i].Root, Addr: v.Addr, Field: fmt.Sprintf("buses[%d].bridge", i)}) {
+				return
+			}
 		}
 		for i, l := range b.Latches {
 			if !yield(Chip{Part: l.Part, Bus: l.Bus, Addr: l.Addr, Field: fmt.Sprintf("latches[%d].addr", i)}) {
@@ -173,6 +176,8 @@ func (b *Board) Check() error {
 			continue
 		case part.Bus == I2C && (c.Addr < part.FirstAddr || c.Addr > part.LastAddr):
 			bad(c.Field, fmt.Sprintf("%#02x to %#02x", part.FirstAddr, part.LastAddr), "%#02x is no address of %s", c.Addr, part.Name)
+		case b.Buses[c.Bus].Bridge != nil && int(c.Addr) >= b.Buses[c.Bus].Bridge.Part.Data().Channels:
+			bad(c.Field, fmt.Sprintf("0 to %d", b.Buses[c.Bus].Bridge.Part.Data().Channels-1), "select %d of bridge %q", c.Addr, b.Buses[c.Bus].Name)
 		case c.Mux != 0 && c.Channel >= 8:
 			bad(c.Field, "0 to 7", "channel %d of the mux", c.Channel)
 		}

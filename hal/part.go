@@ -36,6 +36,7 @@ const (
 	// GPIOLatch is lines of the machine itself, which answer to the registers of a PCA9535 on
 	// a bus of their own.
 	GPIOLatch
+	SC18IS602 // a bridge to SPI
 )
 
 // Role is what a part is on a board.
@@ -52,6 +53,7 @@ const (
 	RoleRail
 	RoleMemory
 	RoleModule
+	RoleBridge
 )
 
 // PartData is what a board must keep to with a part.
@@ -113,6 +115,7 @@ var parts = []PartData{
 	AT24C02:   {Name: "24c02", Also: []string{"at24c02", "24lc02b", "24aa02", "m24c02"}, Role: RoleMemory, Bus: I2C, MaxClock: 400 * physic.KiloHertz, FirstAddr: 0x50, LastAddr: 0x57},
 	CMIS:      {Name: "cmis", Role: RoleModule, Bus: I2C, MaxClock: physic.MegaHertz, FirstAddr: MCIAddr, LastAddr: MCIAddr},
 	GPIOLatch: {Name: "gpio", Like: PCA9535, Role: RoleLatch, Bus: I2C, MaxClock: GPIOLatchClock, FirstAddr: GPIOLatchAddr, LastAddr: GPIOLatchAddr, Channels: 2},
+	SC18IS602: {Name: "sc18is602b", Role: RoleBridge, Bus: I2C, MaxClock: 400 * physic.KiloHertz, FirstAddr: 0x28, LastAddr: 0x2f, Channels: 4},
 }
 
 // Data of a part.
@@ -157,7 +160,7 @@ func AddPart(d PartData) (Part, error) {
 	if like := d.Like.Data(); d.Like != NoPart && (like.Role != d.Role || like.Bus != d.Bus || like.Like != NoPart || d.Channels > like.Channels) {
 		return bad("want the role, the bus and at most the channels of %s", like.Name)
 	}
-	if d.Role < RoleDAC || d.Role > RoleModule || d.MaxClock <= 0 || d.Bus == I2C && d.FirstAddr > d.LastAddr || d.SPIMode > 3 {
+	if d.Role < RoleDAC || d.Role > RoleBridge || d.MaxClock <= 0 || d.Bus == I2C && d.FirstAddr > d.LastAddr || d.SPIMode > 3 {
 		return bad("want a role, a clock, and addresses or a mode")
 	}
 	parts = append(parts, d)
@@ -174,6 +177,6 @@ func Parts() []Part {
 }
 
 var roles = [...]string{RoleDAC: "dac", RoleMirrorDAC: "mirror dac", RoleADC: "adc", RoleLatch: "latch", RoleLaneEnable: "lane_enable",
-	RoleMux: "mux", RoleTemperature: "temperature", RoleRail: "rail", RoleMemory: "memory", RoleModule: "module"}
+	RoleMux: "mux", RoleTemperature: "temperature", RoleRail: "rail", RoleMemory: "memory", RoleModule: "module", RoleBridge: "bridge"}
 
 func (r Role) String() string { return roles[r] }

@@ -70,7 +70,7 @@ func TestBoardFiles(t *testing.T) {
 // another order and of other scales, a mux that the kernel drives, a latch for 400 kHz,
 // lines by name. cage: CMIS modules behind a mux of ours, memories of 256 bytes. tower:
 // slow chips behind muxes that are behind a mux, all of ours, parts by other names. porch:
-// a latch made of lines of the machine.
+// a latch made of lines of the machine. veranda: that, and DACs behind bridges from I2C.
 func TestForeignBoardsRunOfTheirFiles(t *testing.T) {
 	for _, name := range foreign {
 		file, err := filepath.Abs("../../hal/boardfile/testdata/" + name + ".json")
@@ -100,4 +100,4 @@ func TestForeignBoardsRunOfTheirFiles(t *testing.T) {
 	}
 }
 
-var foreign = []string{"riser", "cage", "tower", "porch"}
+var foreign = []string{"riser", "cage", "tower", "porch", "veranda"}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"ringlight/hal"
+	"ringlight/hal/sc18is602"
 	"ringlight/proto"
 
 	"periph.io/x/conn/v3/physic"
@@ -221,7 +222,10 @@ func (m *maker) bus(i int) {
 	if ours && b.Device != "" {
 		m.bad(at+"device", "none", "mux %q is the agent's to switch, and its channel no device", b.Mux)
 	}
-	if ok && !ours && !isDevice(kind, b.Device) {
+	if b.Bridge != nil && (b.Device != "" || kind != hal.SPI) {
+		m.bad(at+"bridge", "an SPI bus without a device", "%s %q", b.Kind, b.Device)
+	}
+	if ok && !ours && b.Bridge == nil && !isDevice(kind, b.Device) {
 		m.bad(at+"device", map[hal.BusKind]string{hal.I2C: "/dev/i2c-N or periph:NAME", hal.SPI: "/dev/spidevN. or periph:NAME."}[kind], "%q", b.Device)
 	}
 	if j := slices.IndexFunc(m.f.Buses[:i], func(o Bus) bool { return o.Device == b.Device }); j >= 0 && b.Device != "" {
@@ -229,7 +233,11 @@ func (m *maker) bus(i int) {
 	}
 	out := hal.Bus{Name: b.Name, Kind: kind, Device: b.Device, Speed: physic.Frequency(b.Hz) * physic.Hertz}
 	if b.Mux == "" {
-		m.span(at+"hz", b.Hz, minHz, maxHz)
+		low, high := int64(minHz), int64(maxHz)
+		if b.Bridge != nil {
+			low, high = sc18is602.MinHertz, sc18is602.MaxHertz
+		}
+		m.span(at+"hz", b.Hz, low, high)
 	} else if b.Hz != 0 {
 		m.bad(at+"hz", "none", "the clock is that of the wires of mux %q", b.Mux)
 	}
@@ -305,10 +313,13 @@ const maxHops = 3
 func (m *maker) wires() {
 	for i := range m.f.Buses {
 		b := &m.f.Buses[i]
+		at := fmt.Sprintf("buses[%d].", i)
+		if b.Bridge != nil {
+			m.bridge(at+"bridge.", i, b.Bridge)
+		}
 		if b.Mux == "" {
 			continue
 		}
-		at := fmt.Sprintf("buses[%d].", i)
 		j, ok := m.known(at+"mux", "muxes", m.muxes, b.Mux)
 		if !ok {
 			continue
@@ -330,6 +341,15 @@ func (m *maker) wires() {
 			out.Via = hops
 		}
 	}
+}
+
+// bridge gives an SPI bus that has no device what makes it.
+func (m *maker) bridge(at string, bus int, b *Bridge) {
+	on := m.onBus(at+"bus", b.Bus, "i2c")
+	if j, known := m.buses[b.Bus]; known && m.f.Buses[j].Device == "" {
+		m.bad(at+"bus", "a bus with a device", "%q has none", b.Bus)
+	}
+	m.b.Buses[bus].Root, m.b.Buses[bus].Bridge = on, &hal.Via{Part: m.part(at+"part", b.Part, hal.RoleBridge), Addr: uint16(b.Addr)}
 }
 
 // channels is the last channel of a mux.

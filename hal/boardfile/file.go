@@ -24,7 +24,15 @@ type Bus struct {
 	Hz       int64     `json:"hz,omitempty" unit:"Hz"` // clock; not of a channel of a mux, which has that of the wires
 	Mux      string    `json:"mux,omitempty"`          // the mux whose channel this bus is: with its device where the kernel drives it, without one where the agent does. A mux may be on such a bus, up to three one behind the other
 	Channel  int       `json:"channel,omitempty"`      // of that mux
+	Bridge   *Bridge   `json:"bridge,omitempty"`       // of kind spi, in place of a device: the bridge that makes it
 	Recovery *Recovery `json:"recovery,omitempty"`     // lines that free the bus when a chip holds it and its adapter's driver cannot; on the wires themselves, not on a channel of a mux
+}
+
+// Bridge is a part that makes an SPI bus of an I2C bus.
+type Bridge struct {
+	Part string `json:"part"` // role bridge
+	Bus  string `json:"bus"`  // I2C bus with a device
+	Addr Addr   `json:"addr"` // such as "0x28"
 }
 
 // Recovery is a pair of lines wired to a bus beside its controller.

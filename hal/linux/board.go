@@ -54,6 +54,9 @@ func openWire(board *hal.Board, i hal.BusID) (wire, error) {
 		}
 		return &i2cWire{bus: bus}, nil
 	case hal.SPI:
+		if b.Bridge != nil {
+			return openBridge(board.Buses[b.Root].Device, &b, func(sel uint16) uint8 { return board.SPIMode(i, sel) })
+		}
 		return spiOf(b, func(sel uint16) uint8 { return board.SPIMode(i, sel) })
 	case hal.TextLine:
 		return openText(b.Device)

@@ -31,7 +31,7 @@ func name(device string, addr uint16) string {
 
 // oursAlone are roles of chips whose state we keep and a driver would change:
 // a channel, a page, a level. The others are read, in one message each.
-var oursAlone = []hal.Role{hal.RoleMux, hal.RoleLatch, hal.RoleADC, hal.RoleLaneEnable, hal.RoleModule}
+var oursAlone = []hal.Role{hal.RoleMux, hal.RoleLatch, hal.RoleADC, hal.RoleLaneEnable, hal.RoleModule, hal.RoleBridge}
 
 // bound looks for chips of a board that the kernel drives: shared are those
 // that both may read.

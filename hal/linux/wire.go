@@ -50,6 +50,7 @@ type spiWire struct {
 	speed  physic.Frequency
 	mode   func(sel uint16) uint8
 	open   func(name string) (spi.PortCloser, error)
+	shut   func() error // of what all of them share; nil: nothing
 
 	ports   map[uint16]*spiChip
 	packets []spi.Packet
@@ -112,6 +113,9 @@ func (b *spiWire) close() error {
 	var errs []error
 	for _, c := range b.ports { // any order: independent ports
 		errs = append(errs, c.port.Close())
+	}
+	if b.shut != nil {
+		errs = append(errs, b.shut())
 	}
 	return errors.Join(errs...)
 }
