@@ -49,8 +49,9 @@ func gated(t *testing.T) (*owner, *gate, chan hal.Event) {
 	return newOwner(3, "gate", g, sinceStart(), func(ev hal.Event) { events <- ev }), g, events
 }
 
+// op has a deadline that a test on a busy machine keeps.
 func op(class hal.Class, addrs ...uint16) *hal.Op {
-	o := &hal.Op{Class: class}
+	o := &hal.Op{Class: class, Deadline: time.Minute}
 	for _, a := range addrs {
 		o.Msgs = append(o.Msgs, hal.Msg{Addr: a, W: []byte{1}, R: make([]byte, 1)})
 	}

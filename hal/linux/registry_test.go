@@ -77,21 +77,21 @@ func TestPlaybackDrivesABoard(t *testing.T) {
 	port := &spitest.Playback{Playback: conntest.Playback{DontPanic: true, Ops: []conntest.IO{{W: []byte{1, 2, 3}, R: []byte{7, 8, 9}}, {W: []byte{4, 5, 6}, R: []byte{10, 11, 12}}}}}
 	register(t, bus, port)
 	o, events := foreignBoard(t)
-	op := &hal.Op{Msgs: []hal.Msg{{Addr: 0x48, W: []byte{tmp102.RegTemperature}, R: make([]byte, 2)}, {Addr: 0x50, W: []byte{1, 2}}}}
+	op := &hal.Op{Deadline: time.Minute, Msgs: []hal.Msg{{Addr: 0x48, W: []byte{tmp102.RegTemperature}, R: make([]byte, 2)}, {Addr: 0x50, W: []byte{1, 2}}}}
 	if err := o.Submit(0, op); err != nil {
 		t.Fatal(err)
 	}
 	if done := (<-events).Completion; done.Err != nil || !bytes.Equal(op.Msgs[0].R, []byte{0x19, 0x80}) {
 		t.Errorf("%v, % x", done.Err, op.Msgs[0].R)
 	}
-	frames := &hal.Op{Msgs: []hal.Msg{{Addr: 2, Frame: 3, W: []byte{1, 2, 3, 4, 5, 6}, R: make([]byte, 6)}}}
+	frames := &hal.Op{Deadline: time.Minute, Msgs: []hal.Msg{{Addr: 2, Frame: 3, W: []byte{1, 2, 3, 4, 5, 6}, R: make([]byte, 6)}}}
 	if err := o.Submit(1, frames); err != nil {
 		t.Fatal(err)
 	}
 	if done := (<-events).Completion; done.Err != nil || !bytes.Equal(frames.Msgs[0].R, []byte{7, 8, 9, 10, 11, 12}) {
 		t.Errorf("%v, % x", done.Err, frames.Msgs[0].R)
 	}
-	if err := o.Submit(0, &hal.Op{Msgs: []hal.Msg{{Addr: 0x48, W: []byte{9}}}}); err != nil {
+	if err := o.Submit(0, &hal.Op{Deadline: time.Minute, Msgs: []hal.Msg{{Addr: 0x48, W: []byte{9}}}}); err != nil {
 		t.Fatal(err)
 	}
 	if done := (<-events).Completion; done.Err == nil || !strings.Contains(done.Err.Error(), "unexpected Tx") || !hal.Caused(done.Err) {

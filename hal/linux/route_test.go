@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"ringlight/hal"
 )
@@ -60,7 +61,7 @@ func TestMuxesBehindMuxes(t *testing.T) {
 	do := func(bus hal.BusID) *hal.Completion {
 		t.Helper()
 		w.log = nil
-		op := &hal.Op{Msgs: []hal.Msg{{Addr: 0x48, R: make([]byte, 16)}}}
+		op := &hal.Op{Deadline: time.Minute, Msgs: []hal.Msg{{Addr: 0x48, R: make([]byte, 16)}}}
 		if err := o.Submit(bus, op); err != nil {
 			t.Fatal(err)
 		}
