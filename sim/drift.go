@@ -99,16 +99,19 @@ func walkAt(seed uint64, t time.Duration) float64 {
 // far over any limit, short of what breaks it.
 const hotAdd = 50
 
-// caseAdd is how much warmer the case of a module is than the air.
-func (m *module) caseAdd() float64 {
+// caseAdd is how much warmer the case of a module is at a time than the air.
+func (m *module) caseAdd(t time.Duration) float64 {
+	add := m.per.caseAdd + m.per.phys.swing(t)
 	if m.planted != nil && m.planted.hot {
-		return m.per.caseAdd + hotAdd
+		add += hotAdd
 	}
-	return m.per.caseAdd
+	return add
 }
 
 // caseMilli is the case temperature in thousandths of a degree Celsius.
-func (m *module) caseMilli() int32 { return m.board.ambientMilli + int32(m.caseAdd()*1000) }
+func (m *module) caseMilli() int32 {
+	return m.board.ambientMilli + int32(m.caseAdd(m.board.now)*1000)
+}
 
 // refresh brings the module's standing phases up to date: offset, drift and
 // case temperature. They change once an epoch.
@@ -119,7 +122,7 @@ func (m *module) refresh() {
 	if m.planted != nil {
 		walking = m.planted.walk
 	}
-	if walking != 0 {
+	if ph := m.per.phys; walking != 0 || ph.CaseDay > 0 || ph.CaseHour > 0 {
 		epoch = walkEpoch
 	}
 	n := int64(now/epoch) + 1
@@ -131,7 +134,7 @@ func (m *module) refresh() {
 	}
 	m.epoch, m.gramOK = n, false
 	t := (now / epoch) * epoch
-	add := caseRadPerK * (float64(m.board.ambientMilli)/1000 + m.caseAdd() - caseNominal)
+	add := caseRadPerK * (float64(m.board.ambientMilli)/1000 + m.caseAdd(t) - caseNominal)
 	drift, part := m.knotsAt(int64(t/driftKnot)), driftPart(t)
 	for k := range hal.CellsPerMod {
 		m.base[k] = m.per.cells[k].offset + add + (drift.at[k] + float64(part*drift.step[k]))

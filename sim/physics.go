@@ -15,6 +15,8 @@ import (
 type Physics struct {
 	LaserWander  float64 `json:"laser_wander_ratio" span:"0 0.2" doc:"most that the power of a laser wanders off its mean, each laser by itself; 0: not at all"`
 	LaserWanderS float64 `json:"laser_wander_s" unit:"s" span:"0.1 100000" doc:"time in which a wandering laser goes up and down"`
+	LaserStep    float64 `json:"laser_step_ratio" span:"0 0.2" doc:"most that the power of a laser steps off its mean, each laser by itself, as with its current; 0: not at all"`
+	LaserStepS   float64 `json:"laser_step_s" unit:"s" span:"0.01 100000" doc:"time between two such steps"`
 	LaserRIN     float64 `json:"laser_rin_ratio" span:"0 0.05" doc:"noise of the laser within the bandwidth of an ADC sample, rms, of the light on it"`
 	LaserAgeing  float64 `json:"laser_ageing_db" unit:"dB" span:"0 10" doc:"what all lasers have lost since they were made"`
 	ADCOffset    float64 `json:"adc_offset_codes" unit:"codes" span:"0 200" doc:"most that an ADC channel is off at dark, of 4,096 codes"`
@@ -30,13 +32,15 @@ type Physics struct {
 	CrosstalkRow float64 `json:"crosstalk_row_ratio" span:"0 0.3" doc:"the same on the cells 8 before and behind, next to it in a layout of rows of 8"`
 	CommonK      float64 `json:"common_k_per_w" unit:"K/W" span:"0 50" doc:"how much all cells warm with the power of all heaters of a module, at 0.02 rad/K"`
 	Saturation   float64 `json:"diode_saturation_mw" unit:"mW" span:"0 1000" doc:"light at which a photodiode shows half of it; 0: never"`
+	CaseDay      float64 `json:"case_day_k" unit:"K" span:"0 40" doc:"most that a case is over or under its mean in the course of a day"`
+	CaseHour     float64 `json:"case_hour_k" unit:"K" span:"0 20" doc:"the same in the course of an hour, besides: fans, load"`
 	LateCall     float64 `json:"late_call_ratio" span:"0 0.5" doc:"share of bus calls that come late"`
 	LateCallUS   float64 `json:"late_call_us" unit:"us" span:"0 1000000" doc:"by how much those are late"`
 }
 
 // DefaultPhysics is that of the default board.
 func DefaultPhysics() Physics {
-	return Physics{LaserWanderS: 10, ADCNoise: 1, HeaterOhm: 1000, PPi: 25, PPiSpread: 0.10, TauUS: 20,
+	return Physics{LaserWanderS: 10, LaserStepS: 10, ADCNoise: 1, HeaterOhm: 1000, PPi: 25, PPiSpread: 0.10, TauUS: 20,
 		Crosstalk: 0.02, LateCallUS: 3000}
 }
 
@@ -64,9 +68,24 @@ func orDefault(ph *Physics) *Physics {
 	return ph
 }
 
+// restless says whether lasers change their power by themselves.
+func (ph *Physics) restless() bool { return ph.LaserWander > 0 || ph.LaserStep > 0 }
+
 // wander is by how much a laser's power is off at a time: knots drawn evenly
-// within the ratio, and smooth ways between them.
+// within the ratio, and smooth ways between them; and steps.
 func (ph *Physics) wander(seed uint64, t int64) float64 {
+	return ph.swings(seed, t) + ph.steps(seed, t)
+}
+
+func (ph *Physics) steps(seed uint64, t int64) float64 {
+	if ph.LaserStep == 0 {
+		return 0
+	}
+	n := max(t, 0) / int64(ph.LaserStepS*float64(time.Second))
+	return between(derive(detmath.Mix(seed), uint64(n)), -ph.LaserStep, ph.LaserStep)
+}
+
+func (ph *Physics) swings(seed uint64, t int64) float64 {
 	span := int64(ph.LaserWanderS * float64(time.Second) / 2)
 	t = max(t, 0)
 	n, x := t/span, float64(t%span)/float64(span)
@@ -74,6 +93,19 @@ func (ph *Physics) wander(seed uint64, t int64) float64 {
 	b := between(derive(seed, uint64(n)+1), -1, 1)
 	part := float64(x*x) * (3 - float64(2*x))
 	return float64(ph.LaserWander * (a + float64(part*(b-a))))
+}
+
+// swing is how much warmer a case is at a time than its mean, in kelvin.
+func (ph *Physics) swing(t time.Duration) (kelvin float64) {
+	for _, x := range [...]struct {
+		most float64
+		span time.Duration
+	}{{ph.CaseDay, 24 * time.Hour}, {ph.CaseHour, time.Hour}} {
+		if x.most > 0 {
+			kelvin += float64(x.most * detmath.Sin(2*pi*float64(t%x.span)/float64(x.span)))
+		}
+	}
+	return kelvin
 }
 
 // late is by how much a call is late, given a hash of which one it is.
