@@ -59,6 +59,7 @@ func (t *chipDrive) calibrate(now time.Duration) error {
 		c.probes[i] = probe{search: s.list[i], hw: &t.bundle.Modules[i]}
 	}
 	t.cal = c
+	t.calibrations = (t.calibrations + 1) % (1 << (moduleShift - calShift))
 	t.become(Calibrating)
 	for i := range c.probes {
 		c.probes[i].begin(t)
@@ -97,7 +98,14 @@ const (
 	calLatchOp = 0x100 // the latch
 	calStageOp = 0x200 // + module: codes, scans and lane enables
 	calReadOp  = 0x300 // the timing's look at a diode
+	calShift   = 10    // above it, which calibration of a life it is of
 )
+
+// token is that of a piece of bus work of this calibration: what an earlier one asked for
+// may still be on the buses.
+func (c *calibrating) token(t *chipDrive, module, n int) uint64 {
+	return t.token(taskCalibrate, module, int(t.calibrations)<<calShift|n)
+}
 
 // completed takes the end of one piece of a calibration's bus work.
 func (c *calibrating) completed(t *chipDrive, now time.Duration, done *hal.Completion, n int) {
@@ -205,7 +213,7 @@ func (c *calibrating) stage(t *chipDrive, now time.Duration) {
 		}
 		for _, op := range stageOps(&t.bundle.Modules[i], t.dacs(i).Stage(codes)) {
 			c.latch.out++
-			op.Op.Token = t.token(taskCalibrate, i, calStageOp+i)
+			op.Op.Token = t.cal.token(t, i, calStageOp+i)
 			t.put(op.Bus, op.Op)
 		}
 	}
@@ -224,7 +232,7 @@ func (c *calibrating) fail(t *chipDrive, now time.Duration, module int, err erro
 	c.result = nil
 	for i := range t.bundle.Modules {
 		hw := &t.bundle.Modules[i]
-		t.put(hw.SPI, &hal.Op{Token: t.token(taskCalibrate, i, i), Class: hal.ClassHousekeeping, Msgs: t.dacs(i).Cold()})
+		t.put(hw.SPI, &hal.Op{Token: t.cal.token(t, i, i), Class: hal.ClassHousekeeping, Msgs: t.dacs(i).Cold()})
 	}
 	c.latch.tries = 0
 	c.latch.write(t, now, dark)
@@ -277,7 +285,7 @@ func (l *latchAct) write(t *chipDrive, now time.Duration, bits uint16) {
 	bus, addr := t.latchBus()
 	t.cfg.Latch.set(t.bundle, bits)
 	l.msg[0] = hal.Msg{Addr: addr, W: t.cfg.Latch.appendWrite(l.buf[:0], t.bundle)}
-	l.op = hal.Op{Token: t.token(taskCalibrate, 0, calLatchOp), Class: hal.ClassSwitch, Msgs: l.msg[:]}
+	l.op = hal.Op{Token: t.cal.token(t, 0, calLatchOp), Class: hal.ClassSwitch, Msgs: l.msg[:]}
 	l.out, l.put = 1, now
 	t.put(bus, &l.op)
 }

@@ -348,3 +348,16 @@ func TestCalibrationHasTheSameBitsEverywhere(t *testing.T) {
 		t.Errorf("digest %s", got)
 	}
 }
+
+// Goal: a calibration that begins in the instant in which one has failed fails for the same
+// cause: what the first had on the buses is none of its answers.
+// Method: a board with an open heater, calibrated again at once, several times.
+func TestCalibrationBeginsWhereOneHasFailed(t *testing.T) {
+	r := bare(t, 1, 2, 21, sim.Fault{Kind: sim.HeaterStuck, Module: 1, Index: 3})
+	first, _ := r.ends()
+	for range 3 {
+		if again, _ := r.ends(); first.Kind != ocs.CalibrationFailed || again.Kind != first.Kind || again.Module != 1 || again.Cell != 3 {
+			t.Errorf("first %v %q, then %v %q", first.Kind, first.Text, again.Kind, again.Text)
+		}
+	}
+}

@@ -22,6 +22,8 @@ type chipDrive struct {
 	lanes    laneSwitch
 	lock     lock
 	arm      arming
+
+	calibrations uint8 // that were begun, modulo what a token bears
 }
 
 func newChipDrive(t *Transceiver) *chipDrive {
@@ -99,8 +101,8 @@ func (t *chipDrive) completed(now time.Duration, c *hal.Completion, k task, modu
 	case taskHealth:
 		t.healthDone(now, c, module, n)
 	case taskCalibrate:
-		if t.cal != nil {
-			t.cal.completed(t, now, c, n)
+		if t.cal != nil && n>>calShift == int(t.calibrations) {
+			t.cal.completed(t, now, c, n&(1<<calShift-1))
 		}
 	case taskPassport:
 		t.passportDone(now, c, n)

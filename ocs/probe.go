@@ -82,7 +82,7 @@ var railTime = 2 * time.Duration(ina219.ConversionMicros(railConfig)) * time.Mic
 
 // submit puts the op out that msgs hold.
 func (p *probe) submit(t *chipDrive, bus hal.BusID, n int) {
-	p.op = hal.Op{Token: t.token(taskCalibrate, p.module, p.module), Class: hal.ClassHousekeeping, Msgs: p.msgs[:n]}
+	p.op = hal.Op{Token: t.cal.token(t, p.module, p.module), Class: hal.ClassHousekeeping, Msgs: p.msgs[:n]}
 	t.put(bus, &p.op)
 }
 

@@ -153,7 +153,7 @@ func (m *timing) next(t *chipDrive, c *calibrating, now time.Duration) {
 func (m *timing) look(t *chipDrive) {
 	hw := &t.bundle.Modules[m.trial%len(t.bundle.Modules)]
 	m.msg[0] = m.seeing.Ask(diode.Of(hw), diode.Guard, hal.GuardLoopLower, 1, 0)
-	m.op = hal.Op{Token: t.token(taskCalibrate, 0, calReadOp), Class: hal.ClassSwitch, Msgs: m.msg[:]}
+	m.op = hal.Op{Token: t.cal.token(t, 0, calReadOp), Class: hal.ClassSwitch, Msgs: m.msg[:]}
 	t.put(hw.ADC, &m.op)
 }
 
