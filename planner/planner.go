@@ -170,7 +170,7 @@ type counters struct {
 func New(cfg Config) *Planner {
 	p := &Planner{fab: cfg.Fabric, j: journal.New(), seenTerm: cfg.Term, beatAt: Never, voicesAt: Never, first: cfg.First, new: cfg.Term == 0, alone: cfg.Alone, takeover: cfg.Takeover, host: proto.Clip(cfg.Host)}
 	p.j.Topics, p.j.Planner, p.j.Life, p.j.Layout = proto.Topics{Fabric: cfg.Fabric.Name}, cfg.PlannerID, cfg.Life, layoutOf(cfg.Fabric)
-	p.j.Term, p.uncached, p.features = cfg.Term, cfg.Uncached, proto.FeatureRestart|cfg.Features // the term is not ours yet
+	p.j.Term, p.uncached, p.features = cfg.Term, cfg.Uncached, proto.FeatureRestart|proto.FeatureUnproven|cfg.Features // the term is not ours yet
 	p.j.Self = strings.TrimSpace("planner " + p.host)
 	p.rings = hbd.New(cfg.Fabric, p.j, above{p})
 	if cfg.Fabric.Core != nil {

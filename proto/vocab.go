@@ -93,13 +93,17 @@ func ParsePath(s string) (Path, error) {
 type PortState uint8
 
 const (
-	Blocked PortState = iota // no light is meant to pass
-	Tuning                   // switched, not yet confirmed by light
-	Tuned                    // confirmed by the photodiodes
-	Failed                   // own optics did not do what was asked
+	Blocked  PortState = iota // no light is meant to pass
+	Tuning                    // switched, not yet confirmed by light
+	Tuned                     // confirmed by the photodiodes
+	Failed                    // own optics did not do what was asked
+	Unproven                  // there is light, and nobody can say whether it is good
 )
 
-var portStateNames = [...]string{"blocked", "tuning", "tuned", "failed"}
+var portStateNames = [...]string{"blocked", "tuning", "tuned", "failed", "unproven"}
+
+// Lit reports whether light passes, be it proven to be good or not.
+func (s PortState) Lit() bool { return s == Tuned || s == Unproven }
 
 func (s PortState) String() string { return NameOf(portStateNames[:], uint8(s)) }
 
@@ -171,6 +175,9 @@ type Features uint64
 // FeatureRestart: an agent starts itself anew when told to, a planner gives leave
 // for that to agents that ask.
 const FeatureRestart Features = 1 << 0
+
+// FeatureUnproven: a planner knows the port state Unproven; others are told Tuned.
+const FeatureUnproven Features = 1 << 6
 
 // How far the sender is with seals, which come in one step after the other.
 const (

@@ -144,7 +144,7 @@ func linkOf(h *Rings, a, b fabric.Port, name string) proto.LinkStatus {
 		i, j := slices.Index(r.nodes, a.Node), slices.Index(r.nodes, b.Node)
 		wanted = i-j == 1 || j-i == 1
 	}
-	lit := s.A.State == proto.Tuned && s.B.State == proto.Tuned && m.Online() && n.Online() && (wanted || m.faces(b.Node) && n.faces(a.Node))
+	lit := s.A.State.Lit() && s.B.State.Lit() && m.Online() && n.Online() && (wanted || m.faces(b.Node) && n.faces(a.Node))
 	x := h.cuts.known[pair(a.Node, b.Node)]
 	switch {
 	case h.broken(a.Node, b.Node):

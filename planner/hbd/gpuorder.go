@@ -87,7 +87,7 @@ func (r *ringView) beside(g proto.RingGPU, right bool) (next proto.RingGPU, from
 func (n *node) litPath(b proto.BundleID) (proto.Path, bool) {
 	if n.Report != nil {
 		if x, ok := n.Report.Bundle(b); ok {
-			return x.Path, x.State == proto.Tuned
+			return x.Path, x.State.Lit()
 		}
 	}
 	return proto.Loopback, false

@@ -372,7 +372,7 @@ func (n *node) mayUndrain() *proto.Error {
 		return &proto.Error{Code: proto.Invalid, Field: "node", Limit: "a drained node", Reason: fmt.Sprintf("node %d is not drained", n.ID)}
 	}
 	for b := range n.Report.Bundles {
-		if b.State == proto.Failed || b.Path == proto.Loopback && b.State != proto.Tuned {
+		if b.State == proto.Failed || b.Path == proto.Loopback && !b.State.Lit() {
 			return &proto.Error{Code: proto.HardwareFailed, Field: "bundle", Limit: "light on every bundle",
 				Reason: fmt.Sprintf("bundle %d of node %d is on %s, %s", b.Bundle, n.ID, b.Path, b.State)}
 		}

@@ -48,7 +48,7 @@ func (r *ringView) group() ring.Group {
 func (r *ringView) at(at int) *node { return &r.pl.nodes[r.nodes[at]] }
 
 // side tells whether a member has light on its planned candidate of a side:
-// it must have applied the ring's generation, and its bundle must be tuned.
+// it must have applied the ring's generation, and its bundle must have light.
 func (r *ringView) side(at int, s proto.Side) bool {
 	n, peer := r.at(at), at-1
 	if s == proto.Right {
@@ -59,10 +59,10 @@ func (r *ringView) side(at int, s proto.Side) bool {
 		return false
 	}
 	b, ok := n.Report.Bundle(link.Local.Bundle)
-	return ok && b.Path == link.Local.Path && b.State == proto.Tuned && !n.after(n.loss[s].seq)
+	return ok && b.Path == link.Local.Path && b.State.Lit() && !n.after(n.loss[s].seq)
 }
 
-// confirmed reports whether both ends of the link behind member at are tuned.
+// confirmed reports whether both ends of the link behind member at have light.
 func (r *ringView) confirmed(at int) bool {
 	return r.side(at, proto.Right) && r.side(at+1, proto.Left)
 }

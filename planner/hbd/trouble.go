@@ -121,7 +121,7 @@ func FactsOfNode(h *Rings, d *health.Device) {
 		d.Board = h.j.Wall - min(h.j.Wall, uint64((h.j.Now-newest).Milliseconds()))
 	}
 	for b := range n.Report.Bundles {
-		if margin, ok := b.Margin(); ok && proto.LeastLightBelow-margin >= lowLight && b.State == proto.Tuned {
+		if margin, ok := b.Margin(); ok && proto.LeastLightBelow-margin >= lowLight && b.State.Lit() {
 			d.Low = append(d.Low, health.Low{Bundle: b.Bundle, Missing: proto.LeastLightBelow - margin})
 		}
 	}

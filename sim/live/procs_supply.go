@@ -33,7 +33,7 @@ func (p *procs) loseSupply(ctx context.Context) {
 			s := p.status(n)
 			well := s.Reported.Mode == proto.ModeService
 			for _, b := range s.Reported.Bundles {
-				well = well && b.State == proto.Tuned
+				well = well && b.State.Lit()
 			}
 			return well, fmt.Sprintf("%v: %v", s.Reported.Mode, s.Reported.Alarms)
 		}
