@@ -281,5 +281,6 @@ type BundleStatus struct {
 	HeldByHand   bool           `json:"held_by_hand"`       // until the planner's next plan
 	Held         string         `json:"held,omitempty"`     // what of the path in use is held against drift; none of the dark
 	NotHeld      string         `json:"not_held,omitempty"` // why not all of it
+	Unproven     string         `json:"unproven,omitempty"` // why nobody can say whether its light is good
 	Hold         []ocs.Hold     `json:"hold,omitempty"`     // of each module, once the lock took hold of one
 }

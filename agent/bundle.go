@@ -53,6 +53,8 @@ type bundle struct {
 	remedy     bool       // failed optics are being tried again
 	remedyPath proto.Path // that they are tried on
 	held       proto.Held // as the last health round had it
+	unproven   bool       // that was reported
+	doubted    bool       // an alarm says so
 	weak       uint8      // bit p: path p has a signal degrade
 
 	calibration *ocs.Calibration // that digest names

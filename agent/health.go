@@ -3,6 +3,7 @@ package agent
 import (
 	"time"
 
+	"ringlight/ocs"
 	"ringlight/proto"
 )
 
@@ -63,8 +64,30 @@ func (h *health) due(a *nodeOptics, now time.Duration, out []Output) []Output {
 			b.held = held
 			a.report(now)
 		}
+		if why := b.optics.Unproven(); (why != "") != b.unproven {
+			b.unproven = why != ""
+			a.unproven(now, proto.BundleID(i), why)
+		}
 	}
 	return h.tell(a, now, out)
+}
+
+// unproven tells that nobody can say any more whether the light of a bundle is good, or,
+// without a reason, that somebody can again. Who switched the lock off knows, and of the
+// matrix reports say that it is not held.
+func (a *nodeOptics) unproven(now time.Duration, id proto.BundleID, why string) {
+	a.report(now)
+	b := &a.bundles[id]
+	if a.cfg.Lock.Mode == ocs.LockOff || !b.doubted && b.held != proto.HeldNothing {
+		return
+	}
+	b.doubted = why != ""
+	e := proto.Event{Kind: proto.EvAlarm, Severity: proto.SeverityWarning, Cause: proto.CauseOwnFault, Bundle: id,
+		Path: b.optics.Status().Path, Text: proto.Clip("light is unproven: " + why)}
+	if e.Resolved = why == ""; e.Resolved {
+		e.Severity, e.Text = proto.SeverityOK, "light is proven again"
+	}
+	a.note(now, own(now, e))
 }
 
 func (h *health) modules(a *nodeOptics) int {

@@ -64,6 +64,9 @@ func (a *nodeOptics) describeBundle(r *proto.BundleReport) {
 		return // the machine knows where it was
 	}
 	r.Path, r.State, r.Expected, r.Measured = s.Path, s.State, s.Expected, s.Measured
+	if r.State == proto.Unproven && !a.wire.beat.features.Has(proto.FeatureUnproven) {
+		r.State = proto.Tuned
+	}
 	r.Held, _ = b.optics.Held()
 	if b.calibration != s.Calibration {
 		b.calibration, b.digest = s.Calibration, proto.Digest{}
@@ -136,7 +139,7 @@ func (a *nodeOptics) addStatus(s *Status) {
 			ElapsedUS: o.Progress.Elapsed.Microseconds(), HeldByHand: a.manual.ops[i] != nil && a.manual.ops[i].held,
 			Hold: b.optics.Holds()}
 		held, why := b.optics.Held()
-		bs.Held, bs.NotHeld = held.Of(o.Path), why
+		bs.Held, bs.NotHeld, bs.Unproven = held.Of(o.Path), why, b.optics.Unproven()
 		if o.Err != nil {
 			bs.Reason = o.Err.Error()
 		}

@@ -315,8 +315,13 @@ func (row *physicsRow) paths(r *rig, b int, mod *ocs.ModuleCalibration) (loss, c
 	for k := range codes {
 		codes[k] = mod.Codes[k][0]
 	}
+	return r.lanesOf(b, &codes)
+}
+
+// lanesOf tells that of bundle b's first module with any codes, nil: those in force.
+func (r *rig) lanesOf(b int, codes *[hal.CellsPerMod]uint16) (loss, cross int32) {
 	cross = 1 << 30
-	for lane, outs := range r.world.LaneTruth(r.id, b, 0, &codes) {
+	for lane, outs := range r.world.LaneTruth(r.id, b, 0, codes) {
 		best := slices.Max(outs[:])
 		to := slices.Index(outs[:], best)
 		loss = max(loss, -best-hal.MatrixStages*300)

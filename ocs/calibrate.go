@@ -247,6 +247,7 @@ func (c *calibrating) end(t *chipDrive, now time.Duration) {
 		t.cfg.Calibration = c.result
 		t.lock.forget()
 		t.forgetMisrouted()
+		t.calibrated = now
 		t.emit(Event{Kind: Calibrated, At: now, Path: t.path, Module: None, Cell: None, Lane: None, Text: c.result.Doubt()})
 		for _, e := range c.unwritten {
 			t.emit(Event{Kind: Degraded, At: now, Path: t.path, Module: uint8(e.Module), Cell: None, Lane: None, Err: e,

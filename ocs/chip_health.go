@@ -82,6 +82,7 @@ func (t *chipDrive) healthDone(now time.Duration, c *hal.Completion, module, n i
 	if n == healthSlow {
 		t.warm(now, c.Start, module, tmp102.Millicelsius(h.msgs[1].R))
 		s.railMicrowatt = railMicrowatt(t.bundle.Modules[module].Optics(), ina219.Value(h.msgs[2].R), ina219.Value(h.msgs[3].R))
+		t.prove(now, module)
 		return
 	}
 	if h.path != t.path || t.sw.busy() {
@@ -108,8 +109,8 @@ func (t *chipDrive) healthDone(now time.Duration, c *hal.Completion, module, n i
 func (t *chipDrive) strayed(now time.Duration, module int, below int32) {
 	a := &t.health.last[module].misrouted
 	a.sample(t.readings.path, below)
-	if a.rounds > 0 && t.cfg.Lock.Mode == LockOnDrift {
-		t.lock.engage(t, now, module)
+	if a.rounds > 0 {
+		t.lock.hurry(t, now, module)
 	}
 }
 

@@ -249,7 +249,7 @@ func (d *mciDrive) readHealth(i int) bool {
 				return
 			}
 		}
-		d.supervise(i, over)
+		d.supervise(now, i, over)
 	})
 	return true
 }

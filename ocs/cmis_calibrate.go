@@ -255,6 +255,7 @@ func (c *mciSearch) ended(now time.Duration) {
 	}
 	d.cfg.Calibration = result
 	d.forgetMisrouted()
+	d.calibrated = now
 	if d.compose(now) {
 		d.set.Restage(now)
 	}

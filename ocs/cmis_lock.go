@@ -23,12 +23,8 @@ type mciLock struct {
 	known bool  // a reading has been taken by this life
 	looks uint8 // as the module counts
 	phase cmis.LockPhase
-	rests int // quiet readings in a row
+	proof proof
 }
-
-// mciLockQuiet is what a look finds at most of a module that is quiet, radian. chosen:
-// it costs a quarter of a dB, and controllers may see less sharply than the taps' ADC does.
-const mciLockQuiet = 0.03
 
 func (d *mciDrive) lockless() string {
 	if _, _, differ := d.set.Found(); differ {
@@ -62,23 +58,18 @@ func (d *mciDrive) misrouted(i int, path proto.Path, block []byte, over func()) 
 	m, a := &d.set.Modules[i], &d.health.last[i].misrouted
 	o, cal := d.bundle.Modules[i].Optics(), d.cfg.Calibration.Modules[i]
 	taps := block[2*hal.GuardTap1 : diode.BlockBytes]
-	sample := func(below int32) {
-		if a.sample(path, below); a.rounds > 0 && d.cfg.Lock.Mode == LockOnDrift {
-			d.lockOf(i).engage()
-		}
-	}
 	first := cal.below(o, path, taps)
 	if first >= mzi.LeastExtinction {
-		sample(first)
+		a.sample(path, first)
 		return false
 	}
 	m.Again(func(now time.Duration, err error) {
 		if err != nil {
 			d.busErrors++
 		} else if path == d.path && !d.sw.busy() {
-			sample(max(first, cal.below(o, path, m.Block()[2*hal.GuardTap1:])))
+			a.sample(path, max(first, cal.below(o, path, m.Block()[2*hal.GuardTap1:])))
 		}
-		d.supervise(i, over)
+		d.supervise(now, i, over)
 	})
 	return true
 }
@@ -96,18 +87,12 @@ func (d *mciDrive) minds(module int) bool {
 	return d.cfg.Lock.Mode != LockOff || !d.lockOf(module).known || d.set.Modules[module].Lock.On
 }
 
-// engage begins to hold a module that drifts.
-func (l *mciLock) engage() {
-	if !l.hold.Engaged {
-		l.hold.Engaged, l.rests = true, 0
-	}
-}
-
 // supervise takes what a module says of its lock, and tells it what to do where it
 // does something else; then over follows.
-func (d *mciDrive) supervise(i int, over func()) {
+func (d *mciDrive) supervise(now time.Duration, i int, over func()) {
 	m := &d.set.Modules[i]
 	if !m.Control.Lock || !d.minds(i) || d.state != Idle || d.sw.busy() {
+		d.prove(now, i)
 		over()
 		return
 	}
@@ -115,19 +100,11 @@ func (d *mciDrive) supervise(i int, over func()) {
 	if !l.known {
 		l.looks = m.Lock.Looks
 	}
-	switch d.cfg.Lock.Mode {
-	case LockAlways:
-		l.engage()
-	case LockOnDrift:
-		if !l.known && m.Lock.On { // an earlier life has begun it
-			l.engage()
-		}
-	default:
-		l.hold.Engaged = false
-	}
+	defer d.prove(now, i)
 	l.known = true
-	if l.took(&m.Lock); l.rests >= lockDone && d.cfg.Lock.Mode == LockOnDrift {
-		l.hold.Engaged = false
+	l.hold.Engaged = d.cfg.Lock.Mode != LockOff
+	if l.took(&m.Lock) && l.phase == cmis.LockHolding {
+		l.proof = proof{since: now, kelvin: d.health.temperature(i)}
 	}
 	if want := l.hold.Engaged && d.cfg.Calibration != nil && d.lockless() == ""; want != m.Lock.On {
 		m.Hold(want, over)
@@ -136,13 +113,13 @@ func (d *mciDrive) supervise(i int, over func()) {
 	over()
 }
 
-// took takes what the last look found.
-func (l *mciLock) took(lock *cmis.Lock) {
+// took takes what the last look found, and says whether there was one.
+func (l *mciLock) took(lock *cmis.Lock) bool {
 	h := &l.hold
 	n := lock.Looks - l.looks
 	l.looks, l.phase = lock.Looks, lock.Phase
 	if n == 0 {
-		return
+		return false
 	}
 	if h.Looks > 0 {
 		h.LargestMicrorad = max(h.LargestMicrorad, lock.Microrad)
@@ -152,7 +129,13 @@ func (l *mciLock) took(lock *cmis.Lock) {
 	if lock.Phase == cmis.LockLost {
 		h.Lost++
 	}
-	if l.rests++; lock.Phase != cmis.LockHolding || float64(lock.Microrad) > mciLockQuiet*1e6 {
-		l.rests = 0
+	return true
+}
+
+// proof: the controller looks at MZI1 and MZI2, and does not carry its matrix.
+func (d *mciDrive) proof(module int) (p proof) {
+	if module < len(d.locks) {
+		p = d.locks[module].proof
 	}
+	return p
 }

@@ -77,6 +77,7 @@ type moduleHealth struct {
 	upper, lower    proto.MilliDBm
 	tap             proto.MilliDBm // NoPower in loopback
 	misrouted       misrouted
+	doubt           string // why its light is unproven, "": it is not
 }
 
 // light takes a reading of the guard ADC's channels.

@@ -22,35 +22,40 @@ import (
 // are the toggle nets. So the steps are written, some two milliseconds apart.
 //
 // What the lock finds is a change of a cell's phase without heat; the codes of
-// all paths are composed again with it. The matrix is not locked: lanes that are
-// all lit trade light there that no diode can tell apart. One module of a bundle
-// is under way at a time; a Select or a verification freezes the lock at once.
+// all paths are composed again with it. The matrix is not looked at: lanes that are
+// all lit trade light there that no diode can tell apart; it is carried along with
+// what all cells have in common (lock_carry.go). One module of a bundle is under way
+// at a time; a Select or a verification freezes the lock at once.
 
-// LockMode says when a bundle is locked.
+// LockMode says how often a bundle's modules are looked at. Light on the wrong side or
+// another case temperature bring the next look at once, in every mode but LockOff.
 type LockMode uint8
 
 const (
 	LockOff     LockMode = iota // never
-	LockOnDrift                 // a module of which a health round finds light on the wrong side, until it is quiet
-	LockAlways                  // every module, seldom while it is quiet
+	LockOnDrift                 // every ten minutes while a module is quiet
+	LockAlways                  // every minute
 )
 
 // LockConfig is how a bundle is locked.
 type LockConfig struct {
 	Mode   LockMode      `json:"mode"`
 	Period time.Duration `json:"period_ns"` // between two looks at a module that moves; 0: a second
-	Rest   time.Duration `json:"rest_ns"`   // between two at one that does not; 0: 64 seconds
+	Rest   time.Duration `json:"rest_ns"`   // between two at one that does not; 0: as the mode has it
 }
 
 const (
 	// chosen: a cell that walks by 5 mrad/sqrt(s) has gone 5 mrad, a fifteenth
 	// of what costs it 25 dB of 28.
 	lockPeriod = time.Second
-	// chosen: a module that is quiet drifts by a milliradian in ten minutes.
-	lockRest = 64 * time.Second
+	// chosen: in a minute the case of a busy board may change by .3 K, 6 mrad; in ten
+	// minutes cells drift by 12 mrad rms, which costs .1 dB of 28, and the thermometer
+	// tells of a case that changes.
+	lockRestAlways = 64 * time.Second
+	lockRestDrift  = 10 * time.Minute
 	// A look that finds no cell off by more doubles the period. chosen: four
-	// deviations of what a look cannot tell.
-	lockQuiet = 0.012
+	// deviations of what a look cannot tell; it costs a tenth of a dB.
+	lockQuiet = 0.018
 	// chosen: at the null it costs 0.6 dB of 28 while a look lasts.
 	lockDither = 0.030
 	// lockWalk is the drift that the lock reckons with, radian^2 a second: the
@@ -61,8 +66,6 @@ const (
 	lockNoise = 0.1
 	// lockLost is the error that takes a cell of 28 dB below 25.
 	lockLost = 0.0795
-	// lockDone quiet looks at full rest end it.
-	lockDone = 4
 )
 
 // lock is the lock of a bundle.
@@ -70,26 +73,29 @@ type lock struct {
 	modules []lockModule // nil: never engaged
 	act     *lockAct     // nil: none. A frozen one is the bus's until its work ends
 	gen     uint8        // of the work under way: a freeze makes it void
+	feel    feeling
 }
 
 // lockModule is the state of the lock of one module.
 type lockModule struct {
-	engaged  bool
-	blind    bool       // the last look failed on the bus
-	favours  proto.Path // in its codes; Dark: none
-	rests    int        // quiet looks at full rest
+	blind    bool               // the last look failed on the bus
+	refused  string             // why the last look was not believed, "": it was
+	large    [lockCells]float64 // errors that the last look found and nobody has trimmed yet
+	favours  proto.Path         // in its codes; Dark: none
 	period   time.Duration
 	next     time.Duration
 	looked   time.Duration
 	offset   [mzi.Cells]float64 // radian, against the calibration
 	variance [mzi.Cells]float64 // radian^2, of offset
+	carry    carry
 	hold     Hold
 }
 
 // Hold is how well a module is held.
 type Hold struct {
 	Engaged         bool   `json:"engaged"`
-	Looks           uint32 `json:"looks"`         // that were finished
+	Looks           uint32 `json:"looks"`         // that were finished and believed
+	Refused         uint32 `json:"refused"`       // that were finished and not believed
 	LastMicrorad    int32  `json:"last_microrad"` // largest error that the last look found and trimmed
 	LastCell        uint8  `json:"last_cell"`
 	RMSMicrorad     int32  `json:"rms_microrad"`     // over its cells
@@ -118,8 +124,6 @@ func (t *Transceiver) Held() (held proto.Held, why string) {
 		switch {
 		case hold.Engaged && hold.Looks > 0 && why == "" && !misrouted:
 			continue
-		case t.cfg.Lock.Mode == LockOnDrift && !misrouted:
-			return proto.HeldOnDrift, "lock: drift"
 		case why == "" && misrouted:
 			why = "lets light to the wrong side"
 		case why == "":
@@ -161,9 +165,14 @@ func (t *chipDrive) hold(module int) (h Hold, why string) {
 	}
 	m := &t.lock.modules[module]
 	h = m.hold
-	h.Engaged = m.engaged
-	if m.blind {
+	h.Engaged = true
+	switch {
+	case m.blind:
 		why = notLooked
+	case m.refused != "":
+		why = "was looked at in vain: " + m.refused
+	case float64(h.LastMicrorad) > lockLost*1e6 && h.Looks > 1:
+		why = "was found off by " + strconv.Itoa(int(h.LastMicrorad/1000)) + " mrad in cell " + strconv.Itoa(int(h.LastCell)) + " by its last look"
 	}
 	return h, why
 }
@@ -178,6 +187,7 @@ func (l *lock) step() lockStep {
 func (l *lock) reset() {
 	l.gen++
 	l.act = nil
+	l.feel.out = false
 	for i := range l.modules {
 		l.modules[i].next = 0
 	}
@@ -213,18 +223,25 @@ func (l *lock) calibrated(t *chipDrive, module int) *ModuleCalibration {
 	return &moved
 }
 
-// engage begins to hold a module.
-func (l *lock) engage(t *chipDrive, now time.Duration, module int) {
-	if l.modules == nil {
-		l.modules = make([]lockModule, len(t.bundle.Modules))
+// engage begins to hold all modules.
+func (l *lock) engage(t *chipDrive, now time.Duration) {
+	l.modules = make([]lockModule, len(t.bundle.Modules))
+	for i := range l.modules {
+		m := &l.modules[i]
+		m.period, m.next, m.looked = t.lockPeriod(), now, now
+		m.carry.begin(t.cfg.Calibration.Modules[i])
+		for k := range m.variance {
+			m.variance[k] = 1 // nothing is known
+		}
 	}
-	m := &l.modules[module]
-	if m.engaged {
-		return
-	}
-	m.engaged, m.rests, m.period, m.next, m.looked = true, 0, t.lockPeriod(), now, now
-	for k := range m.variance {
-		m.variance[k] = 1 // nothing is known
+}
+
+// hurry lets a module be looked at soon: something says that it moves.
+func (l *lock) hurry(t *chipDrive, now time.Duration, module int) {
+	if module < len(l.modules) {
+		m := &l.modules[module]
+		m.period = t.lockPeriod()
+		m.next = min(m.next, max(now, m.looked+m.period))
 	}
 }
 
@@ -236,10 +253,13 @@ func (t *chipDrive) lockPeriod() time.Duration {
 }
 
 func (t *chipDrive) lockRest() time.Duration {
-	if r := t.cfg.Lock.Rest; r > 0 {
+	switch r := t.cfg.Lock.Rest; {
+	case r > 0:
 		return r
+	case t.cfg.Lock.Mode == LockAlways:
+		return lockRestAlways
 	}
-	return lockRest
+	return lockRestDrift
 }
 
 // lockReady reports whether a look may begin or go on.
@@ -260,20 +280,23 @@ func (l *lock) next(t *chipDrive) time.Duration {
 		return hal.Never
 	}
 	if l.modules == nil {
-		if t.cfg.Lock.Mode == LockAlways {
-			return 0
-		}
-		return hal.Never
+		return 0
 	}
-	at := hal.Never
+	at := l.feel.next(t)
 	for i := range l.modules {
-		if m := &l.modules[i]; m.engaged && m.hold.Looks > 0 && m.favours != t.path {
+		m := &l.modules[i]
+		if m.stale(t.path) {
 			return 0
-		} else if m.engaged {
-			at = min(at, m.next)
 		}
+		at = min(at, m.next)
 	}
 	return at
+}
+
+// stale says whether a module's codes are not those that what is known asks for: the path
+// has changed, and MZI1 is to be right on this one, or all cells are known to have moved.
+func (m *lockModule) stale(p proto.Path) bool {
+	return m.hold.Looks > 0 && (m.favours != p || m.carry.fed)
 }
 
 // due begins the look that is due, or goes on with the one under way.
@@ -287,22 +310,21 @@ func (l *lock) due(t *chipDrive, now time.Duration) {
 	if l.step() != lockIdle || t.cfg.Lock.Mode == LockOff || !t.lockReady() {
 		return
 	}
-	if l.modules == nil && t.cfg.Lock.Mode == LockAlways {
-		for i := range t.bundle.Modules {
-			l.engage(t, now, i)
-		}
+	if l.modules == nil {
+		l.engage(t, now)
 	}
+	l.feel.due(t, now)
 	first := -1
 	for i := range l.modules {
-		if m := &l.modules[i]; m.engaged && m.hold.Looks > 0 && m.favours != t.path {
-			// The path has changed: MZI1 is to be right on this one, and what is
-			// known tells how.
+		if m := &l.modules[i]; m.stale(t.path) {
+			if m.favours != t.path { // other cells have light now
+				l.hurry(t, now, i)
+			}
 			l.gen++
 			l.act = &lockAct{module: i, path: t.path, lit: litOf(t.path)}
 			l.compose(t)
 			return
-		}
-		if m := &l.modules[i]; m.engaged && m.next <= now && (first < 0 || m.next < l.modules[first].next) {
+		} else if m.next <= now && (first < 0 || m.next < l.modules[first].next) {
 			first = i
 		}
 	}
@@ -321,10 +343,13 @@ func (m *lockModule) learn(t *chipDrive, now time.Duration, found []lockFinding)
 	m.looked = now
 	largest, square := 0.0, 0.0
 	h := &m.hold
-	for _, f := range found {
+	sure, doubt := m.doubted(found)
+	for _, f := range sure {
 		gain := m.variance[f.cell] / (m.variance[f.cell] + f.variance)
 		m.offset[f.cell] = mzi.Wrap(m.offset[f.cell] + float64(gain*f.off))
 		m.variance[f.cell] *= 1 - gain
+	}
+	for _, f := range found {
 		square += float64(f.off * f.off)
 		if x := math.Abs(f.off); x >= largest {
 			largest = x
@@ -341,17 +366,13 @@ func (m *lockModule) learn(t *chipDrive, now time.Duration, found []lockFinding)
 	}
 	h.Looks++
 	m.blind = false
-	switch {
-	case largest > lockQuiet:
-		m.period, m.rests = t.lockPeriod(), 0
-	case m.period < t.lockRest():
-		m.period = min(2*m.period, t.lockRest())
-	default:
-		if m.rests++; m.rests >= lockDone && t.cfg.Lock.Mode == LockOnDrift {
-			m.engaged = false
-		}
+	m.period = min(2*m.period, t.lockRest())
+	if largest > lockQuiet {
+		m.period = t.lockPeriod()
 	}
-	m.next = now + m.period
+	if m.next = now + m.period; doubt {
+		m.next = now
+	}
 }
 
 // lockFinding is the result of a look for one cell.

@@ -58,11 +58,12 @@ type lockAct struct {
 	up      [lockCells]float64           // phase that the step up adds
 	down    [lockCells]float64           // that the step down takes
 	code    [lockCells][2]heater.Setting // the step down and the step up
-	sum     [lockCells]float64           // over the patterns, milliwatt: both taps together for MZI1, their difference for MZI2
+	seen    lockLook
 
-	op   hal.Op
-	msg  [1]hal.Msg
-	taps diode.Reading
+	op    hal.Op
+	msg   [2]hal.Msg
+	taps  diode.Reading
+	loops diode.Reading // half-sums of loopback, where MZI1's light goes that goes astray
 }
 
 // residues are the squares modulo 19.
@@ -107,7 +108,7 @@ func (l *lock) open(t *chipDrive, now time.Duration, module int) {
 	}
 	m := &t.bundle.Modules[module]
 	a.msg[0] = diode.Of(m).Average(diode.Guard, lockAverageLog2)
-	l.submit(t, m.ADC, hal.ClassVerify, a.msg[:])
+	l.submit(t, m.ADC, hal.ClassVerify, a.msg[:1])
 }
 
 // register is the DAC register, 0 or 1, that drives a cell on the lit path.
@@ -158,17 +159,26 @@ func (l *lock) move(t *chipDrive) {
 	l.submit(t, m.SPI, hal.ClassHousekeeping, t.dacs(a.module).Move(settings[:], a.still))
 }
 
-// read asks for both taps.
+// read asks for both taps, and for what comes to loopback where none should.
 func (l *lock) read(t *chipDrive) {
 	a := l.act
 	a.step = lockRead
 	m := &t.bundle.Modules[a.module]
+	n := 1
 	a.msg[0] = a.taps.Ask(diode.Of(m), diode.Guard, hal.GuardTap1, 2, lockAverageLog2)
-	l.submit(t, m.ADC, hal.ClassHousekeeping, a.msg[:])
+	if a.lit != mzi.Loop {
+		a.msg[1] = a.loops.Ask(diode.Of(m), diode.Guard, hal.GuardLoopUpper, 2, lockAverageLog2)
+		n = 2
+	}
+	l.submit(t, m.ADC, hal.ClassHousekeeping, a.msg[:n])
 }
 
 // completed takes the end of one piece of bus work of a look.
 func (l *lock) completed(t *chipDrive, now time.Duration, c *hal.Completion, gen int) {
+	if gen == feelNumber {
+		l.felt(t, now, c)
+		return
+	}
 	a := l.act
 	if gen != int(l.gen) || l.step() == lockIdle {
 		return // of a look that was frozen
@@ -191,7 +201,7 @@ func (l *lock) completed(t *chipDrive, now time.Duration, c *hal.Completion, gen
 	case lockMove:
 		a.step, a.at = lockWait, c.End+max(laneSettling, t.cfg.Calibration.standTime())+lockAverage
 	case lockRead:
-		a.take(t.bundle.Modules[a.module].Optics())
+		a.seen.take(a, t.bundle.Modules[a.module].Optics())
 		if a.n++; a.n < lockSteps {
 			l.move(t)
 			return
@@ -204,57 +214,21 @@ func (l *lock) completed(t *chipDrive, now time.Duration, c *hal.Completion, gen
 	}
 }
 
-// take adds one reading to the sums of the patterns.
-func (a *lockAct) take(o *hal.Optics) {
-	one, two := tapMilliwatt(o, a.taps.Block(), 0), tapMilliwatt(o, a.taps.Block(), 1)
-	for k := range lockCells {
-		x := one + two
-		if k >= hal.CellMZI2 {
-			x = two - one
-		}
-		a.sum[k] += float64(pattern(k, a.n) * x)
-	}
-}
-
-// findings are the errors of all cells that the look could see.
-//
-// The share that a cell at e from its extremum sends the wrong way is sin^2(e/2);
-// to and fro by d it moves by sin(e)*sin(d)/2 either way. MZI1 takes that from both
-// taps together, or adds it in loopback; MZI2 moves it from tap to tap. What the
-// matrix and the diodes behind it do is of no account.
-func (a *lockAct) findings(o *hal.Optics, cal *ModuleCalibration) []lockFinding {
-	var found []lockFinding
-	step := fromMilliDBm(o.Guard[hal.GuardTap1].FullScaleMilliDBm) / diode.Steps
-	noise := math.Sqrt(2.0/lockSteps) * lockNoise * step
-	add := func(k int, sign float64, level proto.MilliDBm) {
-		mid := (a.up[k] + a.down[k]) / 2
-		reach := float64(sign * milliwattOf(level) * detmath.Sin(mid))
-		if mid < lockDither/4 || reach == 0 {
-			return // an end of its heat leaves no step to see by
-		}
-		off := asin(a.sum[k]/lockSteps/reach) - (a.up[k]-a.down[k])/2
-		sigma := noise / reach
-		found = append(found, lockFinding{k, mzi.Wrap(off - a.model.Error(k, a.lit, a.setting, &a.volts)), float64(sigma * sigma)})
-	}
-	for lane := range hal.Lanes {
-		switch a.lit {
-		case mzi.Loop:
-			add(hal.CellMZI1+lane, 0.5, cal.LaneTap[0][lane])
-		case mzi.Ext1:
-			add(hal.CellMZI1+lane, -0.5, cal.LaneTap[0][lane])
-			add(hal.CellMZI2+lane, 1, cal.LaneTap[0][lane])
-		case mzi.Ext2:
-			add(hal.CellMZI1+lane, -0.5, cal.LaneTap[1][lane])
-			add(hal.CellMZI2+lane, -1, cal.LaneTap[1][lane])
-		}
-	}
-	return found
-}
-
 // close trims the module: codes of all paths are composed anew.
 func (l *lock) close(t *chipDrive, now time.Duration) {
 	a := l.act
-	l.modules[a.module].learn(t, now, a.findings(t.bundle.Modules[a.module].Optics(), t.cfg.Calibration.Modules[a.module]))
+	found, why := a.findings(t, t.cfg.Calibration.Modules[a.module])
+	m := &l.modules[a.module]
+	if m.refused = why; why == "" {
+		m.learn(t, now, found)
+		m.bring(found, t.health.temperature(a.module))
+	} else {
+		m.hold.Refused++
+		m.next = now + t.lockPeriod()
+	}
+	if a.module < len(t.health.last) {
+		t.prove(now, a.module)
+	}
 	l.compose(t)
 }
 
@@ -262,12 +236,8 @@ func (l *lock) close(t *chipDrive, now time.Duration) {
 func (l *lock) compose(t *chipDrive) {
 	a := l.act
 	m := &l.modules[a.module]
-	m.favours = t.path
-	favour := a.lit
-	if !m.engaged {
-		favour = mzi.Loop
-	}
-	if codes, err := l.calibrated(t, a.module).trimmedCodes(t.bears(a.module), t.Lanes(), favour, t.codes(a.module)); err == nil {
+	m.favours, m.carry.fed = t.path, false
+	if codes, err := l.calibrated(t, a.module).trimmedCodes(t.bears(a.module), t.Lanes(), a.lit, t.codes(a.module)); err == nil {
 		m.hold.Turns += turned(t.cfg.Calibration.Modules[a.module], a.lit, t.codes(a.module), &codes)
 		if t.force == nil {
 			t.force = make([]*heater.Codes, len(t.bundle.Modules))
@@ -387,7 +357,12 @@ func asin(x float64) float64 {
 
 // tapMilliwatt is the light on a tap in a read of both.
 func tapMilliwatt(o *hal.Optics, taps []byte, tap int) float64 {
-	return float64(fromMilliDBm(o.Guard[hal.GuardTap1+tap].FullScaleMilliDBm)*float64(diode.Code(taps, tap))) / diode.FullCode
+	return guardMilliwatt(o, taps, hal.GuardTap1, tap)
+}
+
+// guardMilliwatt is the n-th light in a read of the guard ADC from the first on.
+func guardMilliwatt(o *hal.Optics, block []byte, first, n int) float64 {
+	return float64(fromMilliDBm(o.Guard[first+n].FullScaleMilliDBm)*float64(diode.Code(block, n))) / diode.FullCode
 }
 
 func fromMilliDBm(l int32) float64 { return detmath.FromDB(float64(l) / 1000) }

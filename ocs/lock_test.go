@@ -154,18 +154,19 @@ func TestSwitchFreezesTheLock(t *testing.T) {
 	checkLimits(t, r)
 }
 
-// Goal: drift that nobody looks for is found by the health round, and only then
-// is a module locked; when it is quiet it is let go.
-// Method: LockOnDrift; a still module is left alone over many rounds; then the
-// case gets warmer by 8 K, some 0.16 rad in every cell.
+// Goal: what moves a module between two looks is found by the health round, by tap or
+// thermometer, and brings the next look at once; a quiet one is looked at seldom.
+// Method: LockOnDrift; a still module over many rounds; then the case gets warmer by 8 K,
+// some 0.16 rad in every cell.
 func TestHealthRoundFindsDrift(t *testing.T) {
 	r := locked(t, 2, proto.External2, ocs.LockConfig{Mode: ocs.LockOnDrift})
 	o := r.optics[0]
-	for range 20 {
+	for range 60 {
 		r.round()
+		r.run(30 * time.Second)
 	}
-	if o.Holds() != nil {
-		t.Fatalf("a quiet bundle is looked at: %+v", o.Holds())
+	if h := o.Holds()[1]; h.Looks < 10 || h.Looks > 16 {
+		t.Fatalf("in half an hour a quiet module was looked at so: %+v", h)
 	}
 	r.world.SetAmbient(r.id, 48_000)
 	before, _ := r.held(1, proto.External2)
@@ -177,13 +178,6 @@ func TestHealthRoundFindsDrift(t *testing.T) {
 		t.Fatalf("before %d mdB, after %d (cell %d), holds %+v", before, after, cell, h)
 	}
 	t.Logf("8 K warmer: %.1f dB, after %d looks %.1f dB; the last found %.1f mrad", float64(before)/1000, h[1].Looks, float64(after)/1000, float64(h[1].LastMicrorad)/1000)
-	r.run(15 * time.Minute)
-	if h := o.Holds(); h[0].Engaged || h[1].Engaged {
-		t.Errorf("quiet, but still held: %+v", h)
-	}
-	if db, cell := r.held(1, proto.External2); db < 26_000 {
-		t.Errorf("cell %d at %d mdB when it was let go", cell, db)
-	}
 }
 
 // Goal: the lock takes hold of all that would be told if it stayed, so that drift which
@@ -254,7 +248,7 @@ func TestDeathsInALookDoNotAddUp(t *testing.T) {
 		r.run(5 * time.Millisecond)
 		after, cell := r.held(0, p)
 		t.Logf("%v: %.1f dB before, %.1f after (cell %d)", p, float64(before)/1000, float64(after)/1000, cell)
-		if before < 26_500 || after < before-500 {
+		if before < 26_500 || after < before-700 { // one step of all cells costs .6 dB
 			t.Errorf("%v: %d mdB before, %d after (cell %d)", p, before, after, cell)
 		}
 		for _, e := range r.events[0] {
@@ -303,7 +297,7 @@ func TestHeldIsWhatTheLockTrims(t *testing.T) {
 		why  string
 	}{
 		{ocs.LockOff, proto.External1, proto.HeldNothing, "the lock is off"},
-		{ocs.LockOnDrift, proto.Loopback, proto.HeldOnDrift, "lock: drift"},
+		{ocs.LockOnDrift, proto.Loopback, proto.HeldMZIs, "no diode tells the lanes of the matrix apart"},
 		{ocs.LockAlways, proto.External1, proto.HeldAll, ""},
 		{ocs.LockAlways, proto.Loopback, proto.HeldMZIs, "no diode tells the lanes of the matrix apart"},
 		{ocs.LockAlways, proto.Dark, proto.HeldNothing, ""},

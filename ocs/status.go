@@ -77,7 +77,7 @@ type Progress struct {
 func (t *Transceiver) Status() Status {
 	s := Status{
 		Machine: t.state, Ready: t.state == Idle && t.cfg.Calibration != nil, Calibrated: t.cfg.Calibration != nil,
-		Path: t.path, Target: t.target, State: t.port, Since: t.since, Lit: t.lit,
+		Path: t.path, Target: t.target, State: t.portState(), Since: t.since, Lit: t.lit,
 		Expected: t.verify.expected, Measured: t.verify.measured,
 		Calibration: t.cfg.Calibration, LimitErrors: t.limitErrors, BusErrors: t.busErrors, Err: t.err,
 	}

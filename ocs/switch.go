@@ -37,6 +37,9 @@ func (t *Transceiver) arrived(now time.Duration) {
 	s := &t.sw
 	t.path, t.since = t.target, now
 	t.settleLight()
+	for i := range t.health.last {
+		t.prove(now, i)
+	}
 	t.emit(Event{Kind: Switched, At: now, Path: t.path, Asked: s.asked, BusStart: s.busStart, BusEnd: s.busEnd,
 		Settle: s.settled - s.busEnd, Module: None, Cell: None, Lane: None})
 }

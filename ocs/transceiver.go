@@ -97,6 +97,7 @@ type Transceiver struct {
 	path, target proto.Path
 	port         proto.PortState
 	since        time.Duration
+	calibrated   time.Duration // or the life that found the calibration began
 	lit          [proto.NumPaths]bool
 	noted        [proto.NumPaths]time.Duration // when its last change was
 	busErrors    uint32
@@ -140,6 +141,8 @@ type looker interface {
 	lockless() string
 	// hold is how a module is held; why it is not, though looks have come to their end.
 	hold(module int) (h Hold, why string)
+	// proof is how the light of a module was last found to be good.
+	proof(module int) proof
 	// progress of a calibration, if one is running.
 	progress() (p Progress, running bool)
 }
@@ -185,6 +188,7 @@ func (t *Transceiver) Renew(now time.Duration) {
 
 func (t *Transceiver) begin(now time.Duration) {
 	t.become(Reading)
+	t.calibrated = now
 	t.work.Restart()
 	t.err = nil
 	t.sw = switching{}
@@ -329,7 +333,7 @@ func (t *Transceiver) lanesSet(now, asked time.Duration, err error) {
 func (t *Transceiver) put(bus hal.BusID, op *hal.Op) { t.work.Put(bus, op) }
 
 func (t *Transceiver) emit(e Event) {
-	e.State = t.port
+	e.State = t.portState()
 	t.events = append(t.events, e)
 }
 

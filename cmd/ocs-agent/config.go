@@ -40,7 +40,7 @@ type Config struct {
 	Recorder int64       `json:"recorder_kib" unit:"KiB" doc:"memory of the bus recorder, whose last part record begins with; 0: none"`
 	SCPI     string      `json:"scpi" doc:"of a circuit switch: TCP address, such as 127.0.0.1:5025, on which scripts for commercial boxes drive it; empty: none; beyond loopback only with insecure"`
 	ByHand   bool        `json:"scpi_override" doc:"scripts may change circuits while a planner's generation is in force"`
-	Lock     string      `json:"lock" doc:"drift: a module of which a health round finds light on the wrong tap is held until it is quiet; always: every module; off"`
+	Lock     string      `json:"lock" doc:"how often each module is looked at and trimmed while it is quiet: drift: every ten minutes; always: every minute; off: never. Light on the wrong tap and another case temperature bring the next look at once"`
 	LogLevel string      `json:"log_level" doc:"debug, info, warn or error"`
 	LogForm  string      `json:"log_format" doc:"text or json"`
 	LogJSON  bool        `json:"log_json" doc:"the former name of log_format json"`

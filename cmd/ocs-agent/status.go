@@ -152,6 +152,9 @@ func printBundle(b *agent.BundleStatus) {
 	if b.NotHeld != "" {
 		fmt.Printf(" (%s)", b.NotHeld)
 	}
+	if b.Unproven != "" {
+		fmt.Printf("  unproven: %s", b.Unproven)
+	}
 	if b.HeldByHand {
 		fmt.Print("  held by hand")
 	}

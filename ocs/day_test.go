@@ -1,0 +1,242 @@
+package ocs_test
+
+import (
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"ringlight/hal"
+	"ringlight/hal/boardfile"
+	"ringlight/ocs"
+	"ringlight/proto"
+	"ringlight/sim"
+)
+
+// dayFound is the calibration of onDay's board, which takes seconds to find.
+var dayFound *ocs.Calibration
+
+// theDay is a board whose case is warmer and colder by 10 K in a day and by 3 K in an hour.
+func theDay() sim.Physics {
+	ph := sim.DefaultPhysics()
+	ph.CaseDay, ph.CaseHour = 10, 3
+	return ph
+}
+
+// bareIn is a board of one module with physics of its own.
+func bareIn(t *testing.T, ph sim.Physics, seed uint64) *rig {
+	t.Helper()
+	hw, err := boardfile.DefaultOf(hal.LTC2688, 4, 1, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &rig{t: t, world: sim.NewWorld(sim.WorldConfig{Seed: seed}), board: &hw}
+	if r.id, err = r.world.AddBoard(sim.BoardConfig{Board: hw, Seed: seed, Physics: &ph, Powered: true}); err != nil {
+		t.Fatal(err)
+	}
+	r.boot(make([]*ocs.Calibration, 1))
+	r.run(20 * time.Millisecond)
+	return r
+}
+
+// onDay is such a board on a path, in a mode of the lock, calibrated when nothing of its
+// physics was different yet.
+func onDay(t *testing.T, ph sim.Physics, p proto.Path, lock ocs.LockConfig) *rig {
+	t.Helper()
+	if dayFound == nil {
+		r := bareIn(t, sim.DefaultPhysics(), 21)
+		if end, _ := r.ends(); end.Kind != ocs.Calibrated {
+			t.Fatal(end.Text)
+		}
+		dayFound = r.optics[0].Status().Calibration
+	}
+	r := bareIn(t, ph, 21)
+	r.lock = lock
+	r.boot([]*ocs.Calibration{dayFound})
+	r.ready()
+	if err := r.optics[0].Select(r.world.Now(), p); err != nil {
+		t.Fatal(err)
+	}
+	r.run(5 * time.Millisecond)
+	r.events[0] = nil
+	return r
+}
+
+// watch is what was seen of a module's light by the truth, and what it was called.
+type watch struct {
+	looks, below, claimed, unproven int
+	worst                           int32 // thousandths of a dB
+}
+
+// look looks once: a path of loopback wants 20 dB, an MZI of an external one 25.
+func (w *watch) look(r *rig, p proto.Path) {
+	limit, db := int32(leastCell), int32(0)
+	if p == proto.Loopback {
+		limit = leastPath
+		_, db = r.lanesOf(0, nil)
+	} else {
+		db, _ = r.held(0, p)
+	}
+	tuned := r.optics[0].Unproven() == ""
+	w.looks++
+	if !tuned {
+		w.unproven++
+	}
+	w.worst = min(w.worst, db)
+	if db < limit {
+		w.below++
+		if tuned {
+			w.claimed++
+		}
+	}
+}
+
+func (w *watch) String() string {
+	return fmt.Sprintf("under the limit %5.1f %% of %d, of those called tuned %d; worst %.1f dB; unproven %.1f %%", 100*float64(w.below)/float64(w.looks), w.looks,
+		w.claimed, float64(w.worst)/1000, 100*float64(w.unproven)/float64(w.looks))
+}
+
+// through lets time go on with the agent's health rounds.
+func (r *rig) through(p proto.Path, span time.Duration) *watch {
+	w := &watch{worst: 1 << 30}
+	for end := r.world.Now() + span; r.world.Now() < end; {
+		r.round()
+		r.run(9_700 * time.Millisecond)
+		w.look(r, p)
+	}
+	return w
+}
+
+// Goal: in a day in which the case is warmer and colder by 10 K, and by 3 K each hour, no
+// light that is under its limit is called tuned, in any mode of the lock.
+// Method: an hour and a half of virtual time of each mode and path, RINGLIGHT_LOCK=24h
+// under make bench-lock; the simulator's truth every ten seconds.
+func TestDayIsHeldOrSaid(t *testing.T) {
+	span := 90 * time.Minute
+	if text := os.Getenv("RINGLIGHT_LOCK"); text != "" {
+		d, err := time.ParseDuration(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		span = d
+	}
+	for _, mode := range []ocs.LockMode{ocs.LockOff, ocs.LockOnDrift, ocs.LockAlways} {
+		for _, p := range []proto.Path{proto.Loopback, proto.External1} {
+			if span < 24*time.Hour && (mode == ocs.LockOff) != (p == proto.External1) {
+				continue // none of them falls short so soon
+			}
+			r := onDay(t, theDay(), p, ocs.LockConfig{Mode: mode})
+			w := r.through(p, span)
+			t.Logf("lock %-6s %-9v %v; %d events", modeNames[mode], p, w, len(r.events[0]))
+			if w.claimed > 0 || mode != ocs.LockOff && p.External() && w.below > 0 {
+				t.Errorf("lock %s, %v: %d looks under the limit, %d of them called tuned", modeNames[mode], p, w.below, w.claimed)
+			}
+		}
+	}
+}
+
+var modeNames = [...]string{ocs.LockOff: "off", ocs.LockOnDrift: "drift", ocs.LockAlways: "always"}
+
+// Goal: a case that gets warmer by 12 K at once, or by a kelvin each second from 0 to 70
+// degrees, takes the matrix under 20 dB only until the thermometer has been read.
+// Method: loopback in each mode that looks; the truth each second.
+func TestMatrixIsCarriedWithItsCase(t *testing.T) {
+	for _, mode := range []ocs.LockMode{ocs.LockOnDrift, ocs.LockAlways} {
+		p := proto.Loopback
+		r := onDay(t, sim.DefaultPhysics(), p, ocs.LockConfig{Mode: mode})
+		r.round()
+		r.run(time.Minute)
+		r.world.SetAmbient(r.id, 52_000)
+		r.round()
+		r.run(5 * time.Second)
+		step := &watch{worst: 1 << 30}
+		for range 120 {
+			r.run(time.Second)
+			step.look(r, p)
+		}
+		for milli := int32(52_000); milli > 0; milli -= 1000 {
+			r.world.SetAmbient(r.id, milli)
+			r.run(4 * time.Second)
+		}
+		ramp := &watch{worst: 1 << 30}
+		for milli := int32(0); milli <= 70_000; milli += 1000 {
+			r.world.SetAmbient(r.id, milli)
+			r.run(time.Second)
+			ramp.look(r, p)
+		}
+		t.Logf("lock %-6s after 12 K: %v", modeNames[mode], step)
+		t.Logf("lock %-6s 0 to 70 degrees: %v; %d events %+v", modeNames[mode], ramp, len(r.events[0]), r.optics[0].Holds())
+		if step.below > 0 || ramp.claimed > 0 {
+			t.Errorf("lock %s: under 20 dB at %d looks after a step, %d of a ramp called tuned", modeNames[mode], step.below, ramp.claimed)
+		}
+	}
+}
+
+// Goal: lasers that die or return while the lock looks, or whose power wanders, cost no
+// healthy lane its light: the lock is never worse than none.
+// Method: each of 40 times a laser dies or returns at another instant of a look on each
+// path; then worlds in which all lasers wander, with the lock and without it.
+func TestLasersDoNotMisleadTheLock(t *testing.T) {
+	for _, p := range []proto.Path{proto.External1, proto.External2, proto.Loopback} {
+		r := onDay(t, sim.DefaultPhysics(), p, ocs.LockConfig{Mode: ocs.LockAlways, Period: 60 * time.Millisecond, Rest: 60 * time.Millisecond})
+		r.run(time.Second)
+		worst, cell, low := int32(1<<30), 0, 0
+		for n := range 40 {
+			f := sim.Fault{Kind: sim.LaserDead, Index: n / 2 % hal.Lanes}
+			dead := hal.Lanes
+			r.run(80*time.Millisecond + time.Duration(n)*1700*time.Microsecond)
+			if n%2 == 0 {
+				r.plant(f)
+				dead = f.Index
+			} else if err := r.world.Repair(r.id, f); err != nil {
+				t.Fatal(err)
+			}
+			was := false
+			for range 20 { // through the look under way and the next
+				r.run(11 * time.Millisecond)
+				for k, db := range r.world.PathExtinctions(r.id, 0, 0, int(p-proto.Loopback)) {
+					if k >= hal.CellMatrix || k%hal.Lanes == dead {
+						continue
+					}
+					if db < worst {
+						worst, cell = db, k
+					}
+					was = was || db < 20_000
+				}
+			}
+			if was {
+				low++
+			}
+		}
+		t.Logf("%v: healthy lanes under 20 dB in %d of 40, worst %.1f dB (cell %d); %+v", p, low, float64(worst)/1000, cell, r.optics[0].Holds()[0])
+		if low > 0 {
+			t.Errorf("%v: healthy lanes under 20 dB in %d of 40", p, low)
+		}
+	}
+	for _, w := range []struct {
+		what  string
+		world func(*sim.Physics)
+	}{
+		{"wander of 12 % in 4 s", func(ph *sim.Physics) { ph.LaserWander, ph.LaserWanderS = 0.12, 4 }},
+		{"wander of 20 % in 1 s", func(ph *sim.Physics) { ph.LaserWander, ph.LaserWanderS = 0.2, 1 }},
+		{"wander of 20 % in 10 s", func(ph *sim.Physics) { ph.LaserWander, ph.LaserWanderS = 0.2, 10 }},
+		{"steps of .3 dB each .5 s", func(ph *sim.Physics) { ph.LaserStep, ph.LaserStepS = 0.07, 0.5 }},
+		{"steps of .3 dB each 20 ms", func(ph *sim.Physics) { ph.LaserStep, ph.LaserStepS = 0.07, 0.02 }},
+		{"hops of 1 dB each 3 s", func(ph *sim.Physics) { ph.LaserStep, ph.LaserStepS = 0.2, 3 }},
+	} {
+		ph := sim.DefaultPhysics()
+		w.world(&ph)
+		var least [2]int32
+		for i, mode := range []ocs.LockMode{ocs.LockOff, ocs.LockAlways} {
+			r := onDay(t, ph, proto.External1, ocs.LockConfig{Mode: mode})
+			least[i], _, _, _ = r.follow(proto.External1, time.Minute, 317*time.Millisecond)
+			if mode == ocs.LockAlways {
+				held, why := r.optics[0].Held()
+				t.Logf("%-26s %.1f dB unlocked, %.1f locked; %v (%s) %+v", w.what, float64(least[0])/1000, float64(least[1])/1000, held, why, r.optics[0].Holds()[0])
+			}
+		}
+		if least[1] < least[0]-500 {
+			t.Errorf("%s: %d mdB locked, %d unlocked", w.what, least[1], least[0])
+		}
+	}
+}

@@ -1,0 +1,175 @@
+package ocs
+
+import (
+	"math"
+	"slices"
+
+	"ringlight/hal"
+	"ringlight/mzi"
+	"ringlight/mzi/detmath"
+	"ringlight/ocs/diode"
+)
+
+// A look is believed as far as it can be checked. It reads light where none should be:
+// what lasers do meanwhile shows there in thousandths, where the light of the path would
+// show it whole. And it has more patterns than cells: what the spare ones find is none of
+// any cell's, and says how far off all findings may be.
+
+const (
+	// lockBlur is what a look may be off in a cell, radian, for its findings to count.
+	// chosen: it costs half a dB of 28.
+	lockBlur = 0.03
+	// lockTwice is the error that a second look has to find too before it is trimmed, and
+	// lockAgrees how well. chosen: more than a case moves in a second or drift in an hour.
+	lockTwice  = 0.1
+	lockAgrees = 0.05
+	// lockMost is trimmed by one look. chosen: 25 K.
+	lockMost = 0.5
+	// Of a diode that shows less, codes, the zero may lie below its converter's.
+	lockDark = 0.5
+)
+
+// Lights that a look reads.
+const (
+	seenTap1 = iota
+	seenTap2
+	seenLoop // half-sums of loopback
+	seenLights
+)
+
+// lockLook is what a look read, milliwatt by pattern.
+type lockLook [seenLights][lockSteps]float64
+
+// take adds the reading of a pattern.
+func (x *lockLook) take(a *lockAct, o *hal.Optics) {
+	x[seenTap1][a.n] = tapMilliwatt(o, a.taps.Block(), 0)
+	x[seenTap2][a.n] = tapMilliwatt(o, a.taps.Block(), 1)
+	if a.lit != mzi.Loop {
+		block := a.loops.Block()
+		x[seenLoop][a.n] = guardMilliwatt(o, block, hal.GuardLoopUpper, 0) + guardMilliwatt(o, block, hal.GuardLoopUpper, 1)
+	}
+}
+
+// signal is the light that tells of cells, and what it is off by itself.
+type signal struct {
+	light [lockSteps]float64
+	noise float64 // of a reading, milliwatt rms
+}
+
+// signals of MZI1 and MZI2, rising with light that goes the wrong way: the light there,
+// or, of a diode that shows none though cells were stepped, what the path lacks.
+func (x *lockLook) signals(lit mzi.Lit, step float64) (one, two signal) {
+	own, other := &x[seenTap1], &x[seenTap2]
+	if lit == mzi.Ext2 {
+		own, other = other, own
+	}
+	dark := func(y *[lockSteps]float64) bool {
+		sum := 0.0
+		for _, v := range y {
+			sum += v
+		}
+		return sum < lockDark*lockSteps*step
+	}
+	for n := range lockSteps {
+		one.light[n], two.light[n] = x[seenLoop][n], other[n]
+		if lit == mzi.Loop {
+			one.light[n] = own[n] + other[n]
+		}
+	}
+	if lit != mzi.Loop && dark(&one.light) {
+		for n := range lockSteps {
+			one.light[n] = -own[n] - other[n]
+		}
+	}
+	if lit != mzi.Loop && dark(&two.light) {
+		for n := range lockSteps {
+			two.light[n] = -own[n]
+		}
+	}
+	one.judge(step)
+	two.judge(step)
+	return one, two
+}
+
+// sum of a pattern over the readings.
+func (s *signal) sum(cell int) (sum float64) {
+	for n, y := range s.light {
+		sum += float64(pattern(cell, n) * y)
+	}
+	return sum
+}
+
+// judge finds the noise by the patterns that are no cell's, at least what is believed of
+// readings.
+func (s *signal) judge(step float64) {
+	square := 0.0
+	for cell := lockCells; cell < lockSteps-1; cell++ {
+		x := s.sum(cell)
+		square += float64(x * x)
+	}
+	spare := float64(lockSteps - 1 - lockCells)
+	s.noise = max(lockNoise*step, math.Sqrt(square/spare/lockSteps))
+}
+
+// findings are the errors of all cells that the look could see, or why none is to be
+// believed.
+//
+// The share that a cell at e from its extremum sends the wrong way is sin^2(e/2);
+// to and fro by d it moves by sin(e)*sin(d)/2 either way.
+func (a *lockAct) findings(t *chipDrive, cal *ModuleCalibration) (found []lockFinding, why string) {
+	o := t.bundle.Modules[a.module].Optics()
+	step := fromMilliDBm(o.Guard[hal.GuardTap1].FullScaleMilliDBm) / diode.Steps
+	one, two := a.seen.signals(a.lit, step)
+	var blur []float64
+	add := func(k int, s *signal, milliwatt float64) {
+		mid := (a.up[k] + a.down[k]) / 2
+		reach := float64(0.5 * milliwatt * detmath.Sin(mid))
+		if mid < lockDither/4 || reach <= 0 {
+			return // an end of its heat leaves no step to see by
+		}
+		off := asin(s.sum(k)/lockSteps/reach) - (a.up[k]-a.down[k])/2
+		sigma := float64(math.Sqrt(1.0/lockSteps)*s.noise) / reach
+		blur = append(blur, sigma)
+		found = append(found, lockFinding{k, mzi.Wrap(off - a.model.Error(k, a.lit, a.setting, &a.volts)), float64(sigma * sigma)})
+	}
+	lanes := t.Lanes()
+	for lane := range hal.Lanes {
+		switch a.lit {
+		case mzi.Loop:
+			add(hal.CellMZI1+lane, &one, milliwattOf(cal.LaneTap[0][lane]))
+			continue
+		case mzi.Ext1:
+			add(hal.CellMZI2+lane, &two, milliwattOf(cal.LaneTap[0][lane]))
+		case mzi.Ext2:
+			add(hal.CellMZI2+lane, &two, milliwattOf(cal.LaneTap[1][lane]))
+		}
+		add(hal.CellMZI1+lane, &one, milliwattOf(expectedLoop(cal, lanes, int(lanes[lane]))))
+	}
+	if len(blur) == 0 {
+		return nil, "no cell can be stepped"
+	}
+	if slices.Sort(blur); blur[len(blur)/2] > lockBlur {
+		return nil, "light changed while it was looked at"
+	}
+	return found, ""
+}
+
+// doubted takes findings that are too large to be trimmed at first sight out of those of
+// a look, unless the look before has found them too, and says whether there are any.
+func (m *lockModule) doubted(found []lockFinding) (sure []lockFinding, doubt bool) {
+	var large [lockCells]float64
+	for _, f := range found {
+		if math.Abs(f.off) > lockTwice {
+			large[f.cell] = f.off
+			if before := m.large[f.cell]; before == 0 || math.Abs(f.off-before) > lockAgrees {
+				doubt = true
+				continue
+			}
+			large[f.cell] = 0
+			f.off = min(max(f.off, -lockMost), lockMost)
+		}
+		sure = append(sure, f)
+	}
+	m.large = large
+	return sure, doubt
+}

@@ -1,0 +1,137 @@
+package ocs
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"ringlight/mzi"
+	"ringlight/mzi/detmath"
+	"ringlight/proto"
+)
+
+// A calibration is true where it was made. Cells drift, and move with their case, so
+// light counts as tuned only as long as somebody has looked at it: a lock at MZI1 and
+// MZI2, and nobody ever at the matrix, which a lock carries along. What was not looked at
+// for too long, or is too far from the temperature at which it was, is unproven: it
+// shines, and whether it is good light nobody can say.
+
+const (
+	// proofAge is how long MZIs count as looked at. chosen: in an hour cells of
+	// docs/board.md drift by 28 mrad rms; 25 dB of 28 are lost at 80.
+	proofAge = time.Hour
+	// matrixAge is how long the matrix counts as good since its calibration, or since the
+	// life began that found it. chosen: in two hours cells drift by 38 mrad rms, of which one
+	// in twenty goes twice as far.
+	matrixAge = 2 * time.Hour
+	// proofKelvin is how far from the temperature of the last look. chosen: 40 mrad.
+	proofKelvin = 2.0
+	// proofShare is what the worst of a matrix' twenty cells may have moved beyond what those
+	// that are looked at have moved each by itself, rms. chosen: two deviations of a normal
+	// distribution and half of one for what carries them.
+	proofShare = 2.5
+	// proofSpread is what those may have moved where a calibration did not note how much
+	// light comes out elsewhere. chosen: what drift comes to.
+	proofSpread = 0.03
+)
+
+// spreads is how far the cells of a module that are looked at may have moved each by
+// itself, radian rms, for its matrix, at which nobody looks, to be good with them: what
+// its calibration left of 20 dB is the worst cell's, which sends sin^2(e/2) the wrong way.
+func (m *ModuleCalibration) spreads() float64 {
+	if m.Paths[0] == 0 {
+		return proofSpread
+	}
+	room := detmath.FromDB(-float64(mzi.LeastPath)/1000) - detmath.FromDB(-float64(m.Paths[0])/1000)
+	return 2 * math.Sqrt(max(room, 0)) / proofShare
+}
+
+// proof is how a module's light was last found to be good.
+type proof struct {
+	since   time.Duration // MZIs were looked at; 0: never
+	kelvin  float64       // of the case then, 0: not known
+	carried bool          // the matrix, with what was found
+	spread  float64       // radian, of the cells that were looked at
+}
+
+// proof of a module whose lock is here.
+func (t *chipDrive) proof(module int) (p proof) {
+	if module < len(t.lock.modules) {
+		if m := &t.lock.modules[module]; m.hold.Looks > 0 {
+			p = proof{since: m.looked, kelvin: m.carry.kelvin, carried: true, spread: m.carry.spread}
+		}
+	}
+	return p
+}
+
+// judge says whether the light of a module is proven by the last health rounds, and if not,
+// why.
+func (t *Transceiver) judge(now time.Duration, module int) string {
+	p := t.drive.proof(module)
+	kelvin, made := t.health.temperature(module), 0.0
+	if c := t.cfg.Calibration.Modules[module].CaseMillicelsius; c != 0 {
+		made = float64(c+zeroCelsiusMillikelvin) / 1000
+	}
+	from, what := p.kelvin, "its last look"
+	if p.since == 0 {
+		p.since = t.calibrated
+		from, what = made, "its calibration"
+	}
+	away := func(from float64, what string) string {
+		if d := math.Abs(kelvin - from); kelvin != 0 && from != 0 && d > proofKelvin {
+			return fmt.Sprintf("not looked at since %s, %.1f K away", what, d)
+		}
+		return ""
+	}
+	if why := away(from, what); why != "" {
+		return why
+	}
+	if now-p.since > proofAge {
+		return "not looked at for over " + proofAge.String()
+	}
+	if t.path != proto.Loopback {
+		return ""
+	}
+	if !p.carried {
+		if why := away(made, "its calibration"); why != "" {
+			return "matrix " + why
+		}
+	}
+	if now-t.calibrated > matrixAge {
+		return "matrix not looked at for over " + matrixAge.String()
+	}
+	if p.spread > t.cfg.Calibration.Modules[module].spreads() {
+		return fmt.Sprintf("matrix not looked at, and other cells have moved by %.0f mrad each", 1000*p.spread)
+	}
+	return ""
+}
+
+// prove judges a module after a health round has read it.
+func (t *Transceiver) prove(now time.Duration, module int) {
+	t.health.last[module].doubt = ""
+	if t.path != proto.Dark && t.cfg.Calibration != nil && t.state == Idle {
+		t.health.last[module].doubt = t.judge(now, module)
+	}
+}
+
+// Unproven is why the light of the path in use is not known to be good, "" where it is:
+// see proto.Unproven.
+func (t *Transceiver) Unproven() string {
+	if t.path == proto.Dark || t.state != Idle {
+		return ""
+	}
+	for i := range t.health.last {
+		if why := t.health.last[i].doubt; why != "" {
+			return fmt.Sprintf("module %d: %s", i, why)
+		}
+	}
+	return ""
+}
+
+// portState is what the light says.
+func (t *Transceiver) portState() proto.PortState {
+	if t.port == proto.Tuned && t.Unproven() != "" {
+		return proto.Unproven
+	}
+	return t.port
+}
