@@ -35,10 +35,7 @@ func bringup(_ context.Context, args []string) error {
 		texts = append(texts, s)
 		return nil
 	})
-	if err := common.none(args); err != nil {
-		return err
-	}
-	cfg, err := common.load()
+	cfg, err := common.alone(args)
 	if err != nil {
 		return err
 	}

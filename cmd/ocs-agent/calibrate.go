@@ -58,10 +58,7 @@ func calibrate(ctx context.Context, args []string) error {
 	fs, common := newFlags("calibrate", "calibrate bundles that carry nothing, from nothing", "ocs-agent calibrate -b 0 -config node7.json")
 	only := fs.Int("b", -1, "`bundle`; -1: all")
 	diff := fs.Bool("diff", false, "calibrate nothing; show what the kept calibration changed against the one before")
-	if err := common.none(args); err != nil {
-		return err
-	}
-	cfg, err := common.load()
+	cfg, err := common.alone(args)
 	if err != nil {
 		return err
 	}

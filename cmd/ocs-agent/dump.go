@@ -20,15 +20,12 @@ func dumpModule(_ context.Context, args []string) error {
 	b := fs.Int("bundle", 0, "`number` of the bundle")
 	m := fs.Int("module", 0, "`number` of the module in it")
 	out := fs.String("o", "", "`file` to write, - is stdout")
-	if err := common.none(args); err != nil {
+	cfg, err := common.alone(args)
+	if err != nil {
 		return err
 	}
 	if *out == "" {
 		return usagef("o: want a file to write")
-	}
-	cfg, err := common.load()
-	if err != nil {
-		return err
 	}
 	if *b < 0 || *b >= cfg.Board.Bundles {
 		return usagef("bundle: %d: want 0 to %d", *b, cfg.Board.Bundles-1)

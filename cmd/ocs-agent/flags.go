@@ -75,6 +75,14 @@ func (c *common) read() (Config, error) {
 	return cfg, cfg.Board.readBoard()
 }
 
+// alone is the configuration of a verb that takes no words.
+func (c *common) alone(args []string) (Config, error) {
+	if err := c.none(args); err != nil {
+		return Config{}, err
+	}
+	return c.load()
+}
+
 // load is the effective configuration.
 func (c *common) load() (Config, error) {
 	cfg, err := c.read()

@@ -21,15 +21,12 @@ func metrics(ctx context.Context, args []string) error {
 		"ocs-agent metrics -config node7.json\n         ocs-agent metrics -textfile /var/lib/prometheus/node-exporter/ringlight.prom -every 15s")
 	file := fs.String("textfile", "", "write them to this `file`, whole or not at all, for node_exporter's textfile collector; else to stdout")
 	every := fs.Duration("every", 0, "write the file again and again at this `interval`, 1s or more, until interrupted; 0: once")
-	if err := common.none(args); err != nil {
+	cfg, err := common.alone(args)
+	if err != nil {
 		return err
 	}
 	if *every != 0 && (*every < leastEvery || *file == "") {
 		return usagef("every: %v: want 0, or %v or more and a textfile", *every, leastEvery)
-	}
-	cfg, err := common.load()
-	if err != nil {
-		return err
 	}
 	return cfg.metrics(ctx, *file, *every)
 }

@@ -19,7 +19,8 @@ func recordCommand(ctx context.Context, args []string) error {
 		"ocs-agent record -o node7.rec -for 1m -config node7.json\n         ocs-agent record -o - | ocs-agent replay -")
 	out := fs.String("o", "", "`file` to write, - is stdout")
 	length := fs.Duration("for", 0, "end after this `time`; 0: when interrupted, or after 10 s of a simulated board's own time")
-	if err := common.none(args); err != nil {
+	cfg, err := common.alone(args)
+	if err != nil {
 		return err
 	}
 	if *out == "" {
@@ -27,10 +28,6 @@ func recordCommand(ctx context.Context, args []string) error {
 	}
 	if *length < 0 {
 		return usagef("for: %v: want 0 or more", *length)
-	}
-	cfg, err := common.load()
-	if err != nil {
-		return err
 	}
 	w := os.Stdout
 	if *out != "-" {
@@ -126,10 +123,7 @@ func (c *Config) recordSimulated(out io.Writer, length time.Duration) error {
 func release(_ context.Context, args []string) error {
 	fs, common := newFlags("release", "let devices out of quarantine, as status names them", "ocs-agent release -device 3/0x70.2/0x48")
 	device := fs.String("device", "", "`device` as status names it; none: all")
-	if err := common.none(args); err != nil {
-		return err
-	}
-	cfg, err := common.load()
+	cfg, err := common.alone(args)
 	if err != nil {
 		return err
 	}

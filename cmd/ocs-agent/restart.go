@@ -182,15 +182,12 @@ func restartWhenAllowed(_ context.Context, args []string) error {
 		"Without an answer within -wait it goes on only where the node protects nothing: both sides in loopback. The light stays as it is",
 		"ocs-agent restart-when-allowed -config /etc/ringlight/agent.json")
 	wait := fs.Duration("wait", 30*time.Second, "`TIME` within which a planner must give leave, at most 10m")
-	if err := common.none(args); err != nil {
+	cfg, err := common.alone(args)
+	if err != nil {
 		return err
 	}
 	if *wait <= 0 || *wait > agent.LeavePatience {
 		return usagef("wait: %v: want over 0, at most %v", *wait, agent.LeavePatience)
-	}
-	cfg, err := common.load()
-	if err != nil {
-		return err
 	}
 	path := cfg.socketPath()
 	before, err := answered(agent.AskSocket(path, agent.Question{Verb: "status"}))

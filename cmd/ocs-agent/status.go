@@ -15,10 +15,7 @@ import (
 // the board says.
 func status(ctx context.Context, args []string) error {
 	_, common := newFlags("status", "what the agent says of itself", "ocs-agent status -config node7.json")
-	if err := common.none(args); err != nil {
-		return err
-	}
-	cfg, err := common.load()
+	cfg, err := common.alone(args)
 	if err != nil {
 		return err
 	}

@@ -70,6 +70,14 @@ func (j *jobFlags) client(retry time.Duration) (*asker.Client, error) {
 	return c.As(j.owner), nil
 }
 
+// open reads the words, and gives the client of who is asked.
+func (j *jobFlags) open(fs *flag.FlagSet, args []string, words int, names string, retry time.Duration) (got []string, c *asker.Client, err error) {
+	if got, err = j.read(fs, args, words, names); err == nil {
+		c, err = j.client(retry)
+	}
+	return got, c, err
+}
+
 // refused: what is not acceptable is wrong usage, whoever finds it.
 func refused(err error) error {
 	if e := proto.AsError(err); e != nil && (e.Code == proto.Invalid || e.Code == proto.NotFound) {
@@ -168,10 +176,7 @@ func because(cause string) string {
 
 func jobList(ctx context.Context, args []string, out io.Writer) error {
 	var j jobFlags
-	if _, err := j.read(cli.NewFlags("job list"), args, 0, "no further word"); err != nil {
-		return err
-	}
-	c, err := j.client(0)
+	_, c, err := j.open(cli.NewFlags("job list"), args, 0, "no further word", 0)
 	if err != nil {
 		return err
 	}
@@ -275,43 +280,28 @@ func printStrategy(out io.Writer, h *job.Held) error {
 }
 
 func jobShow(ctx context.Context, args []string, out io.Writer) error {
-	return jobAbout(ctx, "job show", args, out, func(c *asker.Client, id string) (*job.View, error) { return c.Get(ctx, id) })
+	return jobAbout(cli.NewFlags("job show"), args, "the job's NAME", out, func(c *asker.Client, got []string) (*job.View, error) { return c.Get(ctx, got[0]) })
 }
 
 func jobRelease(ctx context.Context, args []string, out io.Writer) error {
-	return jobAbout(ctx, "job release", args, out, func(c *asker.Client, id string) (*job.View, error) { return c.Release(ctx, id) })
-}
-
-func jobAbout(_ context.Context, verb string, args []string, out io.Writer, ask func(*asker.Client, string) (*job.View, error)) error {
-	var j jobFlags
-	got, err := j.read(cli.NewFlags(verb), args, 1, "the job's NAME")
-	if err != nil {
-		return err
-	}
-	c, err := j.client(0)
-	if err != nil {
-		return err
-	}
-	v, err := ask(c, got[0])
-	if err != nil {
-		return refused(err)
-	}
-	return j.print(out, v, func() error { return printJob(out, v) })
+	return jobAbout(cli.NewFlags("job release"), args, "the job's NAME", out, func(c *asker.Client, got []string) (*job.View, error) { return c.Release(ctx, got[0]) })
 }
 
 func jobReplace(ctx context.Context, args []string, out io.Writer) error {
-	var j jobFlags
 	fs := cli.NewFlags("job replace")
 	reason := fs.String("reason", "", "why, `TEXT`, for those who come after")
-	got, err := j.read(fs, args, 2, "the job's NAME and a NODE of it")
+	return jobAbout(fs, args, "the job's NAME and a NODE of it", out, func(c *asker.Client, got []string) (*job.View, error) { return c.Replace(ctx, got[0], got[1], *reason) })
+}
+
+// jobAbout prints what is answered about a job, which is named, and a node of it where
+// names says so.
+func jobAbout(fs *flag.FlagSet, args []string, names string, out io.Writer, ask func(*asker.Client, []string) (*job.View, error)) error {
+	var j jobFlags
+	got, c, err := j.open(fs, args, 1+strings.Count(names, "NODE"), names, 0)
 	if err != nil {
 		return err
 	}
-	c, err := j.client(0)
-	if err != nil {
-		return err
-	}
-	v, err := c.Replace(ctx, got[0], got[1], *reason)
+	v, err := ask(c, got)
 	if err != nil {
 		return refused(err)
 	}
@@ -322,11 +312,7 @@ func jobWatch(ctx context.Context, args []string, out io.Writer) error {
 	var j jobFlags
 	fs := cli.NewFlags("job watch")
 	after := fs.Uint64("after", 0, "the `NUMBER` of the last event that is known")
-	got, err := j.read(fs, args, 1, "the job's NAME")
-	if err != nil {
-		return err
-	}
-	c, err := j.client(time.Hour)
+	got, c, err := j.open(fs, args, 1, "the job's NAME", time.Hour)
 	if err != nil {
 		return err
 	}
@@ -363,11 +349,7 @@ func jobFiles(ctx context.Context, args []string, out io.Writer) error {
 	routes := fs.String("routes", "", "also the routes of circuits, a file of each leaf, spine or server in the words of `WHAT`: linux, frr or eos")
 	fs.TextVar(&split.Hosts, "hosts", job.DefaultHosts, "`NETWORK` of the addresses of GPUs, with -routes")
 	fs.TextVar(&split.Ports, "ports", job.DefaultPorts, "`NETWORK` of the addresses of ports of leaves and spines, with -routes")
-	got, err := j.read(fs, args, 1, "the job's NAME")
-	if err != nil {
-		return err
-	}
-	c, err := j.client(0)
+	got, c, err := j.open(fs, args, 1, "the job's NAME", 0)
 	if err != nil {
 		return err
 	}

@@ -282,7 +282,6 @@ func (s *soak) refused(ctx context.Context) {
 	if err == nil || len(said.Refused) == 0 || said.Done {
 		fail("fabric apply that would end a ring is not refused: %+v, %w", said, err)
 	}
-	return
 }
 
 // procEdit is what ocsctl says of an edit.
