@@ -34,3 +34,39 @@ func TestWhoSaysItIsSlowIsNamed(t *testing.T) {
 		}
 	}
 }
+
+// Goal: of a ring that waits with its members' times one is named that takes at least twice
+// as long as every other, by what that costs most, and nobody where two are alike.
+func TestTheSlowestOfARingIsNamed(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		detect map[int]uint32 // by member; the others take 1,000
+		who    int            // place of the member, -1: nobody
+	}{
+		{"all alike", nil, -1},
+		{"one, the others after it", map[int]uint32{2: 5000, 9: 2500}, 2},
+		{"one, after the others", map[int]uint32{2: 2500, 9: 5000}, 9},
+		{"not twice as slow", map[int]uint32{2: 4999, 9: 2500}, -1},
+		{"not twice as slow as one before it", map[int]uint32{2: 3000, 9: 5000}, -1},
+		{"two alike", map[int]uint32{2: 5000, 9: 5000}, -1},
+	} {
+		p := standing(t, 64, 0)
+		r := p.rings[0]
+		for at, id := range r.nodes {
+			e := proto.Envelope{DetectMaxMicros: 1000, SwitchMaxMicros: 10, SkewMicros: 10}
+			if d, ok := c.detect[at]; ok {
+				e.DetectMaxMicros = d
+			}
+			report(p, &proto.Reported{Node: id, Session: 1, Seq: 9, Measured: e})
+		}
+		slow := SlowOf(p, r.nodes[0])
+		switch {
+		case c.who < 0:
+			if slow != nil {
+				t.Errorf("%s: %+v", c.name, slow)
+			}
+		case slow == nil || slow.ID != r.nodes[c.who]:
+			t.Errorf("%s: %+v, want member %d", c.name, slow, c.who)
+		}
+	}
+}
