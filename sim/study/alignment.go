@@ -83,7 +83,7 @@ func Alignments(cfg AlignmentConfig) (*AlignmentResult, error) {
 	err := cfg.each(&res.Header, func(_ int, c *cluster, s schedule) {
 		var racks *ring.Racks
 		racks, c.place = cfg.shelve()
-		res.ToRs = len(racks.Domain)
+		res.ToRs, res.Siblings = len(racks.Domain), "in one rack"
 		events := c.events(s)
 		for _, tp := range cfg.TPs {
 			for _, how := range []Alignment{Blind, First, Kept} {

@@ -74,6 +74,8 @@ func (h Header) faultNotes(r *Report) {
 	switch h.Siblings {
 	case "apart":
 		r.note("nodes are halves of 8-GPU servers, each out with probability %.4f in an outage ([IHBD] App. A), and stand half a cluster apart in HBD order", halfFails)
+	case "in one rack":
+		r.note("nodes are halves of 8-GPU servers, each out with probability %.4f in an outage ([IHBD] App. A), and stand on different sub-lines of their rack", halfFails)
 	case "adjacent":
 		r.note("nodes are halves of 8-GPU servers, each out with probability %.4f in an outage ([IHBD] App. A), and stand side by side in HBD order", halfFails)
 	}
