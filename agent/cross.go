@@ -253,6 +253,9 @@ func (a *crossOptics) event(now time.Duration, ev *circuit.Event) {
 			a.noteMoves(now, ev)
 		}
 		a.tell(now, r, ev.Factory, "")
+	case circuit.Unproven:
+		r.State, r.Loss = proto.Unproven, proto.NoPower
+		a.tell(now, r, ev.Factory, text)
 	case circuit.Failed:
 		r.State = proto.Failed
 		a.tell(now, r, ev.Factory, text)
@@ -332,10 +335,14 @@ func (a *crossOptics) take(now time.Duration, ev node.Event) {
 
 // fault tells that the board is out of service, or, "", back.
 func (a *crossOptics) fault(now time.Duration, why string) {
-	if (why == "") == (a.faulty == "") {
+	was := a.faulty
+	if a.faulty = proto.Clip(why); (why == "") == (was == "") {
+		if a.faulty != was {
+			a.log(2, "out of service: "+why) // for another cause, which reports say from now on
+			a.report(now)
+		}
 		return
 	}
-	a.faulty = proto.Clip(why)
 	if why == "" {
 		a.alarm(now, Alarm{Text: "the board answers again", Resolved: true})
 		return
@@ -410,6 +417,7 @@ func (a *crossOptics) addReport(_ time.Duration, r *proto.Reported) {
 	n := 0
 	for i := range r.Circuits { // both in the order of side A
 		c := &r.Circuits[i]
+		c.State = toldAs(c.State, a.wire.beat.features)
 		for n < len(a.circuits) && a.circuits[n].Pair.A < c.A {
 			n++
 		}

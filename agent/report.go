@@ -64,9 +64,7 @@ func (a *nodeOptics) describeBundle(r *proto.BundleReport) {
 		return // the machine knows where it was
 	}
 	r.Path, r.State, r.Expected, r.Measured = s.Path, s.State, s.Expected, s.Measured
-	if r.State == proto.Unproven && !a.wire.beat.features.Has(proto.FeatureUnproven) {
-		r.State = proto.Tuned
-	}
+	r.State = toldAs(r.State, a.wire.beat.features)
 	r.Held, _ = b.optics.Held()
 	if b.calibration != s.Calibration {
 		b.calibration, b.digest = s.Calibration, proto.Digest{}
@@ -119,6 +117,14 @@ func wakeBound(p99 time.Duration) time.Duration {
 		bound *= 2
 	}
 	return bound
+}
+
+// toldAs is a state in words that a planner with features knows.
+func toldAs(s proto.PortState, known proto.Features) proto.PortState {
+	if s == proto.Unproven && !known.Has(proto.FeatureUnproven) {
+		return proto.Tuned
+	}
+	return s
 }
 
 // promptOf is how soon our thread runs, as it is told.

@@ -45,6 +45,7 @@ type BoxState struct {
 var (
 	ErrBoxReply   = errors.New("reply is not what the command asked for")
 	ErrBoxDenied  = errors.New("box denied the command")
+	ErrBoxPowers  = errors.New("box does not say what light its ports have") // all else is known
 	ErrBoxNotMade = errors.New("box reports connections other than those that were set")
 )
 

@@ -167,8 +167,8 @@ func (x *CrossConnect) observe(r proto.CircuitReport, expected proto.MilliDBm, t
 		c.tries++
 	}
 	switch {
-	case r.State == proto.Tuned:
-		c.proven, c.text, c.tries = true, "", 0
+	case r.State.Lit():
+		c.proven, c.text, c.tries = c.proven || r.State == proto.Tuned, "", 0
 		if c.lost {
 			c.lost = false
 			x.note(c.event(proto.EvLightFound, proto.SeverityOK, expected, "", true))
@@ -212,7 +212,7 @@ func (x *CrossConnect) Report(r *proto.Reported) {
 	for a := range x.circuits {
 		if c := &x.circuits[a]; c.used {
 			r.Circuits = append(r.Circuits, c.r)
-			if c.fresh && c.r.State == proto.Tuned {
+			if c.fresh && c.r.State.Lit() {
 				// Until it is on disk how its mirrors stand, a next life would
 				// not know them, and move them when it is told again.
 				r.Circuits[len(r.Circuits)-1].State = proto.Tuning

@@ -164,7 +164,8 @@ func (c *Client) Take(line []byte) {
 	case stepPower:
 		powers, err := ParsePowers(reply, c.powers())
 		if err != nil {
-			c.fail(err)
+			c.state.Powers = nil
+			c.fail(fmt.Errorf("%w: %w", hal.ErrBoxPowers, err))
 			return
 		}
 		c.state.Powers = append(c.state.Powers, powers...)

@@ -79,7 +79,11 @@ const (
 )
 
 // ErrNoMeters is why a circuit of a box cannot be proven.
-var ErrNoMeters = errors.New("box has no power meters to prove it by")
+var ErrNoMeters = errors.New("box has no power meters to prove it by, or they cannot be read")
+
+// ErrSilent is what a line means that answered nothing, or not in time: the box, what is
+// between, or somebody else who has it.
+var ErrSilent = errors.New("box does not answer")
 
 // Box is a commercial switch behind the same methods as a Crossbar. What it
 // reports is compared with what was asked, and its meters with both: it does
@@ -161,10 +165,12 @@ func (x *Box) completed(now time.Duration, c *hal.Completion) {
 		if x.again() {
 			return
 		}
-		x.err = c.Err
+		if x.err = c.Err; errors.Is(c.Err, hal.ErrTimeout) || errors.Is(c.Err, hal.ErrBusStuck) { // a line of text has no levels to be stuck at
+			x.err = fmt.Errorf("%w: %w", ErrSilent, hal.ErrTimeout)
+		}
 		x.goals = x.goals[:0]
 		x.become(LinkSilent)
-		x.events = append(x.events, circuit.Event{Kind: circuit.Ready, At: now, Err: c.Err})
+		x.events = append(x.events, circuit.Event{Kind: circuit.Ready, At: now, Err: x.err})
 		return
 	}
 	reply := c.Op.Msgs[0].R
@@ -200,6 +206,9 @@ func (x *Box) done(now time.Duration) {
 	x.goals = append(x.goals[:0], x.goals[1:]...)
 	x.tries = 0
 	report, err := x.cfg.Dialect.Result()
+	if errors.Is(err, hal.ErrBoxPowers) { // what was switched is; whether it has light nobody can say
+		err, report.HasMeters = nil, false
+	}
 	if opening && err != nil {
 		x.err = err
 		x.become(LinkSilent)
@@ -240,7 +249,7 @@ func (x *Box) judge(now time.Duration, c *circuit.Circuit, goal request, err err
 			c.Err = err
 		}
 	case !x.report.HasMeters:
-		c.State, c.Err = proto.Tuning, ErrNoMeters
+		c.State, c.Err = proto.Unproven, ErrNoMeters
 	case len(x.report.Powers) == x.report.In+x.report.Out:
 		in, out := x.report.Powers[c.Pair.A], x.report.Powers[x.report.In+int(c.Pair.B)]
 		c.Loss = proto.MilliDBm(in - out)
@@ -259,6 +268,8 @@ func (x *Box) judge(now time.Duration, c *circuit.Circuit, goal request, err err
 		return
 	case c.State == proto.Tuned:
 		e.Kind = circuit.Tuned
+	case c.State == proto.Unproven:
+		e.Kind = circuit.Unproven
 	case c.State == proto.Failed:
 		e.Kind = circuit.Failed
 	default:
@@ -333,7 +344,7 @@ func (x *Box) Circuits(buf []circuit.Circuit) []circuit.Circuit {
 	buf = append(buf, x.circuits...)
 	if x.state == LinkSilent {
 		for i := range buf[from:] {
-			if c := &buf[from+i]; c.State == proto.Tuned {
+			if c := &buf[from+i]; c.State.Lit() {
 				c.State, c.Err = proto.Tuning, x.err
 			}
 		}

@@ -1,6 +1,7 @@
 package box_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"slices"
@@ -8,6 +9,7 @@ import (
 	"time"
 
 	"ringlight/hal"
+	"ringlight/hal/scpi"
 	"ringlight/hal/tl1"
 	"ringlight/hal/tl1/tl1test"
 	"ringlight/ocs/box"
@@ -158,3 +160,65 @@ func TestBoxOverTL1(t *testing.T) {
 }
 
 var _ circuit.Switch = (*box.Box)(nil)
+
+// oddEnd is a scripted Polatis that answers one question in its own way.
+type oddEnd struct {
+	*scpiEnd
+	to, with string
+	odd      bool
+}
+
+func (e *oddEnd) say(b []byte) {
+	e.odd = e.to != "" && bytes.Contains(b, []byte(e.to))
+	e.scpiEnd.say(b)
+}
+
+func (e *oddEnd) hear() []byte {
+	b := e.scpiEnd.hear()
+	if e.odd && len(b) > 0 {
+		e.odd = false
+		return []byte(e.with + "\n")
+	}
+	return b
+}
+
+// Goal: a box whose light cannot be measured is switched all the same, and its circuits are
+// unproven.
+// Method: a box without meters, and one that answers a question for powers oddly; each
+// makes two circuits, and another in place of one.
+func TestBoxWithoutMetersIsSwitched(t *testing.T) {
+	for name, odd := range map[string]*oddEnd{ // any order: independent
+		"no meters":   {scpiEnd: newSCPIEnd(4)},
+		"odd reading": {scpiEnd: newSCPIEnd(4), to: "pmon:pow", with: "(-1.0,OVERLOAD)"},
+	} {
+		odd.state.HasMeters = odd.to != ""
+		if odd.to == "" {
+			odd.state.Identity = "Polatis,I-OST-4x4-LA1,1,6.5"
+		}
+		r := &rig{t: t, far: odd, x: box.New(box.Config{Dialect: new(scpi.Client), End: '\n'})}
+		r.x.Start(0)
+		r.settle()
+		r.apply(circuit.Change{Create: []circuit.Pair{{A: 0, B: 1}, {A: 1, B: 2}}})
+		r.apply(circuit.Change{Remove: []circuit.Pair{{A: 0, B: 1}}, Create: []circuit.Pair{{A: 0, B: 3}}})
+		if got, want := r.circuits(), "1A-4B unproven;2A-3B unproven;"; got != want {
+			t.Errorf("%s: %s, want %s", name, got, want)
+		}
+		told := 0
+		for _, e := range r.events {
+			if e.Kind == circuit.Unproven && errors.Is(e.Err, box.ErrNoMeters) {
+				told++
+			}
+		}
+		if link, _, err := r.x.Link(); told != 3 || link != box.LinkQuiet || err != nil {
+			t.Errorf("%s: told %d times; %v, %v", name, told, link, err)
+		}
+		odd.to = "" // its meters are read again
+		if odd.state.HasMeters {
+			r.x.HealthRound(r.now)
+			r.settle()
+			if got, want := r.circuits(), "1A-4B tuned;2A-3B tuned;"; got != want {
+				t.Errorf("%s, and well again: %s, want %s", name, got, want)
+			}
+		}
+	}
+}

@@ -52,10 +52,11 @@ const (
 	Removed
 	AlarmRaised
 	AlarmCleared
-	Unlit // no light comes in any more, or none came
+	Unlit    // no light comes in any more, or none came
+	Unproven // made as it was asked for, and no meter says whether it has light
 )
 
-var eventNames = [...]string{"ready", "tuned", "failed", "drifted", "removed", "alarm_raised", "alarm_cleared", "unlit"}
+var eventNames = [...]string{"ready", "tuned", "failed", "drifted", "removed", "alarm_raised", "alarm_cleared", "unlit", "unproven"}
 
 func (k EventKind) String() string { return proto.NameOf(eventNames[:], uint8(k)) }
 

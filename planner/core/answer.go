@@ -139,11 +139,11 @@ func Halve(r *proto.OpReply) bool {
 	return true
 }
 
-// lit counts each job's links that light proves both ways, and all circuits
-// that it proves. Of a job that stands by it is the mirrors' light.
+// lit counts each job's links that have light both ways, as far as anybody can say, and all
+// circuits that have. Of a job that stands by it is the mirrors' light.
 func (c *Circuits) lit() (links map[proto.JobID]int, circuits int) {
 	links = map[proto.JobID]int{}
-	tuned := func(s slot) bool { return c.stateOf(s.sw, proto.Circuit{A: s.a, B: s.b}) == proto.Tuned }
+	tuned := func(s slot) bool { return c.stateOf(s.sw, proto.Circuit{A: s.a, B: s.b}).Lit() }
 	for at, d := range c.maps {
 		c.links(at, d, func(i, j int32, id proto.JobID) {
 			way := c.slots(at, i, j)

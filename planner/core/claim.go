@@ -153,7 +153,7 @@ func (x Claims) Lent() map[proto.JobID]*Lent {
 		for _, s := range c.switchesOf(at) {
 			for _, w := range c.circuitsOf(s, m) {
 				if l := out[w.Job]; l != nil && l.Dark == "" && l.Realised < l.Granted {
-					if state := c.stateOf(s, w); state != proto.Tuned {
+					if state := c.stateOf(s, w); !state.Lit() {
 						l.Dark = fmt.Sprintf("switch %d: port %d to %d is %s", s, w.A, w.B, state)
 						if why := c.switches[s].whyUnable(); why != "" {
 							l.Dark = fmt.Sprintf("switch %d: %s", s, why)

@@ -166,7 +166,7 @@ func (c *Circuits) readCircuits(v *switchView) {
 		switch r := c.reportOf(s, x.A, x.B); {
 		case r == nil || r.Job != x.Job:
 			again = true
-		case r.State == proto.Tuned:
+		case r.State.Lit():
 			delete(c.bad, k)
 			delete(c.tried, k)
 		case r.State == proto.Failed && !c.bad[k] && (c.tried[k] == 0 || c.tried[k] == v.Want.Gen):

@@ -86,7 +86,7 @@ func (c *Circuits) unlit(s int) []proto.Circuit {
 	var out []proto.Circuit
 	for _, x := range c.circuitsOf(s, c.maps[at]) {
 		same := func(o proto.Circuit) bool { return o.A == x.A && o.B == x.B }
-		if !slices.ContainsFunc(before, same) && c.stateOf(s, x) != proto.Tuned {
+		if !slices.ContainsFunc(before, same) && !c.stateOf(s, x).Lit() {
 			out = append(out, x)
 		}
 	}
