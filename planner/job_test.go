@@ -40,7 +40,7 @@ func (w *fleet) heard(id string) string {
 	for _, e := range events {
 		text := e.Event
 		switch e.Event {
-		case job.NodeLost:
+		case job.NodeLost, job.Left:
 			text += " " + e.Node
 		case job.Replaced:
 			text += fmt.Sprintf(" %s by %s", e.Out, e.In)
@@ -94,7 +94,7 @@ func TestJobGetsRings(t *testing.T) {
 			stock++
 		}
 	}
-	if want := 2 + (64-8-16-32-1)/8; stock != want {
+	if want := 2 + (64-8-16-32)/8; stock != want {
 		t.Errorf("%d rings of 8 nodes, want %d:\n%s", stock, want, w.show())
 	}
 
@@ -117,6 +117,74 @@ func TestJobGetsRings(t *testing.T) {
 	w.run(20 * time.Second)
 	if rings := w.p.Rings(); len(rings) != 7 || slices.ContainsFunc(rings, func(r proto.RingStatus) bool { return len(r.Nodes) != 8 || r.State != proto.RingInService }) {
 		t.Errorf("stock is not as it was:\n%s", w.show())
+	}
+}
+
+// Goal: where nobody replaces the lost node of a job it is told that the node left, and
+// launchers are not given a size that models do not divide by.
+// Method: a job has all eight nodes, and one is lost.
+func TestJobHearsThatANodeLeft(t *testing.T) {
+	w := small(t, 8, 2, 32, 0)
+	w.put("a", `{"tp":32}`)
+	size := func() string {
+		text, _, err := w.job("a").File("megatron.env", job.Split{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	if is := size(); !strings.Contains(is, "\nTENSOR_MODEL_PARALLEL_SIZE=32\n") {
+		t.Errorf("whole: %s", is)
+	}
+	w.die(4)
+	w.run(5 * time.Second)
+	if got := w.heard("a"); !strings.Contains(got, "left 4") || strings.Contains(got, "replaced") || w.job("a").State != job.Degraded {
+		t.Errorf("%v: %s", w.job("a").State, got)
+	}
+	if is := size(); !strings.Contains(is, "# RING IS SHORT: light joins 28 of the 32 GPUs") || strings.Contains(is, "\nTENSOR") {
+		t.Errorf("short: %s", is)
+	}
+}
+
+// Goal: a ring that a job takes counts for the wish: nothing that has light ends but what
+// the dry run names, the rings that the job has are listed as its own, and no ring is
+// missing.
+// Method: three rings of 32 GPUs and two of 16 with five spares; jobs that fit rings that
+// stand, and one for which rings end.
+func TestJobsEndNoRingUnnamed(t *testing.T) {
+	w := started(t, fabric.Params{Name: "f", Nodes: 37, GPUsPerNode: 4, K: 2, TP: 32, RingSizes: []fabric.RingSize{{TP: 16, Rings: 2}}, Spares: 5})
+	w.run(2 * time.Second)
+	step := func(id, wish, rings string, gpus uint32) {
+		t.Helper()
+		before := w.p.Rings()
+		trial, err := JobsOf(w.p).Try(id, wish)
+		if err != nil || !trial.Feasible {
+			t.Fatalf("%+v %v", trial, err)
+		}
+		w.put(id, wish)
+		w.run(10 * time.Second)
+		now, text := w.p.Rings(), ""
+		for _, r := range before {
+			if named := slices.Contains(trial.Ends, r.Ring); named == slices.ContainsFunc(now, func(x proto.RingStatus) bool { return x.Ring == r.Ring }) {
+				t.Errorf("%s: ring %d, named %v:\n%s", id, r.Ring, named, w.show())
+			}
+		}
+		for _, r := range now {
+			text += fmt.Sprintf("%d:%d%s ", r.Ring, len(r.Nodes), r.Job)
+		}
+		s := w.p.Status()
+		if text != rings || s.GPUs != gpus || s.GPUWanted != gpus || s.Health != proto.HealthOK {
+			t.Errorf("%s: %s, %d of %d GPUs in rings, %v\n%s", id, text, s.GPUs, s.GPUWanted, s.Health, w.alarms())
+		}
+	}
+	step("a", `{"tp":16}`, "1:4a 2:4 3:8 4:8 5:8 ", 128)
+	step("b", `{"tp":16}`, "1:4a 2:4b 3:8 4:8 5:8 ", 128)
+	step("c", `{"tp":64}`, "1:4a 2:4b 5:8 6:16c ", 128)
+	w.release("c")
+	w.release("a")
+	w.run(20 * time.Second)
+	if s := w.p.Status(); s.GPUs != 128 || s.GPUWanted != 128 || s.Health != proto.HealthOK || len(w.p.Rings()) != 5 {
+		t.Errorf("given back: %+v\n%s", s, w.show())
 	}
 }
 

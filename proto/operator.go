@@ -136,6 +136,8 @@ type RingStatus struct {
 	// GPUOrder is its live GPUs in the order in which light meets them, from the
 	// left; only of a single ring, empty while light does not close it.
 	GPUOrder []RingGPU `cbor:"9,keyasint,omitempty" max:"4096"`
+	// Job has it; absent: nobody's.
+	Job string `cbor:"10,keyasint,omitempty"`
 }
 
 // RingGPU is one GPU of a ring.

@@ -86,7 +86,7 @@ func goldens() []struct {
 		{"one page of all", OpReply{Version: Version, Corr: testCorr, Next: 4,
 			Fabric: &FabricStatus{Name: "f1", Term: 2, Generation: 300, Nodes: 64, GPUsPerNode: 4, K: 2, TP: 32},
 			Nodes:  []NodeStatus{{Node: 19, Online: true, Mode: ModeService, Usable: true, Ring: 3, Want: 300, Generation: 300, Reported: &full}},
-			Rings:  []RingStatus{{Ring: 3, Nodes: []NodeID{16, 17, 18, 19}, GPUs: 16, State: RingInService, Generation: 300, Links: 3, LinksConfirmed: 3}},
+			Rings:  []RingStatus{{Ring: 3, Nodes: []NodeID{16, 17, 18, 19}, GPUs: 16, State: RingInService, Generation: 300, Links: 3, LinksConfirmed: 3, Job: "train-7"}},
 			Why:    []WhyLine{{Seq: 1, AtMillis: 2, Node: 19, Bundle: -1, Rule: "bypass", Cause: CauseLightLost, Text: "t", Measured: NoPower}},
 			Events: []LoggedEvent{{Seq: 1, AtMillis: 2, Event: testEvent()}}}},
 		{"not found", OpReply{Version: Version, Corr: testCorr, Code: NotFound, Field: "node", Limit: "0 to 63", Reason: "node 99"}},

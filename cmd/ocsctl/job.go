@@ -137,7 +137,10 @@ func jobSubmit(ctx context.Context, args []string, out io.Writer) error {
 		}
 		return j.print(out, t, func() error {
 			if t.Feasible {
-				return cli.Say(out, "it fits now")
+				if len(t.Ends) == 0 {
+					return cli.Say(out, "it fits now, and no ring ends for it")
+				}
+				return cli.Say(out, "it fits now; rings that end for it: %s", spans(t.Ends))
 			}
 			return cli.Say(out, "it does not fit now: %s; %d would", t.Why, t.Most)
 		})

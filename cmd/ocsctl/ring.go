@@ -20,6 +20,7 @@ type ringJSON struct {
 	Generation     proto.Generation `json:"generation"`
 	Links          uint16           `json:"links"`
 	LinksConfirmed uint16           `json:"links_confirmed"`
+	Job            string           `json:"job,omitempty"`       // that has it; absent: nobody's
 	Joints         []jointJSON      `json:"link_list,omitempty"` // left to right; only of one ring
 	GPUOrder       [][2]uint32      `json:"gpu_order,omitempty"` // node and GPU, as light meets them; only of one ring, absent while light does not close it
 }
@@ -43,7 +44,7 @@ type endJSON struct {
 }
 
 func ringOf(s *proto.RingStatus) ringJSON {
-	j := ringJSON{Ring: s.Ring, Nodes: append([]proto.NodeID{}, s.Nodes...), GPUsTotal: s.GPUs, State: s.State.String(), Generation: s.Generation, Links: s.Links, LinksConfirmed: s.LinksConfirmed}
+	j := ringJSON{Ring: s.Ring, Nodes: append([]proto.NodeID{}, s.Nodes...), GPUsTotal: s.GPUs, State: s.State.String(), Generation: s.Generation, Links: s.Links, LinksConfirmed: s.LinksConfirmed, Job: s.Job}
 	for _, x := range s.Joints {
 		j.Joints = append(j.Joints, jointJSON{endOf(&x.A), endOf(&x.B), x.Fibre, x.Confirmed})
 	}
@@ -83,9 +84,9 @@ func ringNoun(ctx context.Context, args []string, out io.Writer) error {
 }
 
 func ringRows(w io.Writer, rings []ringJSON) {
-	fmt.Fprintln(w, "RING\tSTATE\tGPUS\tLINKS\tGENERATION\tNODES")
+	fmt.Fprintln(w, "RING\tSTATE\tGPUS\tLINKS\tGENERATION\tJOB\tNODES")
 	for _, r := range rings {
-		fmt.Fprintf(w, "%d\t%s\t%d\t%d/%d\t%d\t%s\n", r.Ring, r.State, r.GPUsTotal, r.LinksConfirmed, r.Links, r.Generation, spans(r.Nodes))
+		fmt.Fprintf(w, "%d\t%s\t%d\t%d/%d\t%d\t%s\t%s\n", r.Ring, r.State, r.GPUsTotal, r.LinksConfirmed, r.Links, r.Generation, dash(r.Job), spans(r.Nodes))
 	}
 }
 
@@ -121,7 +122,7 @@ func printRing(out io.Writer, r *ringJSON) error {
 }
 
 // spans writes 1-4,6 for 1 2 3 4 6.
-func spans(nodes []proto.NodeID) string {
+func spans[N proto.NodeID | proto.RingID](nodes []N) string {
 	var b strings.Builder
 	for i := 0; i < len(nodes); {
 		j := i

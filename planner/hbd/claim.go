@@ -38,9 +38,10 @@ type Share struct {
 	New    [][]proto.NodeID // rings to be formed
 	As     proto.RingID     // the number of the one that is; 0: the next ones
 	Spares []proto.NodeID
-	Most   int    // rings of this size that it could have now; only where it gets none
-	Why    string // it gets none; "" when it does
-	Gone   bool   // and never will: the ring that it names is not what its name said
+	Ends   []proto.RingID // stock that makes room for those
+	Most   int            // rings of this size that it could have now; only where it gets none
+	Why    string         // it gets none; "" when it does
+	Gone   bool           // and never will: the ring that it names is not what its name said
 }
 
 // Claims are what jobs have of the rings.
@@ -58,11 +59,11 @@ func ClaimsOf(h *Rings) Claims { return Claims{h} }
 // Resting: rings may be claimed.
 func (c Claims) Resting() bool { return c.h.Resting() }
 
-// demands are the rings that are to be there: stock as the fabric describes it,
-// as far as jobs leave room, and what jobs have.
+// demands are the rings that are to be there: what jobs have, and of each size as
+// many more as the fabric describes beyond them, as far as jobs leave room.
 func (p *placement) demands(f *fabric.Fabric) []ring.Demand {
 	var out []ring.Demand
-	left, owned, jobs := f.Nodes-f.Spares-len(p.kept), map[int]int{}, len(p.kept) > 0
+	left, owned, jobs := f.Nodes-max(f.Spares, len(p.kept)), map[int]int{}, len(p.kept) > 0
 	for _, r := range p.rings {
 		if r.owner != "" {
 			left -= r.size
@@ -72,11 +73,12 @@ func (p *placement) demands(f *fabric.Fabric) []ring.Demand {
 	}
 	targets := ring.DemandsOf(f)
 	for _, d := range targets {
+		stock := max(0, d.Want-owned[d.Size])
 		if jobs {
-			d.Want = max(0, min(d.Want, left/d.Size))
+			stock = min(stock, max(0, left)/d.Size)
 		}
-		left -= d.Want * d.Size
-		d.Want += owned[d.Size]
+		left -= stock * d.Size
+		d.Want = stock + owned[d.Size]
 		delete(owned, d.Size)
 		out = append(out, d)
 	}
@@ -129,6 +131,7 @@ func (c Claims) Share(w Want) (s Share) {
 		if w.Ring == 0 {
 			c.keepStock(&s, w.Size)
 		}
+		s.Ends = c.ends(&s)
 		return s
 	}
 	order.Size, order.Want = w.Size, -1
@@ -247,6 +250,19 @@ func (c Claims) keepStock(s *Share, size int) {
 	})
 }
 
+// ends are the rings that the nodes of a share are in.
+func (c Claims) ends(s *Share) (gone []proto.RingID) {
+	for _, nodes := range append(slices.Clone(s.New), s.Spares) {
+		for _, n := range nodes {
+			if id := c.h.nodes[n].Group; id != 0 {
+				gone = append(gone, id)
+			}
+		}
+	}
+	slices.Sort(gone)
+	return slices.Compact(gone)
+}
+
 // lay lays a want's rings and spares on nodes. A spare stands between two rings
 // as far as that goes round, or at the end of one: nobody moves for a ring of a
 // job, so that only what is beside it can join it.
@@ -324,20 +340,15 @@ func (c Claims) Claim(owner string, size int, s Share, own func([]proto.RingID) 
 	for _, n := range s.Spares {
 		h.kept[n] = owner
 	}
-	if len(s.New) == 0 && !slices.ContainsFunc(s.Spares, func(n proto.NodeID) bool { return h.nodes[n].Group != 0 }) {
+	if len(s.New) == 0 && len(s.Ends) == 0 {
 		for _, id := range s.Stock {
 			records = append(records, c.lendTo(id, owner))
 		}
 		c.claimed()
 		return append(records, own(s.Stock)...)
 	}
-	q := &proposal{pl: h.placement, next: h.nextRing, owner: owner, stock: s.Stock, spares: s.Spares}
+	q := &proposal{pl: h.placement, next: h.nextRing, owner: owner, stock: s.Stock, spares: s.Spares, gone: s.Ends}
 	ids := slices.Clone(s.Stock)
-	ends := func(n proto.NodeID) {
-		if id := h.nodes[n].Group; id != 0 && !slices.Contains(q.gone, id) {
-			q.gone = append(q.gone, id)
-		}
-	}
 	for _, nodes := range s.New {
 		id := s.As
 		if id == 0 {
@@ -346,14 +357,7 @@ func (c Claims) Claim(owner string, size int, s Share, own func([]proto.RingID) 
 		}
 		q.rings = append(q.rings, &ringView{pl: h.placement, id: id, nodes: nodes, size: size, owner: owner})
 		ids = append(ids, id)
-		for _, n := range nodes {
-			ends(n)
-		}
 	}
-	for _, n := range s.Spares {
-		ends(n)
-	}
-	slices.Sort(q.gone)
 	q.idle = h.toTell(q)
 	q.own = own(ids)
 	h.prepare(q)

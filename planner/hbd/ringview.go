@@ -272,7 +272,7 @@ func (r *ringView) waits() bool {
 
 // status is the ring as operators see it.
 func (r *ringView) status() proto.RingStatus {
-	s := proto.RingStatus{Ring: r.id, Nodes: slices.Clone(r.nodes), State: r.stateNow(), Generation: r.Gen,
+	s := proto.RingStatus{Ring: r.id, Nodes: slices.Clone(r.nodes), State: r.stateNow(), Generation: r.Gen, Job: r.owner,
 		Links: uint16(len(r.nodes) - 1), LinksConfirmed: uint16(r.linksConfirmed())}
 	for _, id := range r.nodes {
 		if r.pl.nodes[id].usable() {

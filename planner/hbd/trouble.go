@@ -44,11 +44,11 @@ func FactsOf(h *Rings, x *health.Facts) {
 		}
 	}
 	x.SparesWanted, x.RingsFormed = h.fab.Spares, len(h.rings)
-	for _, s := range h.fab.Targets() {
-		if s.Rings > 0 {
-			x.RingsWanted, x.GPUsWanted = x.RingsWanted+s.Rings, x.GPUsWanted+s.Rings*s.TP
-			if x.SmallestRing == 0 || s.TP < x.SmallestRing {
-				x.SmallestRing = s.TP
+	for _, d := range h.demands(h.fab) {
+		if gpus := d.Size * h.fab.GPUsPerNode; d.Want > 0 {
+			x.RingsWanted, x.GPUsWanted = x.RingsWanted+d.Want, x.GPUsWanted+d.Want*gpus
+			if x.SmallestRing == 0 || gpus < x.SmallestRing {
+				x.SmallestRing = gpus
 			}
 		}
 	}
@@ -70,7 +70,7 @@ func FactsOf(h *Rings, x *health.Facts) {
 		if l, ok := h.fab.Link(at[0], at[1]); ok {
 			s := linkOf(h, l.Local, l.Remote, h.fibre(at[0], at[1]))
 			c := h.cuts.known[at]
-			if s.State != proto.FibreLit && s.State != proto.FibreIdle || c.count >= flaps {
+			if s.State == proto.FibreDark || s.State == proto.FibreDoubted || s.State == proto.FibreLit && c.count >= flaps {
 				x.Fibres = append(x.Fibres, health.Fibre{Name: s.Fibre, A: at[0], B: at[1], Ring: s.Ring, State: s.State, Since: s.SinceMillis, Next: s.NextMillis, Losses: c.count})
 			}
 		}

@@ -156,6 +156,9 @@ func (v *View) text(name string, groups [][]GPU, s Split) string {
 		b.WriteString(v.renumbered())
 	case "megatron.env":
 		fmt.Fprintf(&b, "# order tp-cp-ep-dp-pp: rank = %[1]s x TP + position, %[1]s = cp + CP x (dp + DP x pp)\n", what)
+		if wish := int(v.Wish.TP); wish%tp != 0 {
+			fmt.Fprintf(&b, "# RING IS SHORT: light joins %d of the %d GPUs that were asked for, by which few models divide; wait for\n# %s, or ask with policy shrink\n# ", tp, wish, Ready)
+		}
 		fmt.Fprintf(&b, "TENSOR_MODEL_PARALLEL_SIZE=%d\nCONTEXT_PARALLEL_SIZE=%d\nPIPELINE_MODEL_PARALLEL_SIZE=%d\nDATA_PARALLEL_SIZE=%d\nWORLD_SIZE=%d\n",
 			tp, s.CP, s.PP, len(groups)/(s.PP*s.CP), len(groups)*tp)
 	}

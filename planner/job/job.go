@@ -26,18 +26,19 @@ func (s State) ended() bool { return s == Released }
 // Kinds of events beside the states, which are events too.
 const (
 	NodeLost = "node_lost"
-	Replaced = "replaced"
+	Replaced = "replaced" // out went, in stands at a position
+	Left     = "left"     // a node that nobody replaces
 )
 
 // Event is one thing that happened to a job.
 type Event struct {
 	Generation uint64 `json:"generation"` // of the job: the event's number
-	Event      string `json:"event"`      // a state that began, node_lost or replaced
+	Event      string `json:"event"`      // a state that began, node_lost, replaced or left
 	AtMS       uint64 `json:"at_ms"`      // by the planner's wall clock
 	Cause      string `json:"cause,omitempty"`
 
 	Ring      proto.RingID `json:"ring,omitempty"`
-	Node      string       `json:"node,omitempty"` // of node_lost
+	Node      string       `json:"node,omitempty"` // of node_lost and left
 	BypassUS  uint32       `json:"bypass_us,omitempty"`
 	Out       string       `json:"out,omitempty"` // of replaced
 	In        string       `json:"in,omitempty"`

@@ -15,7 +15,7 @@ type ringJobs struct{ *Table }
 func (t ringJobs) trial(id string, w *Wish) Trial {
 	s := t.rings.Share(w.want(t.fab(), id, w.Rings, w.Spares))
 	if s.Why == "" {
-		return Trial{Feasible: true, Most: w.Rings}
+		return Trial{Feasible: true, Most: w.Rings, Ends: s.Ends}
 	}
 	return Trial{Most: s.Most, Why: s.Why}
 }
@@ -222,7 +222,9 @@ func (t ringJobs) news(x *job, at int, l *hbd.Lend) {
 				e.Cause = "moved"
 			}
 		}
-		if i < len(in) {
+		if i >= len(in) {
+			e.Event, e.Node, e.Out = Left, e.Out, ""
+		} else {
 			e.In = t.name(in[i])
 			place := slices.Index(l.Nodes, in[i])
 			e.Position = &place

@@ -74,9 +74,10 @@ func (g *GPU) UnmarshalJSON(b []byte) error {
 
 // Trial is what a wish would get.
 type Trial struct {
-	Feasible bool   `json:"feasible"`
-	Most     int    `json:"most"` // rings of this size that it could have now, or replicas of such circuits
-	Why      string `json:"why"`  // not
+	Feasible bool           `json:"feasible"`
+	Most     int            `json:"most"`           // rings of this size that it could have now, or replicas of such circuits
+	Why      string         `json:"why"`            // not
+	Ends     []proto.RingID `json:"ends,omitempty"` // rings of nobody that make room for it
 }
 
 // Get is a job as it stands.
