@@ -45,7 +45,8 @@ type edits struct {
 	text    strings.Builder
 	offerAt time.Duration
 
-	now *edit // under way; nil: none
+	now     *edit  // under way; nil: none
+	doubted *trial // of fibres that were held to be cut; nil: none is tried now
 
 	strangers map[proto.NodeID]proto.Session // nodes that an edit may bring and that are there already
 }
@@ -153,27 +154,17 @@ func (e *edits) judge(x *edit) (fibres []tried) {
 		s.Told = hbd.Retold(p.rings, x.to, x.ends)
 	}
 	for _, f := range x.to.NewFibres(p.fab) {
-		a, b := e.idle(f.A.Node), e.idle(f.B.Node)
+		looks, may := p.rings.MayTry(f.A, f.B)
 		switch {
-		case a && b:
-			fibres = append(fibres, tried{Fibre: f})
-		case a && e.looks(f.B), b && e.looks(f.A):
-			fibres = append(fibres, tried{f, [2]bool{!a, !b}})
-			s.OneWay++
-		default:
+		case !may:
 			s.Untried++
+			continue
+		case looks[0] || looks[1]:
+			s.OneWay++
 		}
+		fibres = append(fibres, tried{f, looks})
 	}
 	return fibres
-}
-
-// idle: its bundles may be lit without anybody missing them.
-func (e *edits) idle(id proto.NodeID) bool { return int(id) < e.p.fab.Nodes && hbd.Idle(e.p.rings, id) }
-
-// looks: a node in a ring can tell whether light comes to a port that its ring does
-// not go over.
-func (e *edits) looks(at fabric.Port) bool {
-	return int(at.Node) < e.p.fab.Nodes && hbd.Looks(e.p.rings, at)
 }
 
 // unheard counts the nodes of a description that have not spoken.
@@ -188,15 +179,17 @@ func (e *edits) unheard(f *fabric.Fabric) (count uint32) {
 
 // answer takes an agent's answer, and reports whether it was to a trial.
 func (e *edits) answer(d *member.Device, m *proto.Ack) bool {
-	return e.now != nil && e.now.trial != nil && e.now.trial.answer(d, m)
+	return e.doubted != nil && e.doubted.answer(d, m) || e.now != nil && e.now.trial != nil && e.now.trial.answer(d, m)
 }
 
 // run moves the edit on. It is called at the end of a step.
 func (e *edits) run() {
 	x := e.now
 	if x == nil {
+		e.tryDoubted()
 		return
 	}
+	e.doubted = nil // what is doubted is tried anew afterwards
 	if x.trial != nil {
 		x.trial.step()
 		if !x.trial.done() {
@@ -220,6 +213,34 @@ func (e *edits) run() {
 		}
 		x.status.Tried, x.status.OneWay, x.status.Untried = tried, oneWay, uint32(added)-tried
 		e.finish(nil)
+	}
+}
+
+// tryDoubted tries fibres that were held to be cut for as long as they were to be, with
+// no ring on them.
+func (e *edits) tryDoubted() {
+	if e.p.state != serving {
+		e.doubted = nil
+		return
+	}
+	if e.doubted == nil {
+		var fibres []tried
+		for _, f := range hbd.Doubted(e.p.rings) {
+			looks, _ := e.p.rings.MayTry(f.A, f.B)
+			fibres = append(fibres, tried{f, looks})
+		}
+		if len(fibres) == 0 {
+			return
+		}
+		e.doubted = newTrial(e.p, fibres)
+	}
+	t := e.doubted
+	if t.step(); !t.done() {
+		return
+	}
+	e.doubted = nil
+	for i := range t.fibres {
+		hbd.Looked(e.p.rings, &t.fibres[i].Fibre, t.dark[i] == nil)
 	}
 }
 
@@ -311,6 +332,8 @@ func (e *edits) restore(raw []byte) error {
 // next is when it wants a tick.
 func (e *edits) next() time.Duration {
 	switch x := e.now; {
+	case x == nil && e.doubted != nil:
+		return e.doubted.until
 	case x == nil:
 		return Never
 	case x.trial != nil && !x.trial.done():

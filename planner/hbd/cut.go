@@ -15,14 +15,17 @@ import (
 // A link that had light and lost it at both ends, while both nodes are well
 // and have not been away, is held to be cut: the placement goes round it at
 // once. It gets another chance later and later (damper.go), and at once when one of
-// its nodes starts anew or a person says so. Only a ring that lacks a node takes the
-// chance.
+// its nodes starts anew or a person says so: where one of its nodes is in no ring, that
+// one lights it and the other looks, so that no ring goes dark for a fibre that still
+// is; elsewhere a ring that lacks a node tries it.
 
 // cut is what is known of a fibre that was held to be cut.
 type cut struct {
 	damper
 	since  uint64 // by the wall clock: when it was last
 	proven bool   // by light, since then
+	tried  bool   // it has no ring, and is looked at now
+	misses int    // tries without a ring that found it dark, since then
 }
 
 func pair(a, b proto.NodeID) [2]proto.NodeID { return [2]proto.NodeID{min(a, b), max(a, b)} }
@@ -36,7 +39,7 @@ type cuts struct {
 // broken reports whether a ring must not use the fibre between two nodes.
 func (c *cuts) broken(a, b proto.NodeID, now time.Duration) bool {
 	x := c.known[pair(a, b)]
-	return x != nil && now < x.until && x.held
+	return x != nil && x.held && (x.tried || now < x.until)
 }
 
 // hold keeps rings off a fibre, for longer each time.
@@ -46,23 +49,24 @@ func (c *cuts) hold(a, b proto.NodeID, now time.Duration, wall uint64) (wait tim
 		x = &cut{}
 		c.known[pair(a, b)] = x
 	}
-	x.since, x.proven = wall, false
+	x.since, x.proven, x.tried, x.misses = wall, false, false, 0
 	wait = x.strike(now, 0, dampLast)
 	c.at = min(c.at, x.until)
 	return wait
 }
 
 // due gives fibres another chance that have waited: f is called with the nodes
-// of each. A node that was well for long is forgotten.
-func (c *cuts) due(now time.Duration, f func(a, b proto.NodeID)) {
+// of each, and says whether it is looked at first. A node that was well for long is forgotten.
+func (c *cuts) due(now time.Duration, f func(a, b proto.NodeID) (looked bool)) {
 	c.at = journal.Never
 	for at, x := range c.known { // any order: the earliest is wanted, and what is marked is sorted
 		switch {
 		case x.until > now:
 			c.at = min(c.at, x.until)
+		case x.tried:
 		case x.held:
-			x.held = false
-			f(at[0], at[1])
+			x.tried = f(at[0], at[1])
+			x.held = x.tried
 		default:
 			if x.forgiven(now); x.count == 0 && x.proven {
 				delete(c.known, at)
@@ -74,7 +78,7 @@ func (c *cuts) due(now time.Duration, f func(a, b proto.NodeID)) {
 // again gives a fibre another chance now. What it did is not forgotten.
 func (c *cuts) again(at [2]proto.NodeID, now time.Duration) {
 	if x := c.known[at]; x != nil && x.held {
-		x.until, x.held = min(x.until, now), false
+		x.until, x.held, x.tried = min(x.until, now), false, false
 	}
 }
 
@@ -212,6 +216,8 @@ func (e *evidence) usableAgain(a, b proto.NodeID) {
 	e.reads(a)
 	e.reads(b)
 	e.markNear(a)
+	e.wantBetter = true
+	e.replan(debounce)
 }
 
 // tryFibre has the fibre between two nodes looked at again.
@@ -239,9 +245,66 @@ func (e *evidence) checkCuts() {
 	if e.j.Now < e.cuts.at {
 		return
 	}
-	e.cuts.due(e.j.Now, e.usableAgain)
-	e.wantBetter = true
-	e.replan(debounce)
+	e.cuts.due(e.j.Now, func(a, b proto.NodeID) bool {
+		if link, ok := e.fab.Link(a, b); ok {
+			if _, may := e.MayTry(link.Local, link.Remote); may {
+				return true
+			}
+		}
+		e.usableAgain(a, b)
+		return false
+	})
+}
+
+// MayTry tells whether a fibre can be lit without anybody missing light, and which of
+// its ends only look.
+func (p *placement) MayTry(a, b fabric.Port) (looks [2]bool, may bool) {
+	idle := [2]bool{p.idle(a.Node), p.idle(b.Node)}
+	may = idle[0] && (idle[1] || p.looks(b)) || idle[1] && p.looks(a)
+	return [2]bool{!idle[0], !idle[1]}, may
+}
+
+// Doubted are the fibres that are to be looked at now: held to be cut for as long as they
+// were to be, and with a node in no ring. One whose nodes have rings since is left to those.
+func Doubted(h *Rings) (out []fabric.Fibre) {
+	for at, x := range h.cuts.known { // any order: sorted below
+		link, ok := h.fab.Link(at[0], at[1])
+		if !ok || !x.tried {
+			continue
+		}
+		if _, may := h.MayTry(link.Local, link.Remote); !may {
+			h.cuts.again(at, h.j.Now)
+			h.usableAgain(at[0], at[1])
+		} else {
+			out = append(out, fabric.Fibre{ID: h.fibre(at[0], at[1]), A: link.Local, B: link.Remote, Crossed: link.Crossed})
+		}
+	}
+	slices.SortFunc(out, func(a, b fabric.Fibre) int {
+		return cmp.Or(cmp.Compare(a.A.Node, b.A.Node), cmp.Compare(a.B.Node, b.B.Node))
+	})
+	return out
+}
+
+// Looked takes what came of looking at a fibre: with light rings may have it again, else
+// it waits for longer. Without an answer it is as it was.
+func Looked(h *Rings, f *fabric.Fibre, lit bool) {
+	a, b := f.A.Node, f.B.Node
+	x := h.cuts.known[pair(a, b)]
+	if x == nil || !x.tried {
+		return
+	}
+	x.tried = false
+	if lit {
+		x.held, x.proven = false, true
+		h.usableAgain(a, b)
+		return
+	}
+	x.misses++
+	wait := min(dampFirst<<min(x.count+x.misses-1, dampMost), dampLast)
+	x.until = h.j.Now + wait
+	h.cuts.at = min(h.cuts.at, x.until)
+	h.j.Note(journal.Info, "fibre is still dark", journal.Note{Rule: "cut", Node: int64(a), Cause: proto.CauseLightLost,
+		Text: fmt.Sprintf("fibre %s between nodes %d and %d shows no light with no ring on it; no ring uses it for %v more", h.fibre(a, b), a, b, wait)})
 }
 
 // concludeParted goes through the links that both of their ends have left:

@@ -202,17 +202,23 @@ func update(h *Rings, n *node) {
 	}
 }
 
-// Idle: a node is there, in no ring, and where it should be; nobody is darker
+// idle: a node is there, in no ring, and where it should be; nobody is darker
 // for its light.
-func Idle(h *Rings, id proto.NodeID) bool {
-	n := &h.nodes[id]
+func (p *placement) idle(id proto.NodeID) bool {
+	if int(id) >= len(p.nodes) {
+		return false
+	}
+	n := &p.nodes[id]
 	return n.Online() && n.Session != 0 && n.Report != nil && n.Group == 0 && len(n.Whole().Rings) == 0 && n.Ready() && !n.Pending() && n.able()
 }
 
-// Looks: a node is there, in a ring, and the port is none that the ring goes over,
+// looks: a node is there, in a ring, and the port is none that the ring goes over,
 // in use or in reserve: light that comes there changes nothing.
-func Looks(h *Rings, at fabric.Port) bool {
-	n := &h.nodes[at.Node]
+func (p *placement) looks(at fabric.Port) bool {
+	if int(at.Node) >= len(p.nodes) {
+		return false
+	}
+	n := &p.nodes[at.Node]
 	if !n.Online() || n.Session == 0 || n.Report == nil || n.Pending() || n.Report.Mode() != proto.ModeService {
 		return false
 	}

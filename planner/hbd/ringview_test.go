@@ -91,11 +91,11 @@ func TestWhoHasNotReportedLooksNowhere(t *testing.T) {
 	m := *n.Whole()
 	m.Mode, m.Rings = proto.ModeService, []proto.RingAssignment{{Ring: n.Group}}
 	n.Want.Payload = ""
-	if report(p, &m); !Looks(p, port) {
+	if report(p, &m); !p.looks(port) {
 		t.Fatalf("it does not look at %+v: %+v", port, m)
 	}
 	n.Report, n.Want = nil, member.Target{Decided: new(member.Decided)}
-	if Looks(p, port) {
+	if p.looks(port) {
 		t.Error("it looks")
 	}
 }
