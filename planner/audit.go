@@ -98,8 +98,8 @@ func (d *deed) answered(r *proto.OpReply) audit.Record {
 		e.Reason = (&proto.Error{Code: r.Code, Field: r.Field, Limit: r.Limit, Reason: r.Reason}).Error()
 	case r.Cost != nil:
 		e.Reason = fmt.Sprintf("%s, %s, %d GPUs fewer, %d us dark at most", proto.Count(len(r.Cost.Rings), "ring"), proto.Count(int(r.Cost.Links), "link"), r.Cost.GPUs, r.Cost.DarkMicros)
-	case r.Edit != nil && len(r.Edit.Refused) > 0:
-		e.Result, e.Reason = "refused", strings.Join(r.Edit.Refused, "; ")
+	case r.Edit != nil && len(r.Edit.Refused)+len(r.Edit.Dark) > 0:
+		e.Result, e.Reason = "refused", strings.Join(slices.Concat(r.Edit.Refused, r.Edit.Dark), "; ")
 	}
 	return e
 }

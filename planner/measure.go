@@ -41,6 +41,7 @@ func CensusOf(p *Planner) *Census {
 		Refused: p.counts.refused, UnknownKeys: p.counts.unknown, Shed: p.counts.shed}
 	c.Health, c.Found = HealthOf(p)
 	for _, a := range c.Found {
+		c.Leader = c.Leader && a.Check != "store"
 		if a.Under != "" {
 			continue
 		}
@@ -81,7 +82,7 @@ func single(name string, kind metric.Kind, help string, value func(*Census) int6
 
 // Measures are those of the planner and its fabric.
 var Measures = []measure{
-	metric.Of(family{Name: "ringlight_leader", Help: "1 while this planner is in service, 0 while it listens or stands by."},
+	metric.Of(family{Name: "ringlight_leader", Help: "1 while this planner is in service, 0 while it listens, stands by, or its store takes no writes."},
 		func(c *Census, p *page) { p.Bool(c.Leader) }),
 	metric.Of(family{Name: "ringlight_planner_state", Help: "1 for the state that this planner is in.", Labels: []string{"state"}},
 		func(c *Census, p *page) {
@@ -205,7 +206,7 @@ var Measures = []measure{
 		func(c *Census, p *page) {
 			if c.HasCore {
 				p.Word("tuned").Is(int64(c.Core.Tuned))
-				p.Word("dark").Is(int64(c.Core.Circuits) - int64(c.Core.Tuned))
+				p.Word("not_tuned").Is(int64(c.Core.Circuits) - int64(c.Core.Tuned))
 			}
 		}),
 }

@@ -205,7 +205,7 @@ func circuitList(ctx context.Context, c *clientFlags, out io.Writer) error {
 	}
 	return c.print(out, all, func() error {
 		core := &all.Core
-		if err := cli.Say(out, "%d of %d switches online, %d of %d circuits lit, links realised %d, granted %d, asked %d\n",
+		if err := cli.Say(out, "%d of %d switches online, %d of %d circuits tuned, links realised %d, granted %d, asked %d\n",
 			core.Online, core.Switches, core.Tuned, core.Circuits, core.Realised, core.Granted, core.Asked); err != nil {
 			return err
 		}

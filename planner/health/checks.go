@@ -94,10 +94,10 @@ var Checks = []Check{
 	ringsThat(proto.RingForming, "ring_forming", "every ring has light on all its links", proto.HealthDegraded, false),
 	{"rings_missing", "all rings are there that are wanted", proto.HealthDegraded, "ocsctl node list: bring back what is out, or ask for fewer rings", false, missing},
 	{"spares", "as many spares are well as are wanted", proto.HealthDegraded, "bring back a node that is out: ocsctl node list", false, spares},
-	{"circuits", "every circuit that is wanted has light", proto.HealthDegraded, "ocsctl circuit list -state dark", false,
+	{"circuits", "every circuit that is wanted is tuned", proto.HealthDegraded, "ocsctl circuit list has the state of each", false,
 		func(x *Facts, tell func(finding)) {
-			if x.CircuitsLit < x.Circuits {
-				tell(finding{id: "circuits/dark", subject: "circuits", text: fmt.Sprintf("%d of %s dark", x.Circuits-x.CircuitsLit, proto.Count(x.Circuits, "circuit"))})
+			if n := x.Circuits - x.CircuitsTuned; n > 0 {
+				tell(finding{id: "circuits/not-tuned", subject: "circuits", text: fmt.Sprintf("%d of %s not tuned", n, proto.Count(x.Circuits, "circuit")), cause: "no light proves that they are there"})
 			}
 		}},
 	{"routes", "routers hold the routes of jobs, and of no others", proto.HealthDegraded, "look at SUBJECT, and that ocsctl routes push runs; ocsctl routes list", false,

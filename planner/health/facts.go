@@ -26,9 +26,9 @@ type Facts struct {
 	SmallestRing             int // that is wanted, in GPUs
 	Spares, SparesWanted     int
 
-	Circuits, CircuitsLit int
-	Jobs                  []Job   // that wait
-	Routes                []Route // that a router does not hold, or still holds
+	Circuits, CircuitsTuned int
+	Jobs                    []Job   // that wait
+	Routes                  []Route // that a router does not hold, or still holds
 
 	Given []proto.AlarmStatus // what others than the planner found, by the names of checks
 }

@@ -224,7 +224,8 @@ func (s *server) draw(picture bool) error {
 func (s *server) tellAway(st *Standing) {
 	switch was := s.standing.Away; {
 	case st.Away != nil && was == nil:
-		s.cfg.Log.Error("the store is not reached: nothing is planned until it is; agents go on as they are", "reason", st.Away)
+		s.awayAt = time.Now()
+		s.cfg.Log.Error("the store takes no writes: nothing is planned until it does; agents go on as they are", "reason", st.Away)
 	case st.Away == nil && was != nil:
 		s.cfg.Log.Info("the store is reached again")
 	}
@@ -260,20 +261,15 @@ const (
 	// as the file. chosen: hours of a busy day.
 	leastRoom = 64 << 20
 	lookRoom  = 10 * time.Second // how often it is looked; chosen
+	fullAgain = time.Second      // between two tries of a write to a full disk; chosen
 )
 
 // warn has those alarms stand that the planner does not find itself.
 func (s *server) warn(now time.Time) {
 	w := &s.warnings
 	list := slices.Concat(w.issued, w.doubted)
-	store := proto.AlarmStatus{ID: "store/writes", Check: "store", Subject: "store", What: "the store takes no writes"}
-	switch {
-	case s.standing.Away != nil:
-		store.ID, store.What, store.Why = "store/away", "the store is not reached", proto.Clip(s.standing.Away.Error())
-		list = append(list, store)
-	case s.stored != nil && now.Sub(s.storing) >= storeHangs:
-		store.SinceMillis, store.Why = uint64(s.storing.UnixMilli()), "a write is under way since then, and nothing is decided or told before it is over"
-		list = append(list, store)
+	if since, why := s.unwritten(now); !since.IsZero() {
+		list = append(list, proto.AlarmStatus{ID: "store/writes", Check: "store", Subject: "store", What: "the store takes no writes", SinceMillis: uint64(since.UnixMilli()), Why: proto.Clip(why)})
 	}
 	if s.cfg.Open == nil && now.Sub(w.roomAt) >= lookRoom {
 		w.room, w.roomAt = lacksRoom(s.cfg.State), now
@@ -282,6 +278,36 @@ func (s *server) warn(now time.Time) {
 		list = append(list, proto.AlarmStatus{ID: "store/room", Check: "disk", Subject: "store", What: "the store's disk is nearly full", Why: w.room})
 	}
 	s.host.Warn(list)
+}
+
+// unwritten says since when the store takes no writes, and why; zero: it does.
+func (s *server) unwritten(now time.Time) (since time.Time, why string) {
+	switch full := s.full.Load(); {
+	case s.standing.Away != nil:
+		return s.awayAt, s.standing.Away.Error()
+	case s.stored == nil || full == nil && now.Sub(s.storing) < storeHangs:
+		return time.Time{}, ""
+	case full != nil:
+		return s.storing, *full + "; it is tried again each second"
+	}
+	return s.storing, "a write is under way since then, and nothing is decided or told before it is over"
+}
+
+// commit writes records, again for as long as the disk is full: nothing of them is
+// decided or told meanwhile, and nobody has to start the planner when there is room.
+func (s *server) commit(records []planner.Record) error {
+	for {
+		err := s.store.Commit(records)
+		if !errors.Is(err, syscall.ENOSPC) {
+			s.full.Store(nil)
+			return err
+		}
+		text := err.Error()
+		if s.full.Swap(&text) == nil {
+			s.cfg.Log.Error("the store takes no writes: nothing is planned until it does; agents go on as they are", "reason", err)
+		}
+		time.Sleep(fullAgain)
+	}
 }
 
 // lacksRoom says what is missing where a file is, "" when there is room.
@@ -295,5 +321,5 @@ func lacksRoom(file string) string {
 	if free >= wants {
 		return ""
 	}
-	return fmt.Sprintf("%d MiB are free beside %s, want %d; a planner that cannot store ends", free>>20, file, wants>>20)
+	return fmt.Sprintf("%d MiB are free beside %s, want %d; a planner that cannot store plans nothing", free>>20, file, wants>>20)
 }

@@ -54,7 +54,8 @@ type Vitals struct {
 	turns, commits          metric.Tally
 	linkUp                  bool
 	losses, unsent, dropped uint64
-	storeBytes              int64 // -1: not known
+	unwritten               time.Duration // the store has taken no writes for so long
+	storeBytes              int64         // -1: not known
 	view                    view.Load
 	seals                   guard.Counts
 }
@@ -73,6 +74,8 @@ var Measures = []metric.Measure[*Vitals]{
 		func(v *Vitals, p *metric.Page) { p.Tally(&v.turns) }),
 	metric.Of(metric.Family{Name: "ringlight_store_commit_seconds", Kind: metric.Histogram, Places: metric.Micro, Help: "Time of one transaction of the store."},
 		func(v *Vitals, p *metric.Page) { p.Tally(&v.commits) }),
+	metric.Of(metric.Family{Name: "ringlight_store_unwritten_seconds", Places: metric.Milli, Help: "For how long the store has taken no writes: age of the oldest that fails or hangs; 0: it takes them."},
+		func(v *Vitals, p *metric.Page) { p.Is(v.unwritten.Milliseconds()) }),
 	metric.Of(metric.Family{Name: "ringlight_store_bytes", Help: "Size of the store's file."},
 		func(v *Vitals, p *metric.Page) {
 			if v.storeBytes >= 0 {
@@ -92,6 +95,9 @@ var Measures = []metric.Measure[*Vitals]{
 // vitals copies the shell's measures.
 func (s *server) vitals() Vitals {
 	v := Vitals{turns: s.meters.turns.Clone(), commits: s.meters.commits.Clone(), linkUp: s.link.Up(), losses: s.meters.losses, unsent: s.unsent, storeBytes: -1, seals: s.guard.Counts()}
+	if since, _ := s.unwritten(time.Now()); !since.IsZero() {
+		v.unwritten = time.Since(since)
+	}
 	if s.broker != nil {
 		v.dropped = s.broker.Dropped()
 	}

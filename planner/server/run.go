@@ -396,7 +396,7 @@ func (s *server) settle() {
 	stored, began := make(chan error, 1), time.Now()
 	s.head = planner.HeadOf(records)
 	s.stored, s.storing = stored, began
-	go func() { stored <- s.store.Commit(records) }()
+	go func() { stored <- s.commit(records) }()
 }
 
 // done ends a transaction: what waited for it is said, and what was heard is heard.

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"ringlight/proto"
@@ -59,7 +60,9 @@ type warnings struct {
 	looked          time.Time
 	trust           *seal.Trust // as it was then
 
-	room   string // that the store's disk lacks, "": it has enough
+	awayAt time.Time              // since when the store is away
+	full   atomic.Pointer[string] // why a write to it is tried again; nil: it is not
+	room   string                 // that the store's disk lacks, "": it has enough
 	roomAt time.Time
 }
 

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"ringlight/planner"
@@ -245,6 +246,34 @@ func TestOneWritesTheOthersReadAlong(t *testing.T) {
 	if err := e.Commit([]planner.Record{rec("last", "7")}); err == nil {
 		t.Error("a leader that does not look was not noticed")
 	}
+}
+
+// Goal: a leader whose store takes no writes leads no more and says why, though its lease
+// could be renewed; nobody else is elected, and when there is space again somebody is.
+// Method: etcd is told that it has no space, and then that it has.
+func TestWhoCannotWriteDoesNotLead(t *testing.T) {
+	t.Parallel()
+	m := startEtcd(t, 1)
+	s := open(t, m.config("a"))
+	until(t, s, "elected", leads)
+	write(t, s, rec("x", "1"))
+	maintenance := pb.NewMaintenanceClient(m.client().ActiveConnection())
+	space := func(do pb.AlarmRequest_AlarmAction) {
+		t.Helper()
+		if _, err := maintenance.Alarm(t.Context(), &pb.AlarmRequest{Action: do, Alarm: pb.AlarmType_NOSPACE}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	space(pb.AlarmRequest_ACTIVATE)
+	if err := s.Commit([]planner.Record{rec("x", "2")}); !errors.Is(err, server.ErrNotLeading) {
+		t.Errorf("without space: %v", err)
+	}
+	if st, _ := s.Standing(); leads(st) || st.Away == nil || !strings.Contains(st.Away.Error(), "space") {
+		t.Errorf("without space: %+v", st)
+	}
+	space(pb.AlarmRequest_DEACTIVATE)
+	until(t, s, "elected again", func(st server.Standing) bool { return leads(st) && st.Away == nil })
+	write(t, s, rec("x", "3"))
 }
 
 func (m *members) client() *clientv3.Client {

@@ -111,8 +111,11 @@ func (s *Store) rule() {
 					s.standing.Until = sent.Add(lease)
 					s.told()
 				}
+				writes := s.unwritten == nil
 				s.mu.Unlock()
-				s.away(nil)
+				if writes {
+					s.away(nil)
+				}
 				break
 			}
 			s.away(err)
@@ -236,10 +239,13 @@ func (s *Store) Commit(records []planner.Record) error {
 	return nil
 }
 
-// write makes a guarded transaction, again for as long as the reign lasts. moves: it
-// moves head to h, by which it is known whether one that timed out was made.
+// write makes a guarded transaction, again for as long as the reign lasts: a leader
+// whose lease is renewed and who cannot write for as long as one lasts gives it up, as
+// where the cluster has no space. moves: it moves head to h, by which it is known
+// whether one that timed out was made.
 func (s *Store) write(h head, moves bool, ops ...clientv3.Op) error {
-	for {
+	defer s.fails(nil)
+	for began := time.Now(); ; {
 		guard, may := s.guard()
 		if !may || !s.ruling() && !s.cfg.unguarded {
 			return server.ErrNotLeading
@@ -256,22 +262,39 @@ func (s *Store) write(h head, moves bool, ops ...clientv3.Op) error {
 		if fatal(err) {
 			return err
 		}
-		done, lost, err := s.look(h)
+		if err != nil {
+			s.fails(err)
+		}
+		done, lost, looked := s.look(h)
 		switch {
-		case fatal(err):
-			return err
+		case fatal(looked):
+			return looked
 		case moves && done:
 			return nil
-		case lost:
+		case lost || time.Since(began) >= lease && !s.cfg.unguarded:
 			s.mu.Lock()
+			id := s.leaseID
 			s.dethroned()
 			s.mu.Unlock()
+			if !lost {
+				s.revoke(id)
+			}
 			return server.ErrNotLeading
 		}
 		s.pause(s.ctx)
 		if s.ctx.Err() != nil {
 			return server.ErrNotLeading
 		}
+	}
+}
+
+// fails notes why the write that is under way does not succeed.
+func (s *Store) fails(err error) {
+	s.mu.Lock()
+	s.unwritten = err
+	s.mu.Unlock()
+	if err != nil {
+		s.away(err)
 	}
 }
 

@@ -146,7 +146,9 @@ type Store struct {
 	reign    int64 // the leader key's revision, as this process made it
 	written  sum   // of the batch that this process writes, or wrote last
 	leaseID  clientv3.LeaseID
-	changed  chan struct{}
+	// unwritten is why the write under way has failed so far; nil: it has not, or none is.
+	unwritten error
+	changed   chan struct{}
 }
 
 var _ server.Store = (*Store)(nil)
