@@ -203,7 +203,7 @@ func printEdit(out io.Writer, c *clientFlags, s *proto.EditStatus, dry bool) err
 		return err
 	}
 	if n := len(s.Refused) + len(s.Dark); n > 0 {
-		return &cli.NoSolution{Why: fmt.Sprintf("the fabric stays as it is, for %d reasons", n)}
+		return &cli.NoSolution{Why: "the fabric stays as it is, for " + proto.Count(n, "reason")}
 	}
 	return nil
 }

@@ -338,9 +338,9 @@ func editOne(t *testing.T, broker string) {
 	}
 	run(0, "nothing differs", "diff", file)
 	edit(func() { f.NodeNames = []string{"r1/u1", "r1/u2", "r1/u3", "r1/u4"} })
-	run(0, "node_names absent, then", "diff", file)
+	run(0, `node_names of node 0: "0", then`, "diff", file)
 	run(0, `"dry_run":true,"done":false`, "apply", file, "-dry-run", "-json")
-	run(0, `"changes":["node_names absent`, "apply", file, "-json")
+	run(0, `"changes":["node_names of node 0`, "apply", file, "-json")
 	run(0, "nothing differs", "apply", file)
 	namedOne(t, broker)
 	edit(func() { f.TP, f.Spares = 16, 0 })

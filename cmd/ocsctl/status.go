@@ -276,7 +276,10 @@ func (j *statusJSON) text(out io.Writer, s *proto.Status, planner string) error 
 	for _, w := range s.Waiting {
 		t.Row("  blocked by", w)
 	}
-	alarms := proto.Count(len(j.Alarms), "alarm")
+	alarms := "none"
+	if len(j.Alarms) > 0 {
+		alarms = strconv.Itoa(len(j.Alarms))
+	}
 	if s.Acked > 0 {
 		alarms += fmt.Sprintf(", and %d acknowledged", s.Acked)
 	}
@@ -329,7 +332,7 @@ func (a *raisedJSON) line() string {
 		text += "; to do: " + a.Remedy
 	}
 	if a.More > 0 {
-		text += fmt.Sprintf("; and %d that follow from it", a.More)
+		text += "; from it " + [2]string{"follow", "follows"}[one(a.More == 1)] + " " + proto.Count(a.More, "alarm")
 	}
 	return text
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 )
 
 // Changes says key by key, in alphabetical order, what two descriptions have
@@ -25,7 +26,10 @@ func (f *Fabric) Changes(to *Fabric) []string {
 			continue
 		}
 		text := key + " " + clip(a[key]) + ", then " + clip(b[key])
-		if key == "fibres" {
+		switch key {
+		case "node_names":
+			text = key + " " + renamed(f.NodeNames, to.NodeNames)
+		case "fibres":
 			if text = fmt.Sprintf("fibres %d new, %d gone", len(to.NewFibres(f)), len(f.NewFibres(to))); len(to.NewFibres(f))+len(f.NewFibres(to)) == 0 {
 				text = "fibres in another order, or with other labels"
 			}
@@ -33,6 +37,30 @@ func (f *Fabric) Changes(to *Fabric) []string {
 		out = append(out, text)
 	}
 	return out
+}
+
+// renamed tells of the first node that has another name, and how many more have.
+func renamed(was, then []string) string {
+	name := func(list []string, n int) string {
+		if n < len(list) && list[n] != "" {
+			return list[n]
+		}
+		return strconv.Itoa(n)
+	}
+	text, more := "", 0
+	for n := range max(len(was), len(then)) {
+		switch a, b := name(was, n), name(then, n); {
+		case a == b:
+		case text == "":
+			text = fmt.Sprintf("of node %d: %.80q, then %.80q", n, a, b)
+		default:
+			more++
+		}
+	}
+	if more > 0 {
+		text += fmt.Sprintf(", and of %d more", more)
+	}
+	return text
 }
 
 // NewFibres are those that another description has not between the same ports.
