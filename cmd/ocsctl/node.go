@@ -185,12 +185,17 @@ func printNode(out io.Writer, n *nodeJSON) error {
 	if err := table(out, func(w io.Writer) {
 		fmt.Fprintln(w, "BUNDLE\tPATH\tSTATE\tCAUSE\tMEASURED\tEXPECTED\tLOSSES\tCALIBRATED")
 		for _, b := range n.Bundles {
-			fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\t%d\t%s\n", b.Bundle, b.Path, b.State, b.why, dBm(b.Measured), dBm(b.Expected), b.Flaps, yesNo(b.Calibrated))
+			fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\t%d\t%s\n", b.Bundle, b.Path, b.State, b.Cause, dBm(b.Measured), dBm(b.Expected), b.Flaps, yesNo(b.Calibrated))
 		}
 	}); err != nil {
 		return err
 	}
 	for _, b := range n.Bundles {
+		if b.why != strings.ReplaceAll(b.Cause, "_", " ") {
+			if err := cli.Say(out, "bundle %d, %s: %s", b.Bundle, b.Cause, b.why); err != nil {
+				return err
+			}
+		}
 		if b.drift != "" {
 			if err := cli.Say(out, "bundle %d, drift: %s", b.Bundle, b.drift); err != nil {
 				return err
