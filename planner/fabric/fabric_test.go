@@ -202,14 +202,7 @@ func TestLossRules(t *testing.T) {
 
 func fields(err error) []string {
 	var out []string
-	if err == nil {
-		return nil
-	}
-	list := []error{err}
-	if many, ok := err.(interface{ Unwrap() []error }); ok {
-		list = many.Unwrap()
-	}
-	for _, e := range list {
+	for _, e := range unjoin(err) {
 		var f *Error
 		if errors.As(e, &f) && f.Limit != "" {
 			out = append(out, f.Field)
