@@ -34,7 +34,11 @@ func TestJobOfCircuitsIsReadyByLight(t *testing.T) {
 		}
 		wish := fmt.Sprintf(`{"circuits":{"servers":%d}}`, core.Servers()*3/4)
 		ask := func(r *Run, noun proto.Noun, id string) {
-			r.inject.ask(proto.OpRequest{Noun: noun, Bundle: -1, Corr: proto.Corr{1, byte(noun), id[0], byte(r.now / time.Second)}, Name: id, Text: proto.Part(wish)})
+			q := proto.OpRequest{Noun: noun, Bundle: -1, Corr: proto.Corr{1, byte(noun), id[0], byte(r.now / time.Second)}, Name: id}
+			if noun == proto.NounSubmit {
+				q.Text = proto.Part(wish) // of a release it is the owner
+			}
+			r.inject.ask(q)
 		}
 		heard := map[string][]job.Event{}
 		looks, circuits := 0, 0
