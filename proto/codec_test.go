@@ -159,3 +159,22 @@ func BenchmarkDecodeReported(b *testing.B) {
 		}
 	}
 }
+
+// Goal: every state of a port that has a name can be reported, of a bundle and of a
+// circuit, and none beyond.
+// Method: one report a state, encoded and decoded.
+func TestEveryPortStateIsReported(t *testing.T) {
+	for s := range PortState(len(portStateNames) + 1) {
+		r := testReported()
+		r.Bundles[0].State = s
+		payload, err := Encode(&r)
+		if named := int(s) < len(portStateNames); named != (err == nil) {
+			t.Errorf("a bundle that is %v: %v", s, err)
+		} else if named {
+			var got Reported
+			if _, err := Decode(payload, &got); err != nil || got.Bundles[0].State != s {
+				t.Errorf("%v became %v, %v", s, got.Bundles[0].State, err)
+			}
+		}
+	}
+}
