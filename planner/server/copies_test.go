@@ -192,7 +192,7 @@ func TestCopyTakesOverAtOnce(t *testing.T) {
 	get("/readyz", "ok: leads")
 
 	store.lose(true)
-	get("/readyz", "not reached")
+	get("/readyz", "takes no writes")
 	get("/metrics", "ringlight_leader 0")
 	get("/metrics", `ringlight_rings{state="in_service"} 2`)
 	store.mu.Lock()
