@@ -106,6 +106,9 @@ func (n *named) connect(key pki.Issued, id, will string, subs ...string) (*mqtt.
 	for {
 		select {
 		case p := <-l.Recv():
+			if p.Kind == proto.Publish {
+				continue // what the broker still had for this client's connection before
+			}
 			return l, p.Kind, true
 		case <-look.C:
 			if err := l.Err(); err != nil && l.Stats().Attempts > 1 {
