@@ -45,6 +45,7 @@ func openLatch(lines []hal.Line, find func(hal.Line) (gpio.PinIO, error)) (*gpio
 		if l.ActiveLow {
 			g.low |= 1 << i
 		}
+		//lint:ignore SA1019 what replaces it, pin.PinFunc, is optional: not every driver has it
 		if strings.HasPrefix(strings.ToUpper(p.Function()), "OUT") {
 			g.regs[1] &^= 1 << i
 			if bool(p.Read()) != l.ActiveLow {

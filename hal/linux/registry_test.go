@@ -1,3 +1,5 @@
+//lint:file-ignore SA1019 Function is a part of every pin until periph v4, and ours are judged by it
+
 package linux
 
 import (
