@@ -35,14 +35,14 @@ func New(cfg Config) *Machine {
 // at the last moment counts.
 func (m *Machine) Step(ev Event, out []Action) []Action {
 	m.now, m.out = max(m.now, ev.At), out
-	late := m.next != Never && ev.At > m.next+tardy
+	lag := ev.At - min(m.next, ev.At)
 	if ev.Noted != 0 && ev.At > ev.Noted+tardy {
-		late, m.toldLate = true, m.now
+		lag, m.toldLate = max(lag, ev.At-ev.Noted), m.now
 	}
 	m.handle(&ev)
 	for i := range m.sides {
-		if s := &m.sides[i]; late && (s.state != proto.SideWork || !s.lit(s.cur)) {
-			s.searches = maxSearches
+		if s := &m.sides[i]; lag > tardy && (s.state != proto.SideWork || !s.lit(s.cur)) {
+			s.searches, s.lag = maxSearches, min(lag, maxLag)
 		}
 	}
 	if m.adopted {

@@ -120,6 +120,9 @@ func (s *side) step() {
 		}
 		probe := s.takeProbe(k)
 		dwell, cause := s.node.timers.dwell, proto.CauseLightLost
+		if s.from == none && k == s.working {
+			dwell = max(dwell, s.lag)
+		}
 		if k == s.from {
 			dwell, cause = s.node.timers.retry, proto.CauseRetry
 			if s.total == 1 {
@@ -178,7 +181,7 @@ func (s *side) work(k int, cause proto.Cause) {
 		s.planAt = Never
 	}
 	s.lostAt, s.steadyAt = Never, s.node.now+s.node.timers.steady
-	s.searchAt, s.searches = Never, 0
+	s.searchAt, s.searches, s.lag = Never, 0, 0
 	s.stamps.Confirmed = s.node.now
 	e := proto.Event{Kind: proto.EvSwitched, FromPath: s.fromPath, Cause: cause}
 	if k == s.from {

@@ -36,6 +36,7 @@ type side struct {
 	searchAt time.Duration // closed, search again
 	searches int           // how often still
 	wait     time.Duration // before the next
+	lag      time.Duration // by how much its node was late last, 0: not since it had light
 	stamps   Stamps
 }
 
@@ -163,12 +164,14 @@ func (s *side) runFollow() bool {
 	if s.asks == 0 {
 		s.planAt = Never
 	}
-	back := s.cur
+	back, dwell := s.cur, s.node.timers.dwell
 	s.begin()
 	if back != none {
 		s.queue(back)
+	} else {
+		dwell = max(dwell, s.lag)
 	}
-	s.goTo(s.working, none, s.node.timers.dwell, proto.CausePlan)
+	s.goTo(s.working, none, dwell, proto.CausePlan)
 	return true
 }
 
