@@ -237,7 +237,7 @@ func marks(t *testing.T, b *browser.Browser, node int, want color.RGBA) (n int) 
 // maxShot keeps the repository small.
 const maxShot = 150 << 10
 
-// shot takes a picture of the page, in 6 bits a colour, which a page bears and
+// shot takes a picture of the page, in 5 bits a colour, which a page bears and
 // a repository thanks for.
 func shot(t *testing.T, b *browser.Browser, name string) {
 	t.Helper()
@@ -249,7 +249,7 @@ func shot(t *testing.T, b *browser.Browser, name string) {
 	for y := range out.Rect.Dy() {
 		for x := range out.Rect.Dx() {
 			c := color.RGBAModel.Convert(img.At(x, y)).(color.RGBA)
-			out.SetRGBA(x, y, color.RGBA{c.R&0xfc | 1, c.G&0xfc | 1, c.B&0xfc | 1, 0xff})
+			out.SetRGBA(x, y, color.RGBA{c.R&0xf8 | 4, c.G&0xf8 | 4, c.B&0xf8 | 4, 0xff})
 		}
 	}
 	var raw bytes.Buffer
