@@ -78,10 +78,11 @@ func TestEdgeAndItsAnswerAreOneThread(t *testing.T) {
 	if err != nil || len(out) != 1 || out[0].Completion == nil || out[0].Completion.Op != answer || out[0].Completion.Err != nil {
 		t.Fatalf("%+v, %v", out, err)
 	}
+	done := (<-events).Completion // until it is there the owner may be writing who it is
 	if len(w.by) == 0 || w.by[0] != unix.Gettid() {
 		t.Errorf("written by %v, not by %d", w.by, unix.Gettid())
 	}
-	if done := (<-events).Completion; done.Op != behind || w.by[1] == unix.Gettid() {
+	if done.Op != behind || w.by[1] == unix.Gettid() {
 		t.Errorf("%+v by %v", done, w.by)
 	}
 	other := op(hal.ClassSwitch, 1)
