@@ -198,8 +198,8 @@ func (t *Table) Drop(id, owner string) error {
 	switch {
 	case x == nil:
 		return noJob(id)
-	case x.of(owner) != nil:
-		return x.of(owner)
+	case x.wish.OwnedBy(owner, id) != nil:
+		return x.wish.OwnedBy(owner, id)
 	case x.State.ended():
 		return nil
 	case t.busy() != "":
@@ -216,12 +216,12 @@ func (t *Table) Drop(id, owner string) error {
 	return nil
 }
 
-// of says why a job is not that owner's to change, nil where it is.
-func (x *job) of(owner string) error {
-	if x.wish.Owner == owner {
+// OwnedBy says why the job of a wish is not that owner's to change, nil where it is.
+func (w *Wish) OwnedBy(owner, id string) error {
+	if w.Owner == owner {
 		return nil
 	}
-	return &proto.Error{Code: proto.Conflict, Field: "owner", Limit: cmp.Or(x.wish.Owner, "none"), Reason: fmt.Sprintf("job %s is not of %.80q", x.ID, owner)}
+	return &proto.Error{Code: proto.Conflict, Field: "owner", Limit: cmp.Or(w.Owner, "none"), Reason: fmt.Sprintf("job %s is not of %.80q", id, owner)}
 }
 
 func noJob(id string) error {
@@ -300,7 +300,7 @@ func (t *Table) Member(id, owner string, name Name) (proto.NodeID, error) {
 	if x == nil {
 		return 0, noJob(id)
 	}
-	if err := x.of(owner); err != nil {
+	if err := x.wish.OwnedBy(owner, id); err != nil {
 		return 0, err
 	}
 	n, ok := t.fab().FindNode(string(name))

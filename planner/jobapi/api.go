@@ -369,8 +369,10 @@ func (a *API) file(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if owner := r.URL.Query().Get("owner"); owner != "" && owner != v.Wish.Owner {
-		return &proto.Error{Code: proto.Conflict, Field: "owner", Limit: cmp.Or(v.Wish.Owner, "none"), Reason: fmt.Sprintf("job %s is not of %.80q", v.ID, owner)}
+	if owner := r.URL.Query().Get("owner"); owner != "" {
+		if err := v.Wish.OwnedBy(owner, v.ID); err != nil {
+			return err
+		}
 	}
 	if gen != 0 && gen != v.Generation {
 		return &proto.Error{Code: proto.Conflict, Field: "generation", Limit: strconv.FormatUint(v.Generation, 10), Reason: fmt.Sprintf("job %s is at event %d", v.ID, v.Generation)}
