@@ -3,13 +3,15 @@
 # same bytes; looked through by lintian; units within their exposure; then installed,
 # run, hung, upgraded and purged under a real systemd in a container. The board is a
 # process of its own, whose record of the light judges. What cannot be had is skipped
-# with its reason. KEEP=DIR keeps the packages.
+# with its reason. KEEP=DIR keeps the packages, as they are released; others are little
+# compressed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 have() { command -v "$1" >/dev/null; }
 have dpkg-deb || { echo "packages: skipped, no dpkg-deb"; exit 0; }
 work=$(mktemp -d); trap 'rm -rf "$work"' EXIT
 out=${KEEP:-$work/out}; mkdir -p "$out"
+XZ=${XZ:-$([ -n "${KEEP:-}" ] && echo 6 || echo 1)}; export XZ
 
 make cross man >/dev/null
 cmd/install/deb.sh "$out"

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # deb.sh OUT [ARCH...]: Debian packages of what `make cross man` made, into the folder
 # OUT: agent (arm64, armhf, amd64), planner and tools (arm64, amd64). The same commit
-# gives the same bytes, whatever the umask, the time zone or the day.
+# gives the same bytes, whatever the umask, the time zone or the day. XZ: how hard it
+# compresses, 0 to 9 (6).
 set -euo pipefail
 out=$(realpath -m "${1:?deb.sh OUT [ARCH...]}"); shift
 cd "$(dirname "$0")/../.."
@@ -86,7 +87,7 @@ build() { # build PACKAGE ARCH BINARIES
     "$p" "$version" "$arch" "$maintainer" "$size" "$(about "$p")" >"$root/DEBIAN/control"
   (cd "$root" && find . -path ./DEBIAN -prune -o -type f -printf '%P\n' | sort | xargs md5sum) >"$root/DEBIAN/md5sums"
   find "$root" -newermt "@$SOURCE_DATE_EPOCH" -print0 | xargs -0r touch -h -d "@$SOURCE_DATE_EPOCH"
-  dpkg-deb --root-owner-group -Zxz --build "$root" "$out/${p}_${version}_$arch.deb" >/dev/null
+  dpkg-deb --root-owner-group -Zxz -z"${XZ:-6}" --build "$root" "$out/${p}_${version}_$arch.deb" >/dev/null
   echo "$out/${p}_${version}_$arch.deb $(( $(stat -c %s "$out/${p}_${version}_$arch.deb") / 1024 )) KiB"
 }
 
