@@ -108,6 +108,9 @@ func (c *Config) Will() proto.Packet {
 // life, but tells what fabric was planned here last.
 func (p *Planner) onPlanner(m *proto.PlannerState, retained bool) {
 	if m.Planner == p.j.Planner && m.Life == p.j.Life {
+		if p.j.LinkUp && !retained {
+			p.echo = m.Seq
+		}
 		return // our own word, come back
 	}
 	switch {

@@ -29,11 +29,13 @@ func (b *alarmBook) facts() health.Facts {
 			x.Remedy = "that is right for a second copy; ocsctl status has the one in service"
 		}
 	}
-	switch {
-	case p.state != serving && x.Idle == "":
+	if p.state != serving && x.Idle == "" {
 		return x // nobody is there of whom more could be said
-	case p.state != serving:
+	} else if p.state != serving {
 		return health.Facts{Idle: x.Idle, Remedy: x.Remedy, Broker: x.Broker, Given: x.Given, Nodes: x.Nodes, Heard: x.Heard, Judged: x.Judged && x.Heard == 0}
+	}
+	if why, age := b.loses(); why != "" {
+		x.Loses, x.Lost = why, b.ago(age)
 	}
 	b.raised = map[string]by{}
 	for _, t := range p.tables() {
@@ -57,6 +59,27 @@ func (b *alarmBook) facts() health.Facts {
 		x.Jobs = append(x.Jobs, health.Job{Name: name, Cause: cause, Since: since})
 	})
 	return x
+}
+
+// lossy is how many devices make a loss the broker's. chosen: one or two may have a bad
+// network of their own.
+const lossy = 3
+
+// loses says what shows that messages are lost or late, and for how long; "": nothing does.
+func (b *alarmBook) loses() (why string, age time.Duration) {
+	p := b.root.p
+	if n := p.beat - p.echo; p.echo != 0 && n >= beatsAlive {
+		return fmt.Sprintf("none of the planner's own last %d messages, one every %v, has come back from the broker", n, BeatPeriod), time.Duration(n) * BeatPeriod
+	}
+	var ids []proto.NodeID
+	for _, t := range p.tables() {
+		some, first := member.Lossy(t)
+		ids, age = append(ids, some...), max(age, p.j.Now-first)
+	}
+	if len(ids) < lossy || p.uncached {
+		return "", 0
+	}
+	return fmt.Sprintf("messages of %s were lost or late within a minute, as their later ones show: %s", proto.Count(len(ids), "agent"), health.Spans(ids, 4)), age
 }
 
 // device is a device of which something is to be said.

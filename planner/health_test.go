@@ -42,6 +42,21 @@ func (w *fleet) telemetry(id proto.NodeID, answers bool) {
 	}
 }
 
+// losesReports: so many nodes say twice that they sent a report that did not come.
+func (w *fleet) losesReports(n int) {
+	for seq := range uint64(2) {
+		for id := proto.NodeID(4); int(id) < 4+n; id++ {
+			w.hear(w.topics.Health(id), proto.TopicHealth, &proto.Health{Version: proto.Version, Node: id, Session: w.nodes[id].session, Seq: seq + 1, Reported: 1000})
+		}
+		w.run(2 * time.Second)
+	}
+}
+
+// echoes: the broker gives the planner's last sign of life back to it.
+func (w *fleet) echoes() {
+	w.hear(w.topics.Planner(), proto.TopicPlanner, &proto.PlannerState{Version: proto.Version, PeriodMillis: 2000, Planner: w.p.j.Planner, Life: w.p.j.Life, Online: true, Term: w.p.j.Term, Seq: w.p.beat})
+}
+
 // anew starts the planner where other ones may be, or none of the nodes is.
 func (w *fleet) anew(with func(*Config), births ...proto.NodeID) {
 	clear(w.store)
@@ -161,6 +176,10 @@ var states = []made{
 		w.ask(proto.OpRequest{Noun: proto.NounQuarantine, Node: 3, Bundle: -1, Author: "alice", Reason: "lies"})
 	}, proto.HealthDegraded, "3/quarantined", "lies", fabric.Params{}},
 	{"the planner lost its broker", func(w *fleet) { w.linkUp = false; w.step(Event{Kind: LinkDown}) }, proto.HealthFailed, "broker/lost", "it was lost", fabric.Params{}},
+	{"the broker loses messages", func(w *fleet) { w.losesReports(3) }, proto.HealthDegraded, "broker/slow", "messages of 3 agents were lost or late within a minute, as their later ones show: 4-6", fabric.Params{}},
+	{"two agents have a bad network", func(w *fleet) { w.losesReports(2) }, proto.HealthOK, "", "", fabric.Params{}},
+	{"the broker gives nothing back", func(w *fleet) { w.echoes(); w.run(8 * time.Second) }, proto.HealthDegraded, "broker/slow", "none of the planner's own last", fabric.Params{}},
+	{"the broker gives back what it is given", func(w *fleet) { w.echoes(); w.run(4 * time.Second); w.echoes() }, proto.HealthOK, "", "", fabric.Params{}},
 	{"the store takes no writes", given("store", "a write is under way since then"), proto.HealthFailed, "store/x", "a write is under way", fabric.Params{}},
 	{"the disk is nearly full", given("disk", "3 MiB are free"), proto.HealthDegraded, "disk/x", "3 MiB are free", fabric.Params{}},
 	{"the audit chain is damaged", given("audit", "record 7 is not there"), proto.HealthFailed, "audit/x", "record 7", fabric.Params{}},

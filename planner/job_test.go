@@ -188,6 +188,46 @@ func TestJobsEndNoRingUnnamed(t *testing.T) {
 	}
 }
 
+// Goal: whatever size a job has, and when it is given back, no ring ends but those of the
+// job and those that the dry run named.
+// Method: jobs of drawn sizes, which the fabric does not describe, come and go.
+func TestJobsOfAnySizeEndNoRingUnnamed(t *testing.T) {
+	for seed := range uint64(8) {
+		draw := rand.New(rand.NewPCG(seed, 1))
+		w := started(t, fabric.Params{Name: "f", Nodes: 37, GPUsPerNode: 4, K: 2, TP: 32, RingSizes: []fabric.RingSize{{TP: 16, Rings: 2}}, Spares: 5})
+		w.run(2 * time.Second)
+		var jobs []string
+		for i := range 8 {
+			before, named, what := w.p.Rings(), map[proto.RingID]bool{}, ""
+			if n := len(jobs); n > 0 && draw.IntN(3) == 0 {
+				what, jobs = jobs[n-1], jobs[:n-1]
+				for _, r := range before {
+					named[r.Ring] = r.Job == what
+				}
+				w.release(what)
+			} else {
+				wish := fmt.Sprintf(`{"tp":%d,"rings":%d}`, 4*(2+draw.IntN(15)), 1+draw.IntN(2))
+				trial, err := JobsOf(w.p).Try(fmt.Sprint("j", i), wish)
+				if err != nil || !trial.Feasible {
+					continue
+				}
+				for _, id := range trial.Ends {
+					named[id] = true
+				}
+				what, jobs = wish, append(jobs, fmt.Sprint("j", i))
+				w.put(fmt.Sprint("j", i), wish)
+			}
+			w.run(10 * time.Second)
+			now := w.p.Rings()
+			for _, r := range before {
+				if !named[r.Ring] && !slices.ContainsFunc(now, func(x proto.RingStatus) bool { return x.Ring == r.Ring }) {
+					t.Errorf("seed %d, %s: ring %d of %v ended, named %v:\n%s", seed, what, r.Ring, r.Nodes, named, w.show())
+				}
+			}
+		}
+	}
+}
+
 // named is a wish for a ring by its number and nodes.
 func named(r *job.FabricRing) string {
 	w := job.Wish{TP: r.TP, Rings: 1, Ring: r.Ring}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"ringlight/planner/fabric"
+	"ringlight/planner/hbd"
 	"ringlight/proto"
 )
 
@@ -55,8 +56,8 @@ func TestWhatBreaksNextDoes(t *testing.T) {
 		}
 		name := fmt.Sprintf("%d nodes, k %d, without %v, %s, %s", f.Nodes, f.K, c.lost, f.Moves, f.OnLoss)
 		for id := range proto.NodeID(f.Nodes) {
-			var said Loss
-			if at := slices.IndexFunc(o.Losses, func(l Loss) bool { return l.Node == id && !l.Fibre }); at >= 0 {
+			var said hbd.Loss
+			if at := slices.IndexFunc(o.Losses, func(l hbd.Loss) bool { return l.Node == id && !l.Fibre }); at >= 0 {
 				said = o.Losses[at]
 			}
 			if slices.Contains(c.lost, id) {
@@ -85,8 +86,8 @@ func TestWhatBreaksNextDoes(t *testing.T) {
 				w.light()
 				w.run(3 * time.Minute) // a fibre is held to be cut after some attempts
 				gpus, down := fallen(before, w.p.Rings(), f)
-				var said Loss
-				if at := slices.IndexFunc(o.Losses, func(l Loss) bool { return l.Fibre && l.Node == a && l.Peer == b }); at >= 0 {
+				var said hbd.Loss
+				if at := slices.IndexFunc(o.Losses, func(l hbd.Loss) bool { return l.Fibre && l.Node == a && l.Peer == b }); at >= 0 {
 					said = o.Losses[at]
 				}
 				w.inTheSameWords(name, said)
@@ -101,7 +102,7 @@ func TestWhatBreaksNextDoes(t *testing.T) {
 
 // inTheSameWords: a ring that a forecast calls degraded is that in the list, with as
 // many GPUs.
-func (w *fleet) inTheSameWords(name string, l Loss) {
+func (w *fleet) inTheSameWords(name string, l hbd.Loss) {
 	for i, id := range l.Down {
 		is := fmt.Sprintf("ring %d ends", id)
 		if r := RingOf(w.p, id); r != nil {

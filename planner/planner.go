@@ -119,6 +119,7 @@ type Planner struct {
 	beatAt     time.Duration
 	beaten     time.Duration // when the last sign of life was given
 	beat       uint64        // its number
+	echo       uint64        // the number of the last one that the broker gave back on this link, 0: none
 	seenTerm   proto.Term    // ours will be above it
 	shown      proto.Term    // the highest of another planner's that is shown
 	raises     int           // of the term, in this life
@@ -246,7 +247,7 @@ func (p *Planner) Step(ev Event, out []Action) []Action {
 
 func (p *Planner) onLinkUp() {
 	now := p.j.Now
-	p.j.LinkUp, p.linkSince, p.listenFrom, p.beatAt = true, now, now, now
+	p.j.LinkUp, p.linkSince, p.listenFrom, p.beatAt, p.echo = true, now, now, now, 0
 	p.links++
 	if p.alone {
 		p.alone, p.linkSince = false, now-beatsAlive*BeatPeriod

@@ -60,7 +60,7 @@ const (
 // statusAsks are questions of where the fabric stands. What breaks next takes longer
 // than a step: it is tried bit by bit, once for all clients that wait.
 type statusAsks struct {
-	ahead *Outlook // nil: nobody waits
+	ahead *hbd.Outlook // nil: nobody waits
 	asked []statusAsk
 }
 
@@ -110,3 +110,6 @@ func (g *statusAsks) run(p *Planner) {
 		p.reply(x.client, &proto.OpReply{Corr: x.corr, Status: &s})
 	}
 }
+
+// LookAhead copies what is committed: each node and fibre can be lost on it, in one's own time.
+func LookAhead(p *Planner) *hbd.Outlook { return p.rings.Outlook() }

@@ -169,12 +169,8 @@ func circuitFlip(ctx context.Context, c *clientFlags, id proto.JobID, dry bool, 
 		ended = append(ended, slices.DeleteFunc(before, func(x proto.JobID) bool { return slices.Contains(after, x) })...)
 		return err
 	})
-	var refused *proto.Error
-	if errors.As(err, &refused) && (refused.Code == proto.Invalid || refused.Code == proto.NotFound) {
-		return wrongUsage(refused.Field, refused.Limit, "%s", refused.Reason)
-	}
 	if err != nil {
-		return err
+		return refused(err)
 	}
 	return printChange(c, r, dry, ended, out)
 }
@@ -187,12 +183,8 @@ func circuitDrain(ctx context.Context, c *clientFlags, q proto.OpRequest, out io
 		r, err = cl.Ask(ctx, q)
 		return err
 	})
-	var refused *proto.Error
-	if errors.As(err, &refused) && (refused.Code == proto.Invalid || refused.Code == proto.NotFound) {
-		return wrongUsage(refused.Field, refused.Limit, "%s", refused.Reason)
-	}
 	if err != nil {
-		return err
+		return refused(err)
 	}
 	return printChange(c, r, q.DryRun, []proto.JobID{}, out)
 }

@@ -59,14 +59,15 @@ func ClaimsOf(h *Rings) Claims { return Claims{h} }
 // Resting: rings may be claimed.
 func (c Claims) Resting() bool { return c.h.Resting() }
 
-// demands are the rings that are to be there: what jobs have, and of each size as
-// many more as the fabric describes beyond them, as far as jobs leave room.
+// demands are the rings that are to be there: what jobs have, and of each size as many
+// more as the fabric describes, as far as those leave room; what stands of it stays.
 func (p *placement) demands(f *fabric.Fabric) []ring.Demand {
 	var out []ring.Demand
-	left, owned, jobs := f.Nodes-max(f.Spares, len(p.kept)), map[int]int{}, len(p.kept) > 0
+	left, owned, stands, jobs := f.Nodes-max(f.Spares, len(p.kept)), map[int]int{}, map[int]int{}, len(p.kept) > 0
 	for _, r := range p.rings {
-		if r.owner != "" {
-			left -= r.size
+		if left -= r.size; r.owner == "" {
+			stands[r.size]++
+		} else {
 			owned[r.size]++
 			jobs = true
 		}
@@ -74,10 +75,10 @@ func (p *placement) demands(f *fabric.Fabric) []ring.Demand {
 	targets := ring.DemandsOf(f)
 	for _, d := range targets {
 		stock := max(0, d.Want-owned[d.Size])
-		if jobs {
-			stock = min(stock, max(0, left)/d.Size)
+		if stand := min(stands[d.Size], d.Want); jobs {
+			stock = stand + min(max(0, stock-stand), max(0, left)/d.Size)
+			left -= (stock - stand) * d.Size
 		}
-		left -= stock * d.Size
 		d.Want = stock + owned[d.Size]
 		delete(owned, d.Size)
 		out = append(out, d)

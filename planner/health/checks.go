@@ -35,8 +35,9 @@ type finding struct {
 
 // Checks is the table. What stands above may be the cause of what stands below it.
 var Checks = []Check{
-	{"planner", "a planner is in service", proto.HealthNotInService, "ocsctl status says for what it waits; systemctl status ocs-planner", true, planner},
-	{"broker", "the planner reaches the broker", proto.HealthFailed, "look at the broker's host, its log and its disk; then at the network", true, broker},
+	{"planner", "a planner is in service", proto.HealthNotInService, "ocsctl status says for what it waits; systemctl status ocs-planner", true, fact("planner/idle", "nobody plans", func(x *Facts) finding { return finding{cause: x.Idle, remedy: x.Remedy} })},
+	{"broker", "the planner reaches the broker", proto.HealthFailed, "look at the broker's host, its log and its disk; then at the network", true, fact("broker/lost", "the planner has no connection to the broker", func(x *Facts) finding { return finding{cause: x.Broker} })},
+	{"broker_slow", "messages come, and in time", proto.HealthDegraded, "ocs-sim broker-check; mosquitto: max_queued_messages, max_inflight_messages; load of the broker's host; the network", true, fact("broker/slow", "the broker loses messages, or is slow", func(x *Facts) finding { return finding{cause: x.Loses, since: x.Lost} })},
 	{"store", "the store takes writes", proto.HealthFailed, "look at the disk or the cluster of the store: full, worn out, away", true, given("store")},
 	{"disk", "the store's disk has room", proto.HealthDegraded, "make room, or move the store: -state", false, given("disk")},
 	{"audit", "the audit chain is as it was written", proto.HealthFailed, "ocsctl audit verify; compare with a copy", true, given("audit")},
@@ -118,15 +119,14 @@ var Checks = []Check{
 		}},
 }
 
-func planner(x *Facts, tell func(finding)) {
-	if x.Idle != "" {
-		tell(finding{id: "planner/idle", subject: "planner", text: "nobody plans", cause: x.Idle, remedy: x.Remedy})
-	}
-}
-
-func broker(x *Facts, tell func(finding)) {
-	if x.Broker != "" {
-		tell(finding{id: "broker/lost", subject: "broker", text: "the planner has no connection to the broker", cause: x.Broker})
+// fact makes a check of one thing that is so while it has a cause.
+func fact(id, text string, of func(*Facts) finding) func(*Facts, func(finding)) {
+	return func(x *Facts, tell func(finding)) {
+		if f := of(x); f.cause != "" {
+			f.id, f.text = id, text
+			f.subject, _, _ = strings.Cut(id, "/")
+			tell(f)
+		}
 	}
 }
 
@@ -265,7 +265,7 @@ func ringsThat(state proto.RingState, name, looks string, worst proto.HealthStat
 			f := finding{id: fmt.Sprintf("ring-%d/%s", r.ID, r.State), subject: fmt.Sprintf("ring %d", r.ID), ring: r.ID, since: r.Since,
 				text: fmt.Sprintf("ring %d is %s", r.ID, r.State), cause: fmt.Sprintf("%d of %d GPUs, light on %d of %s", r.GPUs, r.Whole, r.Confirmed, proto.Count(r.Links, "link"))}
 			if len(r.Out) > 0 {
-				f.cause += ": node " + spans(r.Out, 4) + " cannot carry it"
+				f.cause += ": node " + Spans(r.Out, 4) + " cannot carry it"
 			} else if len(r.Dark) > 0 {
 				f.cause += ": fibre " + strings.Join(r.Dark[:min(4, len(r.Dark))], ", ") + " is dark"
 			}
@@ -314,5 +314,5 @@ func (x *Facts) lost(else_ string) string {
 		return fmt.Sprintf("node %d is out", out[0])
 	}
 	slices.Sort(out)
-	return fmt.Sprintf("%s out: %s", proto.Count(len(out), "node"), spans(out, 6))
+	return fmt.Sprintf("%s out: %s", proto.Count(len(out), "node"), Spans(out, 6))
 }

@@ -13,6 +13,8 @@ type Facts struct {
 	Idle   string // why nobody plans, "" when somebody does
 	Remedy string // of that
 	Broker string // why the broker is not reached, "" when it is
+	Loses  string // what shows that messages are lost or late on their way, "": nothing does
+	Lost   uint64 // since when
 	Judged bool   // devices have had their time to be heard
 
 	Nodes, Heard int
@@ -130,8 +132,8 @@ func name(id proto.NodeID) string {
 	return "node " + place(id)
 }
 
-// spans writes 1-4, 6 for 1 2 3 4 6, with at most so many parts.
-func spans(ids []proto.NodeID, most int) string {
+// Spans writes 1-4, 6 for 1 2 3 4 6, with at most so many parts.
+func Spans(ids []proto.NodeID, most int) string {
 	var parts []string
 	for i := 0; i < len(ids); {
 		j := i

@@ -126,7 +126,7 @@ func (u *under) together(list []*Device) {
 		ids = append(ids, d.ID)
 	}
 	slices.Sort(ids)
-	f := finding{id: fmt.Sprintf("nodes/%d", ids[0]), subject: "nodes " + spans(ids, 4), since: list[0].Since, text: fmt.Sprintf("%d of %s are silent: %s", len(ids), proto.Count(u.x.Nodes, "node"), spans(ids, 8)),
+	f := finding{id: fmt.Sprintf("nodes/%d", ids[0]), subject: "nodes " + Spans(ids, 4), since: list[0].Since, text: fmt.Sprintf("%d of %s are silent: %s", len(ids), proto.Count(u.x.Nodes, "node"), Spans(ids, 8)),
 		cause: "they went at one time: power, network or broker of all of them"}
 	if f.since == 0 {
 		f.cause = "nobody has spoken for them since the planner started"
@@ -145,6 +145,8 @@ func (u *under) cause(a *proto.AlarmStatus) string {
 	}
 	id := ""
 	switch {
+	case u.x.Loses != "" && (a.Check == "took_no_plan" || a.Check == "silent" || a.Check == "does_not_follow" || a.SinceMillis == 0 && (a.Check == "nodes" || a.Check == "offline")):
+		id = "broker/slow" // it was not told, or its answer was lost
 	case a.Peer != nil: // an end that has failed since was the cause
 		id = cmp.Or(u.of[*a.Node], u.of[*a.Peer])
 	case a.Node != nil:

@@ -156,7 +156,8 @@ func (t *Table) Spoke(d *Device, s proto.Session) {
 			t.ask(d, s, strangerLate, timesGone)
 		}
 	case t.j.Now >= x.since+strangerLate:
-		d.own().stranger.since = t.j.Now
+		x := d.own()
+		x.stranger.since, x.lostAt = t.j.Now, t.j.Now
 		t.ask(d, s, 0, 1)
 	}
 }
@@ -178,9 +179,26 @@ func (t *Table) Health(d *Device, m *proto.Health) {
 		x := d.own()
 		x.missed, x.missedAt = m.Reported, t.j.Now
 	case t.j.Now >= d.missedAt+strangerLate:
-		d.own().missedAt = t.j.Now
+		x := d.own()
+		x.missedAt, x.lostAt = t.j.Now, t.j.Now
 		t.ask(d, d.Session, 0, 1)
 	}
+}
+
+// lossStands is how long a lost message counts. chosen: a broker that loses some is
+// found by six rounds of telemetry.
+const lossStands = time.Minute
+
+// Lossy are the devices of which a later message told lately that one before it was
+// lost or is late, and when the first of them did.
+func Lossy(t *Table) (ids []proto.NodeID, first time.Duration) {
+	first = t.j.Now
+	for i := range t.Devices {
+		if d := &t.Devices[i]; d.lostAt != 0 && t.j.Now < d.lostAt+lossStands {
+			ids, first = append(ids, d.ID), min(first, d.lostAt)
+		}
+	}
+	return ids, first
 }
 
 // life is one life of a device: what it said last, and how far its events came.

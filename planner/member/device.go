@@ -108,6 +108,7 @@ type setback struct {
 
 	missed   uint64 // number of a report that it says it sent, and that we do not hold
 	missedAt time.Duration
+	lostAt   time.Duration // when it was last found that a message of its was lost or late, 0: none
 
 	voice   voice         // of a planner that ours is not, as it said last
 	claims  string        // that nobody else makes, and that move nothing

@@ -178,6 +178,7 @@ func (t *Table) CheckGaps() {
 		// planner; what it had not delivered yet has been sent again by now.
 		if c.Last != 0 || c.Session != 0 {
 			t.gaps += d.ahead[0].Seq - c.Last - 1
+			d.own().lostAt = t.j.Now
 			t.j.Note(journal.Error, "events are missing", journal.Note{Rule: "gap", Node: int64(d.ID), Ring: d.ring(),
 				Text: fmt.Sprintf("events %d to %d did not come in %d s", c.Last+1, d.ahead[0].Seq-1, int(gapPatience.Seconds()))})
 		}

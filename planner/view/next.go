@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"ringlight/planner"
+	"ringlight/planner/hbd"
 	"ringlight/proto"
 )
 
@@ -56,7 +57,7 @@ func (o *outlook) get(ctx context.Context) (map[string]any, error) {
 	if o.risks != nil && start.Sub(o.made) < max(freshFor, share*o.took) {
 		return o.risks, nil
 	}
-	var copied *planner.Outlook
+	var copied *hbd.Outlook
 	if err := o.source.Read(ctx, func(p *planner.Planner) { copied = planner.LookAhead(p) }); err != nil {
 		return nil, err
 	}
@@ -72,7 +73,7 @@ func (o *outlook) get(ctx context.Context) (map[string]any, error) {
 	return o.risks, nil
 }
 
-func risks(o *planner.Outlook) map[string]any {
+func risks(o *hbd.Outlook) map[string]any {
 	list := []breakJSON{}
 	for _, l := range o.Worst(maxRisks) {
 		var peer *proto.NodeID
@@ -81,15 +82,15 @@ func risks(o *planner.Outlook) map[string]any {
 		}
 		list = append(list, breakJSON{l.What(), len(l.Down), l.GPUs, l.Comes(), l.Node, l.Ring, append([]proto.RingID{}, l.Down...), l.Torn, peer})
 	}
-	torn := byRing(o.Losses, func(l *planner.Loss) bool { return l.Torn && !l.Fibre })
-	spare := byRing(o.Losses, func(l *planner.Loss) bool { return l.GPUs > 0 && !l.Fibre })
+	torn := byRing(o.Losses, func(l *hbd.Loss) bool { return l.Torn && !l.Fibre })
+	spare := byRing(o.Losses, func(l *hbd.Loss) bool { return l.GPUs > 0 && !l.Fibre })
 	return map[string]any{"breaks_next": list, "losses": len(o.Losses), "spares": o.Spares,
 		"no_second_way": torn[:min(len(torn), maxRisks)], "no_second_way_total": len(torn),
 		"no_spare": spare[:min(len(spare), maxRisks)], "no_spare_total": len(spare)}
 }
 
 // byRing gathers losses of one kind by the ring they are in.
-func byRing(losses []planner.Loss, which func(*planner.Loss) bool) []ringRisk {
+func byRing(losses []hbd.Loss, which func(*hbd.Loss) bool) []ringRisk {
 	at := map[proto.RingID]int{}
 	out := []ringRisk{}
 	for i := range losses {
