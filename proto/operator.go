@@ -98,17 +98,17 @@ type OpRequest struct {
 // EditStatus is what an edit of a fabric comes to. Nothing is changed where
 // something is refused or dark.
 type EditStatus struct {
-	Changes []string `cbor:"1,keyasint"`           // by key; none: it is as asked for already
-	Refused []string `cbor:"2,keyasint,omitempty"` // where light would be lost, and what would let it
-	Dark    []string `cbor:"3,keyasint,omitempty"` // new fibres that show no light
-	Drains  []NodeID `cbor:"4,keyasint,omitempty"` // that carry a ring, and have no place any more
-	Ends    []RingID `cbor:"5,keyasint,omitempty"` // that may end
-	Told    uint32   `cbor:"6,keyasint,omitempty"` // rings that are told again, with the light they have
-	Tried   uint32   `cbor:"7,keyasint,omitempty"` // new fibres, by light
-	Untried uint32   `cbor:"8,keyasint,omitempty"` // new fibres of which both nodes are away or carry a ring, or that take a place in use
-	Unheard uint32   `cbor:"9,keyasint,omitempty"` // new nodes that are expected
-	Done    bool     `cbor:"10,keyasint,omitempty"`
-	OneWay  uint32   `cbor:"11,keyasint,omitempty"` // of those tried, lit from one end: the other is of a node in a ring
+	Changes []string `cbor:"1,keyasint" json:"changes"`                    // by key; none: it is as asked for already
+	Refused []string `cbor:"2,keyasint,omitempty" json:"refused"`          // where light would be lost, and what would let it
+	Dark    []string `cbor:"3,keyasint,omitempty" json:"dark_fibres"`      // new fibres that show no light
+	Drains  []NodeID `cbor:"4,keyasint,omitempty" json:"drains"`           // that carry a ring, and have no place any more
+	Ends    []RingID `cbor:"5,keyasint,omitempty" json:"ends"`             // that may end
+	Told    uint32   `cbor:"6,keyasint,omitempty" json:"rings_told_again"` // rings that are told again, with the light they have
+	Tried   uint32   `cbor:"7,keyasint,omitempty" json:"fibres_tried"`     // new fibres, by light
+	Untried uint32   `cbor:"8,keyasint,omitempty" json:"fibres_untried"`   // new fibres of which both nodes are away or carry a ring, or that take a place in use
+	Unheard uint32   `cbor:"9,keyasint,omitempty" json:"nodes_expected"`   // new nodes that are expected
+	Done    bool     `cbor:"10,keyasint,omitempty" json:"done"`
+	OneWay  uint32   `cbor:"11,keyasint,omitempty" json:"fibres_tried_one_way"` // of those tried, lit from one end: the other is of a node in a ring
 }
 
 // Cost is what an operator's request would touch.
@@ -231,27 +231,27 @@ func (l *WhyLine) Sentence() string {
 
 // FabricStatus is the planner's view of itself.
 type FabricStatus struct {
-	Name           string     `cbor:"1,keyasint"`
-	Term           Term       `cbor:"2,keyasint"`
-	Generation     Generation `cbor:"3,keyasint"`
-	Nodes          uint32     `cbor:"4,keyasint"`
-	GPUsPerNode    uint32     `cbor:"5,keyasint"`
-	K              uint32     `cbor:"6,keyasint"`
-	TP             uint32     `cbor:"7,keyasint"`
-	Online         uint32     `cbor:"8,keyasint"`
-	Pending        uint32     `cbor:"9,keyasint"` // nodes not yet where they should be
-	EventsSeen     uint64     `cbor:"10,keyasint"`
-	EventGaps      uint64     `cbor:"11,keyasint"`
-	LinksTotal     uint32     `cbor:"12,keyasint"`
-	LinksConfirmed uint32     `cbor:"13,keyasint"`
-	Refused        uint64     `cbor:"14,keyasint,omitempty"` // messages to the planner that were not acceptable
-	UnknownKeys    uint64     `cbor:"15,keyasint,omitempty"` // skipped in those that were
-	Shed           uint64     `cbor:"16,keyasint,omitempty"` // messages to the planner that nobody read: too many came
-	Planner        uint64     `cbor:"17,keyasint,omitempty" max:"18446744073709551615"`
-	Life           uint64     `cbor:"18,keyasint,omitempty" max:"18446744073709551615"` // of the planner, since its start
-	Others         string     `cbor:"19,keyasint,omitempty"`                            // what is known of other planners
-	Waiting        []string   `cbor:"20,keyasint,omitempty"`                            // what is waited for, and for whom
-	Features       Features   `cbor:"21,keyasint,omitempty"`                            // of the planner
+	Name           string     `cbor:"1,keyasint" json:"name"`
+	Term           Term       `cbor:"2,keyasint" json:"term"`
+	Generation     Generation `cbor:"3,keyasint" json:"generation"`
+	Nodes          uint32     `cbor:"4,keyasint" json:"nodes"`
+	GPUsPerNode    uint32     `cbor:"5,keyasint" json:"gpus_per_node"`
+	K              uint32     `cbor:"6,keyasint" json:"k"`
+	TP             uint32     `cbor:"7,keyasint" json:"tp"`
+	Online         uint32     `cbor:"8,keyasint" json:"online"`
+	Pending        uint32     `cbor:"9,keyasint" json:"pending"` // nodes not yet where they should be
+	EventsSeen     uint64     `cbor:"10,keyasint" json:"events_seen"`
+	EventGaps      uint64     `cbor:"11,keyasint" json:"event_gaps"`
+	LinksTotal     uint32     `cbor:"12,keyasint" json:"links"`
+	LinksConfirmed uint32     `cbor:"13,keyasint" json:"links_confirmed"`
+	Refused        uint64     `cbor:"14,keyasint,omitempty" json:"messages_refused"` // messages to the planner that were not acceptable
+	UnknownKeys    uint64     `cbor:"15,keyasint,omitempty" json:"unknown_keys"`     // skipped in those that were
+	Shed           uint64     `cbor:"16,keyasint,omitempty" json:"messages_shed"`    // messages to the planner that nobody read: too many came
+	Planner        uint64     `cbor:"17,keyasint,omitempty" max:"18446744073709551615" json:"planner"`
+	Life           uint64     `cbor:"18,keyasint,omitempty" max:"18446744073709551615" json:"life"` // of the planner, since its start
+	Others         string     `cbor:"19,keyasint,omitempty" json:"others,omitempty"`                // what is known of other planners
+	Waiting        []string   `cbor:"20,keyasint,omitempty" json:"waiting"`                         // what is waited for, and for whom
+	Features       Features   `cbor:"21,keyasint,omitempty" json:"-"`                               // of the planner
 }
 
 // LoggedEvent is an event with the planner's number for it.

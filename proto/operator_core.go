@@ -187,35 +187,35 @@ type CircuitStatus struct {
 
 // CoreStatus is the planner's view of all circuits.
 type CoreStatus struct {
-	Generation Generation `cbor:"1,keyasint"` // of circuits, given out last
-	Switches   uint32     `cbor:"2,keyasint"`
-	Online     uint32     `cbor:"3,keyasint"`
-	Jobs       uint32     `cbor:"4,keyasint"`
-	Placed     uint32     `cbor:"5,keyasint"` // jobs that have servers
-	Circuits   uint32     `cbor:"6,keyasint"` // wanted
-	Tuned      uint32     `cbor:"7,keyasint"` // of those, there by light
-	Asked      uint32     `cbor:"8,keyasint"` // links
-	Granted    uint32     `cbor:"9,keyasint"`
-	Realised   uint32     `cbor:"10,keyasint"`
-	Quiet      bool       `cbor:"11,keyasint"` // no stage under way, nothing wanted that is not told
-	DarkMicros uint32     `cbor:"12,keyasint"` // longest that any switch reported
+	Generation Generation `cbor:"1,keyasint" json:"generation"` // of circuits, given out last
+	Switches   uint32     `cbor:"2,keyasint" json:"switches"`
+	Online     uint32     `cbor:"3,keyasint" json:"switches_online"`
+	Jobs       uint32     `cbor:"4,keyasint" json:"-"`
+	Placed     uint32     `cbor:"5,keyasint" json:"-"`               // jobs that have servers
+	Circuits   uint32     `cbor:"6,keyasint" json:"circuits_wanted"` // wanted
+	Tuned      uint32     `cbor:"7,keyasint" json:"circuits_tuned"`  // of those, there by light
+	Asked      uint32     `cbor:"8,keyasint" json:"links_asked"`     // links
+	Granted    uint32     `cbor:"9,keyasint" json:"links_granted"`
+	Realised   uint32     `cbor:"10,keyasint" json:"links_realised"`
+	Quiet      bool       `cbor:"11,keyasint" json:"quiet"`       // no stage under way, nothing wanted that is not told
+	DarkMicros uint32     `cbor:"12,keyasint" json:"dark_us_max"` // longest that any switch reported
 }
 
 // ChangeStatus is what a new job list would do, or does.
 type ChangeStatus struct {
-	Placed   uint32  `cbor:"1,keyasint"`            // jobs with servers
-	Waiting  []JobID `cbor:"2,keyasint" max:"1024"` // jobs without
-	Stages   uint32  `cbor:"3,keyasint"`            // one after the other
-	Created  uint32  `cbor:"4,keyasint"`            // circuits
-	Removed  uint32  `cbor:"5,keyasint"`            // circuits, of jobs that end and of moves
-	Moved    uint32  `cbor:"6,keyasint"`            // links of jobs that stay, in all stages
-	Kept     uint32  `cbor:"7,keyasint"`            // links of jobs that stay, not touched
-	Worst    uint32  `cbor:"8,keyasint"`            // most links of a leaf that move at once,
-	WorstOf  uint32  `cbor:"9,keyasint"`            // of so many
-	Asked    uint32  `cbor:"10,keyasint"`           // links, of all jobs
-	Granted  uint32  `cbor:"11,keyasint"`
-	Realised uint32  `cbor:"12,keyasint"` // of Granted: those that there are circuits for
+	Placed   uint32  `cbor:"1,keyasint" json:"jobs_placed"`             // jobs with servers
+	Waiting  []JobID `cbor:"2,keyasint" max:"1024" json:"jobs_waiting"` // jobs without
+	Stages   uint32  `cbor:"3,keyasint" json:"stages"`                  // one after the other
+	Created  uint32  `cbor:"4,keyasint" json:"circuits_created"`        // circuits
+	Removed  uint32  `cbor:"5,keyasint" json:"circuits_removed"`        // circuits, of jobs that end and of moves
+	Moved    uint32  `cbor:"6,keyasint" json:"links_moved"`             // links of jobs that stay, in all stages
+	Kept     uint32  `cbor:"7,keyasint" json:"links_kept"`              // links of jobs that stay, not touched
+	Worst    uint32  `cbor:"8,keyasint" json:"worst_leaf_moved"`        // most links of a leaf that move at once,
+	WorstOf  uint32  `cbor:"9,keyasint" json:"worst_leaf_links"`        // of so many
+	Asked    uint32  `cbor:"10,keyasint" json:"links_asked"`            // links, of all jobs
+	Granted  uint32  `cbor:"11,keyasint" json:"links_granted"`
+	Realised uint32  `cbor:"12,keyasint" json:"links_realised"` // of Granted: those that there are circuits for
 	// DarkMicros is for how long a moved link is dark, as measured on changes
 	// before, or 0 when nothing moves or was ever measured.
-	DarkMicros uint32 `cbor:"13,keyasint"`
+	DarkMicros uint32 `cbor:"13,keyasint" json:"dark_us"`
 }

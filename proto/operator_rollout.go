@@ -38,14 +38,14 @@ type RolloutStatus struct {
 
 // RolloutNode is a node of which there is something to say.
 type RolloutNode struct {
-	Node   NodeID `cbor:"1,keyasint"`
-	Why    string `cbor:"2,keyasint"`
-	ByHand bool   `cbor:"3,keyasint,omitempty"` // its agent cannot restart itself: somebody there must
+	Node   NodeID `cbor:"1,keyasint" json:"node"`
+	Why    string `cbor:"2,keyasint" json:"why"`
+	ByHand bool   `cbor:"3,keyasint,omitempty" json:"by_hand"` // its agent cannot restart itself: somebody there must
 }
 
 // RolloutWave is nodes that restart together.
 type RolloutWave struct {
-	Wave  uint32   `cbor:"1,keyasint"`
-	Size  uint32   `cbor:"2,keyasint"`
-	Nodes []NodeID `cbor:"3,keyasint"` // the first of them
+	Wave  uint32   `cbor:"1,keyasint" json:"wave"`
+	Size  uint32   `cbor:"2,keyasint" json:"size"`
+	Nodes []NodeID `cbor:"3,keyasint" json:"nodes"` // the first of them
 }

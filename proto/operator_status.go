@@ -30,43 +30,43 @@ type Status struct {
 
 // PlannerCopy is a process of a planner.
 type PlannerCopy struct {
-	Planner uint64 `cbor:"1,keyasint,omitempty" max:"18446744073709551615"`
-	Life    uint64 `cbor:"2,keyasint,omitempty" max:"18446744073709551615"`
-	Host    string `cbor:"3,keyasint,omitempty"`
-	Behind  uint64 `cbor:"4,keyasint,omitempty"` // batches of the store that it has yet to read
+	Planner uint64 `cbor:"1,keyasint,omitempty" max:"18446744073709551615" json:"id"`
+	Life    uint64 `cbor:"2,keyasint,omitempty" max:"18446744073709551615" json:"life"`
+	Host    string `cbor:"3,keyasint,omitempty" json:"host"`
+	Behind  uint64 `cbor:"4,keyasint,omitempty" json:"behind"` // batches of the store that it has yet to read
 }
 
 // NodeCounts are nodes by state: Online and Silent are all of them, the others
 // are of either.
 type NodeCounts struct {
 	_        struct{} `cbor:",toarray"`
-	Total    uint32
-	Online   uint32 // its agent speaks, and answers
-	Silent   uint32
-	Isolated uint32 // own optics failed
-	HostDown uint32
-	Drained  uint32
+	Total    uint32   `json:"total"`
+	Online   uint32   `json:"online"` // its agent speaks, and answers
+	Silent   uint32   `json:"silent"`
+	Isolated uint32   `json:"isolated"` // own optics failed
+	HostDown uint32   `json:"host_down"`
+	Drained  uint32   `json:"drained"`
 }
 
 // RingCounts are rings by state.
 type RingCounts struct {
 	_         struct{} `cbor:",toarray"`
-	Total     uint32
-	InService uint32
-	Degraded  uint32
-	Forming   uint32
-	Down      uint32
+	Total     uint32   `json:"total"`
+	InService uint32   `json:"in_service"`
+	Degraded  uint32   `json:"degraded"`
+	Forming   uint32   `json:"forming"`
+	Down      uint32   `json:"down"`
 }
 
 // Break is what the loss of one thing would take down, on top of what is down.
 type Break struct {
-	Lose  string `cbor:"1,keyasint"`           // node 7, fibre 7-8, switch 3
-	Rings uint32 `cbor:"2,keyasint"`           // that would be degraded, or gone
-	GPUs  uint32 `cbor:"3,keyasint"`           // fewer in rings
-	Links uint32 `cbor:"4,keyasint,omitempty"` // of jobs, through a switch, that would be dark
-	Jobs  uint32 `cbor:"5,keyasint,omitempty"` // whose they are
-	Down  uint32 `cbor:"6,keyasint,omitempty"` // of those jobs, without any other link
-	Text  string `cbor:"7,keyasint,omitempty"` // what it comes to, in the words of ring list
+	Lose  string `cbor:"1,keyasint" json:"lose"`                           // node 7, fibre 7-8, switch 3
+	Rings uint32 `cbor:"2,keyasint" json:"rings_down"`                     // that would be degraded, or gone
+	GPUs  uint32 `cbor:"3,keyasint" json:"gpus_lost"`                      // fewer in rings
+	Links uint32 `cbor:"4,keyasint,omitempty" json:"links_dark,omitempty"` // of jobs, through a switch, that would be dark
+	Jobs  uint32 `cbor:"5,keyasint,omitempty" json:"jobs,omitempty"`       // whose they are
+	Down  uint32 `cbor:"6,keyasint,omitempty" json:"jobs_down,omitempty"`  // of those jobs, without any other link
+	Text  string `cbor:"7,keyasint,omitempty" json:"text,omitempty"`       // what it comes to, in the words of ring list
 }
 
 // AlarmStatus is something that is not as it should be.

@@ -43,10 +43,7 @@ func (b BringUp) Run(field Field, stations []Station) (*Report, error) {
 			b.Say(fmt.Sprintf(format, args...))
 		}
 	}
-	l, err := newLab(field, stations)
-	if err != nil {
-		return nil, err
-	}
+	l := newLab(field, stations)
 	say("reading the hardware back")
 	// A bundle that cannot be read is a finding, not the end.
 	if err := l.start(); err != nil && !errors.Is(err, errPatience) {

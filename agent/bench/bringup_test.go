@@ -186,10 +186,7 @@ func TestBoardInServiceIsLeftAlone(t *testing.T) {
 	if _, err := (BringUp{Calibrate: true, Calibrated: func(s, b int, c *ocs.Calibration) { st[s].Calibrations[b] = c }}).Run(w, st); err != nil {
 		t.Fatal(err)
 	}
-	l, err := newLab(w, st)
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := newLab(w, st)
 	if err := l.start(); err != nil {
 		t.Fatal(err)
 	}

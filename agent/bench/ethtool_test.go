@@ -87,10 +87,7 @@ func TestEthtoolReadsTheDump(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := newLab(Alone(b), []Station{{Board: &hw, Calibrations: cals, Seed: 8}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := newLab(Alone(b), []Station{{Board: &hw, Calibrations: cals, Seed: 8}})
 	if err := l.start(); err != nil {
 		t.Fatal(err)
 	}

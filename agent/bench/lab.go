@@ -47,7 +47,7 @@ const (
 
 // newLab makes the optics of every bundle and tells them how their light
 // stands; nothing is driven yet.
-func newLab(field Field, stations []Station) (*lab, error) {
+func newLab(field Field, stations []Station) *lab {
 	l := &lab{field: field, stations: stations, under: map[*hal.Op]*driven{}}
 	for s := range stations {
 		st := &stations[s]
@@ -64,7 +64,7 @@ func newLab(field Field, stations []Station) (*lab, error) {
 		}
 		l.bundles = append(l.bundles, row)
 	}
-	return l, nil
+	return l
 }
 
 // all are the bundles of all stations.

@@ -14,10 +14,7 @@ func Reach(field Field, st Station, reg *ocs.Register, poke bool, value uint32) 
 	h := &direct{field: field}
 	work := reg.Peek()
 	if poke {
-		l, err := newLab(field, []Station{st})
-		if err != nil {
-			return 0, err
-		}
+		l := newLab(field, []Station{st})
 		if err := l.start(); err != nil {
 			return 0, fmt.Errorf("reading the hardware back: %w", err)
 		}
@@ -25,6 +22,7 @@ func Reach(field Field, st Station, reg *ocs.Register, poke bool, value uint32) 
 			return 0, fmt.Errorf("bundle %d is on %v: it %w", reg.Bundle, p, ErrInService)
 		}
 		h.other = l.hear
+		var err error
 		if work, err = reg.Poke(value); err != nil {
 			return 0, err
 		}
@@ -44,10 +42,7 @@ const dumpPatience = time.Minute
 // DumpModule reads the memory of a CMIS module as the linear image of public
 // tools.
 func DumpModule(field Field, st Station, bundle, module int) ([]byte, error) {
-	l, err := newLab(field, []Station{st})
-	if err != nil {
-		return nil, err
-	}
+	l := newLab(field, []Station{st})
 	if bundle < 0 || bundle >= len(l.bundles[0]) {
 		return nil, fmt.Errorf("bundle %d: want 0 to %d", bundle, len(l.bundles[0])-1)
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"ringlight/cmd/cli"
+	"ringlight/planner/fabric"
 	"ringlight/proto"
 	"ringlight/sim/live"
 )
@@ -16,7 +17,7 @@ import (
 func core(ctx context.Context, args []string, t cli.Terminal) error {
 	cfg := live.CoreConfig{Changes: 6, Seed: 1, Listen: "127.0.0.1:0"}
 	fs := cli.NewFlags("core")
-	coreOf := coreFlags(fs, live.DemoCore(4), live.DemoLeafSpine())
+	coreOf := fabric.CoreFlags(fs, "kind", live.DemoCore(4), live.DemoLeafSpine())
 	fs.IntVar(&cfg.Changes, "changes", cfg.Changes, "changes of the job list after the first one")
 	fs.Uint64Var(&cfg.Seed, "seed", cfg.Seed, "seed of jobs and mirrors")
 	fs.BoolVar(&cfg.Hold, "hold", false, "keep everything running afterwards, broker on "+holdAddress)

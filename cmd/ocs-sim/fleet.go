@@ -34,7 +34,7 @@ func runFleet(ctx context.Context, args []string, t cli.Terminal) error {
 	fs.IntVar(&cfg.Modules, "modules", hal.MaxModules, "modules of a bundle")
 	fs.IntVar(&cfg.Catalogue, "catalogue", fleet.CatalogueSize, "different modules that are made and calibrated; all others are like one of them")
 	physics, costs := physicsFlag(fs), costsFlag(fs)
-	coreOf := coreFlags(fs, noCore(), live.DemoLeafSpine())
+	coreOf := fabric.CoreFlags(fs, "kind", fabric.DefaultCore(0), live.DemoLeafSpine())
 	topology := fs.String("topology", string(p.Topology), "line or ring")
 	moves := fs.String("moves", string(fabric.MoveFew), "whole rings that may be moved to make one more whole: none, few (8) or any")
 	fs.IntVar(&p.MovePriceMS, "move-price-ms", fabric.DefaultMovePriceMS, "with moves few: for how long a ring lacks nodes, for each whole one beyond 8 that moves for it")
@@ -108,13 +108,6 @@ the Nth commit of circuits (then stage:K may stand for SWITCH: the Kth of it):
 		err = cli.Answered(errors.Join(err, fmt.Errorf("%d violations", res.Violations)))
 	}
 	return err
-}
-
-// noCore is a layer of optical switches that lacks only its pods.
-func noCore() *fabric.Core {
-	k := fabric.DefaultCore(0)
-	k.SpinePorts = 0
-	return k
 }
 
 // maxFaultRate is chosen: a fault a second of each device; of more the list alone is too long.

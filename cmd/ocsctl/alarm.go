@@ -110,22 +110,19 @@ func printAlarms(out io.Writer, all []alarmLine) error {
 		_, err := fmt.Fprintln(out, "no alarms")
 		return err
 	}
-	return table(out, func(w io.Writer) {
-		fmt.Fprintln(w, "ALARM\tSEVERITY\tSINCE\tWHAT")
-		for _, a := range all {
-			text := a.What
-			if a.Why != "" && a.Why != a.What {
-				text += ": " + a.Why
-			}
-			if a.Under != nil {
-				text = ".. " + text
-			} else if a.Remedy != "" {
-				text += "; to do: " + a.Remedy
-			}
-			if k := a.Acknowledged; k != nil {
-				text += fmt.Sprintf(" [known: %s, by %s]", k.Reason, k.Author)
-			}
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", a.ID, a.Severity, when(a.SinceMS), text)
+	return rows(out, "ALARM\tSEVERITY\tSINCE\tWHAT", all, func(a alarmLine) string {
+		text := a.What
+		if a.Why != "" && a.Why != a.What {
+			text += ": " + a.Why
 		}
+		if a.Under != nil {
+			text = ".. " + text
+		} else if a.Remedy != "" {
+			text += "; to do: " + a.Remedy
+		}
+		if k := a.Acknowledged; k != nil {
+			text += fmt.Sprintf(" [known: %s, by %s]", k.Reason, k.Author)
+		}
+		return fmt.Sprintf("%s\t%s\t%s\t%s", a.ID, a.Severity, when(a.SinceMS), text)
 	})
 }

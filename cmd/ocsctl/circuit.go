@@ -101,7 +101,7 @@ func circuit(ctx context.Context, args []string, out io.Writer) error {
 	return wrongUsage("circuit", "list, show JOB, tables [JOB], apply FILE, plan FILE or flip JOB", "%q", strings.Join(words, " "))
 }
 
-// circuitJSON, jobStatusJSON, coreJSON and changeJSON are the forms that
+// circuitJSON, jobStatusJSON and changeJSON are the forms that
 // scripts rely on.
 type circuitJSON struct {
 	Switch int         `json:"switch"` // from 0
@@ -136,35 +136,10 @@ type jobStatusJSON struct {
 	Rings      []orderJSON `json:"rings,omitempty"` // only of one job
 }
 
-type coreJSON struct {
-	Generation proto.Generation `json:"generation"`
-	Switches   uint32           `json:"switches"`
-	Online     uint32           `json:"switches_online"`
-	Circuits   uint32           `json:"circuits_wanted"`
-	Tuned      uint32           `json:"circuits_tuned"`
-	Asked      uint32           `json:"links_asked"`
-	Granted    uint32           `json:"links_granted"`
-	Realised   uint32           `json:"links_realised"`
-	DarkMicros uint32           `json:"dark_us_max"`
-	Quiet      bool             `json:"quiet"`
-}
-
 type changeJSON struct {
-	DryRun     bool          `json:"dry_run"`
-	Placed     uint32        `json:"jobs_placed"`
-	Waiting    []proto.JobID `json:"jobs_waiting"`
-	Ended      []proto.JobID `json:"jobs_ended"`
-	Stages     uint32        `json:"stages"`
-	Created    uint32        `json:"circuits_created"`
-	Removed    uint32        `json:"circuits_removed"`
-	Moved      uint32        `json:"links_moved"`
-	Kept       uint32        `json:"links_kept"`
-	WorstMoved uint32        `json:"worst_leaf_moved"`
-	WorstOf    uint32        `json:"worst_leaf_links"`
-	Asked      uint32        `json:"links_asked"`
-	Granted    uint32        `json:"links_granted"`
-	Realised   uint32        `json:"links_realised"`
-	DarkMicros uint32        `json:"dark_us"`
+	DryRun bool          `json:"dry_run"`
+	Ended  []proto.JobID `json:"jobs_ended"`
+	*proto.ChangeStatus
 }
 
 func circuitOf(x *proto.CircuitStatus) circuitJSON {
@@ -180,20 +155,18 @@ func circuitsIn(r *proto.OpReply) []proto.CircuitStatus { return r.Circuits }
 
 func circuitList(ctx context.Context, c *clientFlags, out io.Writer) error {
 	var all struct {
-		Core     coreJSON        `json:"core"`
-		Jobs     []jobStatusJSON `json:"jobs"`
-		Circuits []circuitJSON   `json:"circuits"`
+		Core     *proto.CoreStatus `json:"core"`
+		Jobs     []jobStatusJSON   `json:"jobs"`
+		Circuits []circuitJSON     `json:"circuits"`
 	}
 	if err := c.with(ctx, func(cl *client) error {
 		r, err := cl.Ask(ctx, proto.OpRequest{Noun: proto.NounCore})
 		if err != nil {
 			return err
 		}
-		if r.Core == nil {
+		if all.Core = r.Core; r.Core == nil {
 			return errors.New("the planner's answer has no core")
 		}
-		k := r.Core
-		all.Core = coreJSON{k.Generation, k.Switches, k.Online, k.Circuits, k.Tuned, k.Asked, k.Granted, k.Realised, k.DarkMicros, k.Quiet}
 		all.Jobs, err = every(ctx, cl, proto.OpRequest{Noun: proto.NounJobs}, func(r *proto.OpReply) []proto.JobStatus { return r.Jobs }, jobOf)
 		if err != nil {
 			return err
@@ -204,7 +177,7 @@ func circuitList(ctx context.Context, c *clientFlags, out io.Writer) error {
 		return err
 	}
 	return c.print(out, all, func() error {
-		core := &all.Core
+		core := all.Core
 		if err := cli.Say(out, "%d of %d switches online, %d of %d circuits tuned, links realised %d, granted %d, asked %d\n",
 			core.Online, core.Switches, core.Tuned, core.Circuits, core.Realised, core.Granted, core.Asked); err != nil {
 			return err
@@ -297,9 +270,8 @@ func printChange(c *clientFlags, r *proto.OpReply, dry bool, ended []proto.JobID
 	if r.Change == nil {
 		return errors.New("the planner's answer has no change")
 	}
-	x := r.Change
-	ch := changeJSON{dry, x.Placed, append([]proto.JobID{}, x.Waiting...), ended, x.Stages, x.Created, x.Removed, x.Moved, x.Kept,
-		x.Worst, x.WorstOf, x.Asked, x.Granted, x.Realised, x.DarkMicros}
+	r.Change.Waiting = listOf(r.Change.Waiting)
+	ch := changeJSON{dry, ended, r.Change}
 	return c.print(out, ch, func() error { return ch.print(out) })
 }
 
@@ -310,7 +282,7 @@ func (ch *changeJSON) print(out io.Writer) error {
 		fmt.Fprintf(out, "%s ending%s\n", proto.Count(len(ch.Ended), "job"), listed(ch.Ended))
 	}
 	fmt.Fprintf(out, "%s to make, %d to remove, in %s\n", proto.Count(int(ch.Created), "circuit"), ch.Removed, proto.Count(int(ch.Stages), "stage"))
-	fmt.Fprintf(out, "links of jobs that stay: %d keep their circuits, %d move, at most %d of %d of a leaf at once\n", ch.Kept, ch.Moved, ch.WorstMoved, ch.WorstOf)
+	fmt.Fprintf(out, "links of jobs that stay: %d keep their circuits, %d move, at most %d of %d of a leaf at once\n", ch.Kept, ch.Moved, ch.Worst, ch.WorstOf)
 	if ch.Moved > 0 && ch.DarkMicros > 0 {
 		fmt.Fprintf(out, "a link that moves is dark for %.1f ms, as measured before\n", float64(ch.DarkMicros)/1000)
 	}
@@ -365,27 +337,21 @@ func jobOf(x *proto.JobStatus) jobStatusJSON {
 }
 
 func printJobs(out io.Writer, jobs []jobStatusJSON) error {
-	return table(out, func(w io.Writer) {
-		fmt.Fprintln(w, "JOB\tSTATE\tSERVERS\tCOLLECTIVE\tLINKS\tASKED\tREASON")
-		for _, j := range jobs {
-			n := 0
-			for _, s := range j.Servers {
-				n += int(s.Servers)
-			}
-			fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%d/%d\t%d\t%s\n", cmp.Or(j.Name, fmt.Sprint(j.Job)), j.State, n, j.Collective, j.Realised, j.Granted, j.Asked, j.Reason)
+	return rows(out, "JOB\tSTATE\tSERVERS\tCOLLECTIVE\tLINKS\tASKED\tREASON", jobs, func(j jobStatusJSON) string {
+		n := 0
+		for _, s := range j.Servers {
+			n += int(s.Servers)
 		}
+		return fmt.Sprintf("%s\t%s\t%d\t%s\t%d/%d\t%d\t%s", cmp.Or(j.Name, fmt.Sprint(j.Job)), j.State, n, j.Collective, j.Realised, j.Granted, j.Asked, j.Reason)
 	})
 }
 
 func printCircuits(out io.Writer, circuits []circuitJSON) error {
-	return table(out, func(w io.Writer) {
-		fmt.Fprintln(w, "SWITCH\tA\tB\tJOB\tSTATE\tLOSS")
-		for _, x := range circuits {
-			loss := "-"
-			if x.Loss != nil {
-				loss = fmt.Sprintf("%.2f dB", float64(*x.Loss)/1000)
-			}
-			fmt.Fprintf(w, "%d\t%d\t%d\t%d\t%s\t%s\n", x.Switch, x.PortA, x.PortB, x.Job, x.State, loss)
+	return rows(out, "SWITCH\tA\tB\tJOB\tSTATE\tLOSS", circuits, func(x circuitJSON) string {
+		loss := "-"
+		if x.Loss != nil {
+			loss = fmt.Sprintf("%.2f dB", float64(*x.Loss)/1000)
 		}
+		return fmt.Sprintf("%d\t%d\t%d\t%d\t%s\t%s", x.Switch, x.PortA, x.PortB, x.Job, x.State, loss)
 	})
 }

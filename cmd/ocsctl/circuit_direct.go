@@ -178,11 +178,7 @@ func circuitFlip(ctx context.Context, c *clientFlags, id proto.JobID, dry bool, 
 // circuitDrain takes servers out of a core, or lets them in. Its node is none, so that a
 // planner that knows nothing of servers refuses it.
 func circuitDrain(ctx context.Context, c *clientFlags, q proto.OpRequest, out io.Writer) error {
-	var r *proto.OpReply
-	err := c.with(ctx, func(cl *client) (err error) {
-		r, err = cl.Ask(ctx, q)
-		return err
-	})
+	r, err := c.one(ctx, &q)
 	if err != nil {
 		return refused(err)
 	}

@@ -46,11 +46,8 @@ func circuitTables(ctx context.Context, c *clientFlags, id proto.JobID, out io.W
 		return err
 	}
 	return c.print(out, all, func() error {
-		return table(out, func(w io.Writer) {
-			fmt.Fprintln(w, "JOB\tAT\tVIRTUAL\tROUTES")
-			for _, t := range all.Tables {
-				fmt.Fprintf(w, "%d\t%s %d\t%d\t%s\n", t.Job, t.Switch, t.Number, t.Virtual, t.routes())
-			}
+		return rows(out, "JOB\tAT\tVIRTUAL\tROUTES", all.Tables, func(t tableJSON) string {
+			return fmt.Sprintf("%d\t%s %d\t%d\t%s", t.Job, t.Switch, t.Number, t.Virtual, t.routes())
 		})
 	})
 }

@@ -124,7 +124,7 @@ func TestCircuitsAgainstARunningCore(t *testing.T) {
 		t.Fatalf("apply: %d %s, planned was %+v", code, out, planned)
 	}
 	var list struct {
-		Core     coreJSON
+		Core     proto.CoreStatus
 		Jobs     []jobStatusJSON
 		Circuits []circuitJSON
 	}
@@ -221,7 +221,7 @@ func TestJobsAloneAgainstARunningCore(t *testing.T) {
 		t.Fatalf("apply: %d %s", code, out)
 	}
 	var list struct {
-		Core coreJSON
+		Core proto.CoreStatus
 		Jobs []jobStatusJSON
 	}
 	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); { // a bound on a hang
@@ -322,7 +322,7 @@ func coreRig(t *testing.T, core *fabric.Core) (broker string) {
 		<-ran
 	})
 	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); { // a bound on a hang
-		var list struct{ Core coreJSON }
+		var list struct{ Core proto.CoreStatus }
 		if code, out, _ := ctl(t, "circuit", "list", "-json", "-broker", broker, "-fabric", "f1"); code == 0 && json.Unmarshal([]byte(out), &list) == nil && list.Core.Online == uint32(core.Switches()) && list.Core.Quiet {
 			return broker
 		}

@@ -70,12 +70,12 @@ func (c *clientFlags) read(fs *flag.FlagSet, args []string, text string) ([]stri
 }
 
 // readNone is read where no word may stand.
-func (c *clientFlags) readNone(fs *flag.FlagSet, args []string, text string) ([]string, error) {
+func (c *clientFlags) readNone(fs *flag.FlagSet, args []string, text string) error {
 	words, err := c.read(fs, args, text)
 	if err == nil && len(words) > 0 {
 		err = wrongUsage(fs.Name(), "no further word", "%q", cli.Clip(strings.Join(words, " ")))
 	}
-	return nil, err
+	return err
 }
 
 // print writes an answer as JSON, or for people.

@@ -139,16 +139,13 @@ func contextNoun(_ context.Context, args []string, out io.Writer) error {
 	}
 	if len(words) == 1 && words[0] == "list" {
 		return c.print(out, f, func() error {
-			return table(out, func(w io.Writer) {
-				fmt.Fprintln(w, "IN USE\tCONTEXT\tFABRIC\tBROKER")
-				for _, name := range f.names() {
-					mark := "-"
-					if name == f.Context {
-						mark = "yes"
-					}
-					x := f.Contexts[name]
-					fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", mark, name, dash(x.Fabric), dash(x.Broker))
+			return rows(out, "IN USE\tCONTEXT\tFABRIC\tBROKER", f.names(), func(name string) string {
+				mark := "-"
+				if name == f.Context {
+					mark = "yes"
 				}
+				x := f.Contexts[name]
+				return fmt.Sprintf("%s\t%s\t%s\t%s", mark, name, dash(x.Fabric), dash(x.Broker))
 			})
 		})
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"flag"
 	"io"
 	"os"
 	"strings"
@@ -117,17 +118,14 @@ func fabricNew(_ context.Context, args []string, out io.Writer) error {
 	price := fs.Int("move-price-ms", fabric.DefaultMovePriceMS, "with moves few: for how long a ring lacks nodes, for each whole one beyond 8 that moves for it")
 	holdOff := fs.Int("hold-off-us", 0, "microseconds in which a lost light may come back before a side acts")
 	restore := fs.Int("wait-to-restore-ms", 0, "milliseconds after which a side goes back to its planned candidate; 0: it stays")
-	core := coreFlags(fs)
+	core := fabric.CoreFlags(fs, "core", fabric.DefaultCore(0), fabric.DefaultLeafSpine())
 	names := fs.String("names", "", "file with the names of the nodes, one a line in HBD order; of a core without nodes, of its servers, leaf by leaf")
 	sheet := fs.String("cabling", "", "CSV file with the fibres; default: those of the default wiring")
 	file := fs.String("o", "-", "file to write, - for stdout")
 	fs.Bool("json", false, "accepted for uniformity: the description is JSON")
-	words, err := cli.Parse(fs, args, fabricHelp)
+	_, err := cli.ParseNone(fs, args, fabricHelp)
 	if err != nil {
 		return err
-	}
-	if len(words) > 0 {
-		return wrongUsage("fabric", "new alone", "%q", strings.Join(words, " "))
 	}
 	if *names != "" {
 		data, err := readInput(os.Stdin, *names, maxFabric)
@@ -140,7 +138,7 @@ func fabricNew(_ context.Context, args []string, out io.Writer) error {
 	if p.RingSizes, err = fabric.ParseRingSizes(*sizes); err != nil {
 		return err
 	}
-	if p.Core, err = core.of(fs); err != nil {
+	if p.Core, err = core(); err != nil {
 		return err
 	}
 	rails := p.Rails
@@ -182,4 +180,11 @@ func fabricNew(_ context.Context, args []string, out io.Writer) error {
 		return err
 	}
 	return write(out, *file, f.Encode())
+}
+
+// given reports whether a flag stands on the command line.
+func given(fs *flag.FlagSet, name string) bool {
+	found := false
+	fs.Visit(func(f *flag.Flag) { found = found || f.Name == name })
+	return found
 }

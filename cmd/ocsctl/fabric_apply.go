@@ -39,18 +39,8 @@ An edit that was made already is done; it is asked for again without harm.
 
 // editJSON is the form that scripts rely on.
 type editJSON struct {
-	DryRun  bool           `json:"dry_run"`
-	Done    bool           `json:"done"`
-	Changes []string       `json:"changes"`
-	Refused []string       `json:"refused"`
-	Dark    []string       `json:"dark_fibres"`
-	Drains  []proto.NodeID `json:"drains"` // that carry a ring, and have no place any more
-	Ends    []proto.RingID `json:"ends"`
-	Told    uint32         `json:"rings_told_again"`
-	Tried   uint32         `json:"fibres_tried"`
-	OneWay  uint32         `json:"fibres_tried_one_way"` // of those tried
-	Untried uint32         `json:"fibres_untried"`
-	Unheard uint32         `json:"nodes_expected"`
+	DryRun bool `json:"dry_run"`
+	*proto.EditStatus
 }
 
 // fabricGet writes the description that is planned for.
@@ -58,12 +48,8 @@ func fabricGet(ctx context.Context, args []string, out io.Writer) error {
 	var c clientFlags
 	fs := cli.NewFlags("fabric get")
 	file := fs.String("o", "-", "file to write, - for stdout")
-	words, err := c.read(fs, args, fabricEditHelp)
-	if err != nil {
+	if err := c.readNone(fs, args, fabricEditHelp); err != nil {
 		return err
-	}
-	if len(words) > 0 {
-		return wrongUsage("fabric", "get alone", "%q", strings.Join(words, " "))
 	}
 	var f *fabric.Fabric
 	if err := c.with(ctx, func(cl *client) (err error) {
@@ -197,8 +183,8 @@ func (cl *client) edit(ctx context.Context, q proto.OpRequest, f *fabric.Fabric)
 }
 
 func printEdit(out io.Writer, c *clientFlags, s *proto.EditStatus, dry bool) error {
-	j := editJSON{dry, s.Done, append([]string{}, s.Changes...), append([]string{}, s.Refused...), append([]string{}, s.Dark...),
-		append([]proto.NodeID{}, s.Drains...), append([]proto.RingID{}, s.Ends...), s.Told, s.Tried, s.OneWay, s.Untried, s.Unheard}
+	s.Changes, s.Refused, s.Dark, s.Drains, s.Ends = listOf(s.Changes), listOf(s.Refused), listOf(s.Dark), listOf(s.Drains), listOf(s.Ends)
+	j := editJSON{dry, s}
 	if err := c.print(out, j, func() error { return editText(out, &j) }); err != nil {
 		return err
 	}

@@ -211,11 +211,8 @@ func printJob(out io.Writer, v *job.View) error {
 	if v.Wish.Circuits != nil {
 		return printServers(out, v.Circuits)
 	}
-	if err := table(out, func(w io.Writer) {
-		fmt.Fprintln(w, "RING\tSTATE\tNODES, left to right")
-		for _, r := range v.Rings {
-			fmt.Fprintf(w, "%d\t%s\t%s\n", r.Ring, r.State, dash(strings.Join(r.Nodes, " ")))
-		}
+	if err := rows(out, "RING\tSTATE\tNODES, left to right", v.Rings, func(r job.Ring) string {
+		return fmt.Sprintf("%d\t%s\t%s", r.Ring, r.State, dash(strings.Join(r.Nodes, " ")))
 	}); err != nil {
 		return err
 	}
@@ -267,18 +264,15 @@ func printServers(out io.Writer, s *job.Servers) error {
 func printStrategy(out io.Writer, h *job.Held) error {
 	fmt.Fprintf(out, "%s, %.1f ms an iteration: %.1f of compute, %.1f of reduction, %.1f of the rest\n", proto.Count(h.Stages, "stage"),
 		float64(h.Compute+h.Reduce+h.Send)/1e6, float64(h.Compute)/1e6, float64(h.Reduce)/1e6, float64(h.Send)/1e6)
-	return table(out, func(w io.Writer) {
-		fmt.Fprintln(w, "HOST\tSTAGE\tLAYERS\tSHARED\tTABLES\tSERVER\tA GPU")
-		for _, x := range h.Servers {
-			shared := []string{}
-			for i, layer := range x.Layers {
-				if n := h.Share[layer]; n > 1 {
-					shared = append(shared, fmt.Sprintf("%d:%d/%d", layer, x.Part[i], n))
-				}
+	return rows(out, "HOST\tSTAGE\tLAYERS\tSHARED\tTABLES\tSERVER\tA GPU", h.Servers, func(x job.Holding) string {
+		shared := []string{}
+		for i, layer := range x.Layers {
+			if n := h.Share[layer]; n > 1 {
+				shared = append(shared, fmt.Sprintf("%d:%d/%d", layer, x.Part[i], n))
 			}
-			tables := strings.Trim(fmt.Sprint(x.Tables), "[]")
-			fmt.Fprintf(w, "%s\t%d\t%d-%d\t%s\t%s\t%.1f GB\t%.1f GB\n", x.Host, x.Stage, x.Layers[0], x.Layers[len(x.Layers)-1], dash(strings.Join(shared, " ")), dash(tables), float64(x.ServerBytes)/1e9, float64(x.GPUBytes)/1e9)
 		}
+		tables := strings.Trim(fmt.Sprint(x.Tables), "[]")
+		return fmt.Sprintf("%s\t%d\t%d-%d\t%s\t%s\t%.1f GB\t%.1f GB", x.Host, x.Stage, x.Layers[0], x.Layers[len(x.Layers)-1], dash(strings.Join(shared, " ")), dash(tables), float64(x.ServerBytes)/1e9, float64(x.GPUBytes)/1e9)
 	})
 }
 

@@ -182,11 +182,8 @@ func printNode(out io.Writer, n *nodeJSON) error {
 		return err
 	}
 	fmt.Fprintln(out)
-	if err := table(out, func(w io.Writer) {
-		fmt.Fprintln(w, "BUNDLE\tPATH\tSTATE\tCAUSE\tMEASURED\tEXPECTED\tLOSSES\tCALIBRATED")
-		for _, b := range n.Bundles {
-			fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\t%d\t%s\n", b.Bundle, b.Path, b.State, b.Cause, dBm(b.Measured), dBm(b.Expected), b.Flaps, yesNo(b.Calibrated))
-		}
+	if err := rows(out, "BUNDLE\tPATH\tSTATE\tCAUSE\tMEASURED\tEXPECTED\tLOSSES\tCALIBRATED", n.Bundles, func(b bundleJSON) string {
+		return fmt.Sprintf("%d\t%s\t%s\t%s\t%s\t%s\t%d\t%s", b.Bundle, b.Path, b.State, b.Cause, dBm(b.Measured), dBm(b.Expected), b.Flaps, yesNo(b.Calibrated))
 	}); err != nil {
 		return err
 	}
@@ -204,15 +201,12 @@ func printNode(out io.Writer, n *nodeJSON) error {
 	}
 	if len(n.Sides) > 0 {
 		fmt.Fprintln(out)
-		if err := table(out, func(w io.Writer) {
-			fmt.Fprintln(w, "SIDE\tSTATE\tREQUEST\tPLANNED\tIN USE\tPEER")
-			for _, s := range n.Sides {
-				current, peer := "-", "-"
-				if s.Peer != nil {
-					current, peer = strconv.Itoa(int(s.Current)), strconv.FormatUint(uint64(*s.Peer), 10)
-				}
-				fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\t%s\n", s.Side, s.State, s.Request, s.Working, current, peer)
+		if err := rows(out, "SIDE\tSTATE\tREQUEST\tPLANNED\tIN USE\tPEER", n.Sides, func(s sideJSON) string {
+			current, peer := "-", "-"
+			if s.Peer != nil {
+				current, peer = strconv.Itoa(int(s.Current)), strconv.FormatUint(uint64(*s.Peer), 10)
 			}
+			return fmt.Sprintf("%s\t%s\t%s\t%d\t%s\t%s", s.Side, s.State, s.Request, s.Working, current, peer)
 		}); err != nil {
 			return err
 		}

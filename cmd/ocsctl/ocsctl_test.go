@@ -299,7 +299,7 @@ func aloneOne(t *testing.T, broker string, link *mqtt.Link) {
 			break
 		}
 	}
-	if s.Planner.Leader || s.Nodes != (nodesJSON{Total: 3, Online: 2, Silent: 1}) || s.Rings != (ringsJSON{Total: 1, InService: 1}) || s.Links != (linksJSON{1, 1}) ||
+	if s.Planner.Leader || s.Nodes != (proto.NodeCounts{Total: 3, Online: 2, Silent: 1}) || s.Rings != (proto.RingCounts{Total: 1, InService: 1}) || s.Links != (linksJSON{1, 1}) ||
 		s.Health != "not_in_service" || slices.ContainsFunc(s.Checks, func(c checkJSON) bool { return c.State == "ok" }) ||
 		len(s.Alarms) != 3 || s.Alarms[1].Why != "warm" || *s.Alarms[2].Node != 2 || len(s.Missing) != 4 || s.Planner.Generation != 7 {
 		t.Errorf("%+v", s)
@@ -339,7 +339,7 @@ func editOne(t *testing.T, broker string) {
 	run(0, "nothing differs", "diff", file)
 	edit(func() { f.NodeNames = []string{"r1/u1", "r1/u2", "r1/u3", "r1/u4"} })
 	run(0, `node_names of node 0: "0", then`, "diff", file)
-	run(0, `"dry_run":true,"done":false`, "apply", file, "-dry-run", "-json")
+	run(0, `"dry_run":true,"changes":["node_names`, "apply", file, "-dry-run", "-json")
 	run(0, `"changes":["node_names of node 0`, "apply", file, "-json")
 	run(0, "nothing differs", "apply", file)
 	namedOne(t, broker)

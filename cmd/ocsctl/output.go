@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"strings"
 
@@ -16,6 +17,19 @@ func wrongUsage(field, limit, format string, args ...any) error {
 }
 
 func printJSON(out io.Writer, v any) error { return cli.PrintJSON(out, v) }
+
+// listOf is a list as scripts want it: empty, not null.
+func listOf[T any](list []T) []T { return append([]T{}, list...) }
+
+// rows writes a table: its head, and a line for each of all.
+func rows[T any](out io.Writer, head string, all []T, line func(T) string) error {
+	return table(out, func(w io.Writer) {
+		fmt.Fprintln(w, head)
+		for _, x := range all {
+			fmt.Fprintln(w, line(x))
+		}
+	})
+}
 
 // table writes rows of tab-separated cells in columns, as wide as out is.
 func table(out io.Writer, rows func(w io.Writer)) error {

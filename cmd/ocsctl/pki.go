@@ -303,11 +303,8 @@ example: ocsctl pki list -dir pki`, false)
 		return printJSON(out, map[string]any{"fabric": t.Fabric, "edition": t.Edition, "root": seal.IDOf(t.Root[:]).String(), "keys": trustedOf(t)})
 	}
 	fmt.Fprintf(out, "fabric %s, edition %d, root %s\n", t.Fabric, t.Edition, seal.IDOf(t.Root[:]))
-	return table(out, func(w io.Writer) {
-		fmt.Fprintln(w, "NAME\tROLE\tKEY")
-		for _, k := range trustedOf(t) {
-			fmt.Fprintf(w, "%s\t%s\t%s\n", k.Name, k.Role, k.ID)
-		}
+	return rows(out, "NAME\tROLE\tKEY", trustedOf(t), func(k trustedJSON) string {
+		return fmt.Sprintf("%s\t%s\t%s", k.Name, k.Role, k.ID)
 	})
 }
 

@@ -47,37 +47,16 @@ type rolloutJSON struct {
 		Restarted uint32 `json:"restarted"` // by this roll-out, and back
 		Left      uint32 `json:"left"`      // cannot be restarted now
 	} `json:"nodes"`
-	Waits    string        `json:"waits"`
-	UnderWay []rolloutNode `json:"under_way"`
-	Waves    []rolloutWave `json:"waves"` // of plan
-	Left     []rolloutNode `json:"left"`
-}
-
-type rolloutNode struct {
-	Node   proto.NodeID `json:"node"`
-	Why    string       `json:"why"`
-	ByHand bool         `json:"by_hand"`
-}
-
-type rolloutWave struct {
-	Wave  uint32         `json:"wave"`
-	Size  uint32         `json:"size"`
-	Nodes []proto.NodeID `json:"nodes"`
+	Waits    string              `json:"waits"`
+	UnderWay []proto.RolloutNode `json:"under_way"`
+	Waves    []proto.RolloutWave `json:"waves"` // of plan
+	Left     []proto.RolloutNode `json:"left"`
 }
 
 func rolloutOf(s *proto.RolloutStatus) rolloutJSON {
 	j := rolloutJSON{State: s.State.String(), Software: s.Software, Author: s.Author, SinceMS: s.SinceMillis, Reason: s.Reason, Node: s.Node, Wave: s.Wave, Waits: s.Waiting,
-		UnderWay: []rolloutNode{}, Waves: []rolloutWave{}, Left: []rolloutNode{}}
+		UnderWay: listOf(s.UnderWay), Waves: listOf(s.Waves), Left: listOf(s.Left)}
 	j.Nodes.Total, j.Nodes.Current, j.Nodes.Restarted, j.Nodes.Left = s.Nodes, s.Current, s.Back, s.LeftTotal
-	for _, n := range s.UnderWay {
-		j.UnderWay = append(j.UnderWay, rolloutNode(n))
-	}
-	for _, n := range s.Left {
-		j.Left = append(j.Left, rolloutNode(n))
-	}
-	for _, w := range s.Waves {
-		j.Waves = append(j.Waves, rolloutWave(w))
-	}
 	return j
 }
 
@@ -170,11 +149,8 @@ func (c *clientFlags) rolloutPlan(ctx context.Context, q proto.OpRequest, out io
 		if err := cli.Say(out, "%s: %s of %d, %d run it already, %d are left", all.Software, proto.Count(len(all.Waves), "wave"), all.Nodes.Total, all.Nodes.Current, all.Nodes.Left); err != nil {
 			return err
 		}
-		err := table(out, func(w io.Writer) {
-			fmt.Fprintln(w, "wave\tnodes\twhich")
-			for _, x := range all.Waves {
-				fmt.Fprintf(w, "%d\t%d\t%s\n", x.Wave, x.Size, few(x.Nodes, int(x.Size)))
-			}
+		err := rows(out, "wave\tnodes\twhich", all.Waves, func(x proto.RolloutWave) string {
+			return fmt.Sprintf("%d\t%d\t%s", x.Wave, x.Size, few(x.Nodes, int(x.Size)))
 		})
 		if err != nil || len(all.Left) == 0 {
 			return err
@@ -223,11 +199,8 @@ func printRollout(out io.Writer, j *rolloutJSON) error {
 		return err
 	}
 	if len(j.UnderWay) > 0 {
-		if err := table(out, func(w io.Writer) {
-			fmt.Fprintln(w, "node\tstands")
-			for _, n := range j.UnderWay {
-				fmt.Fprintf(w, "%d\t%s\n", n.Node, n.Why)
-			}
+		if err := rows(out, "node\tstands", j.UnderWay, func(n proto.RolloutNode) string {
+			return fmt.Sprintf("%d\t%s", n.Node, n.Why)
 		}); err != nil {
 			return err
 		}

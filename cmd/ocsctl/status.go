@@ -17,20 +17,20 @@ import (
 
 // statusJSON is the form that scripts rely on.
 type statusJSON struct {
-	Fabric  string       `json:"fabric"`
-	Health  string       `json:"health"`
-	Checks  []checkJSON  `json:"checks"` // those that find something, the worst first, then the others
-	Broker  brokerJSON   `json:"broker"`
-	Planner plannerJSON  `json:"planner"`
-	Nodes   nodesJSON    `json:"nodes"`
-	Rings   ringsJSON    `json:"rings"`
-	Spares  uint32       `json:"spares"`
-	Wanted  wantedJSON   `json:"wanted"`
-	GPUs    uint32       `json:"gpus_in_rings"`
-	Links   linksJSON    `json:"links"`
-	Alarms  []raisedJSON `json:"alarms"` // those that nobody acknowledged
-	Breaks  []breakJSON  `json:"breaks_next"`
-	Missing []string     `json:"missing,omitempty"` // what nobody says who answers
+	Fabric  string           `json:"fabric"`
+	Health  string           `json:"health"`
+	Checks  []checkJSON      `json:"checks"` // those that find something, the worst first, then the others
+	Broker  brokerJSON       `json:"broker"`
+	Planner plannerJSON      `json:"planner"`
+	Nodes   proto.NodeCounts `json:"nodes"`
+	Rings   proto.RingCounts `json:"rings"`
+	Spares  uint32           `json:"spares"`
+	Wanted  wantedJSON       `json:"wanted"`
+	GPUs    uint32           `json:"gpus_in_rings"`
+	Links   linksJSON        `json:"links"`
+	Alarms  []raisedJSON     `json:"alarms"` // those that nobody acknowledged
+	Breaks  []proto.Break    `json:"breaks_next"`
+	Missing []string         `json:"missing,omitempty"` // what nobody says who answers
 }
 
 type brokerJSON struct {
@@ -39,38 +39,14 @@ type brokerJSON struct {
 }
 
 type plannerJSON struct {
-	ID         uint64           `json:"id"`
-	Host       string           `json:"host"`
-	Term       proto.Term       `json:"term"`
-	Generation proto.Generation `json:"generation"`
-	Leader     bool             `json:"leader"`
-	Life       uint64           `json:"life"` // of the process: copies of one store share the id
-	SinceMS    uint64           `json:"since_ms,omitempty"`
-	Standbys   []standbyJSON    `json:"standbys"`
-}
-
-type standbyJSON struct {
-	ID     uint64 `json:"id"`
-	Host   string `json:"host"`
-	Life   uint64 `json:"life"`
-	Behind uint64 `json:"behind"` // batches of the store that it has yet to read
-}
-
-type nodesJSON struct {
-	Total    uint32 `json:"total"`
-	Online   uint32 `json:"online"`
-	Silent   uint32 `json:"silent"`
-	Isolated uint32 `json:"isolated"`
-	HostDown uint32 `json:"host_down"`
-	Drained  uint32 `json:"drained"`
-}
-
-type ringsJSON struct {
-	Total     uint32 `json:"total"`
-	InService uint32 `json:"in_service"`
-	Degraded  uint32 `json:"degraded"`
-	Forming   uint32 `json:"forming"`
-	Down      uint32 `json:"down"`
+	ID         uint64              `json:"id"`
+	Host       string              `json:"host"`
+	Term       proto.Term          `json:"term"`
+	Generation proto.Generation    `json:"generation"`
+	Leader     bool                `json:"leader"`
+	Life       uint64              `json:"life"` // of the process: copies of one store share the id
+	SinceMS    uint64              `json:"since_ms,omitempty"`
+	Standbys   []proto.PlannerCopy `json:"standbys"`
 }
 
 type linksJSON struct {
@@ -116,17 +92,6 @@ type raisedJSON struct {
 	More     int           `json:"consequences"` // alarms that follow from it
 }
 
-type breakJSON struct {
-	Lose  string `json:"lose"`
-	Rings uint32 `json:"rings_down"` // that would be degraded, or gone
-	GPUs  uint32 `json:"gpus_lost"`
-	Text  string `json:"text,omitempty"` // what it comes to, in the words of ring list
-	// Of a switch: links of jobs that would be dark, whose, and jobs without any other.
-	Links uint32 `json:"links_dark,omitempty"`
-	Jobs  uint32 `json:"jobs,omitempty"`
-	Down  uint32 `json:"jobs_down,omitempty"`
-}
-
 const statusHelp = `Where the fabric stands, at a glance. The first line has one word: ok, degraded
 (it works, with less than is wanted), failed (something that is wanted does not
 work) or not_in_service (nobody plans), and the gravest of what is wrong. Then the
@@ -142,14 +107,14 @@ the agents said last, and what is missing. Exits 1 when failed or not_in_service
 
 func status(ctx context.Context, args []string, out io.Writer) error {
 	var c clientFlags
-	if _, err := c.readNone(cli.NewFlags("status"), args, statusHelp); err != nil {
+	if err := c.readNone(cli.NewFlags("status"), args, statusHelp); err != nil {
 		return err
 	}
 	var s *proto.Status
 	var found []proto.AlarmStatus
 	var alone *kept // no planner answers
 	var silent error
-	j := statusJSON{Alarms: []raisedJSON{}, Breaks: []breakJSON{}}
+	j := statusJSON{Alarms: []raisedJSON{}}
 	if err := c.with(ctx, func(cl *client) error {
 		r, err := cl.Ask(ctx, proto.OpRequest{Noun: proto.NounStatus})
 		if j.Fabric = cl.Topics.Fabric; unanswered(err) {
@@ -173,17 +138,9 @@ func status(ctx context.Context, args []string, out io.Writer) error {
 	}
 	j.judge(s.Health, found)
 	j.Broker = brokerJSON{c.broker, true}
-	j.Planner = plannerJSON{s.Planner.Planner, s.Planner.Host, s.Term, s.Generation, alone == nil, s.Planner.Life, s.Since, []standbyJSON{}}
-	for _, x := range s.Standbys {
-		j.Planner.Standbys = append(j.Planner.Standbys, standbyJSON{x.Planner, x.Host, x.Life, x.Behind})
-	}
-	n, r := s.Nodes, s.Rings
-	j.Nodes = nodesJSON{n.Total, n.Online, n.Silent, n.Isolated, n.HostDown, n.Drained}
-	j.Rings = ringsJSON{r.Total, r.InService, r.Degraded, r.Forming, r.Down}
+	j.Planner = plannerJSON{s.Planner.Planner, s.Planner.Host, s.Term, s.Generation, alone == nil, s.Planner.Life, s.Since, listOf(s.Standbys)}
+	j.Nodes, j.Rings, j.Breaks = s.Nodes, s.Rings, listOf(s.Breaks)
 	j.Spares, j.Links, j.GPUs, j.Wanted = s.Spares, linksJSON{s.Links, s.Confirmed}, s.GPUs, wantedJSON{s.RingsWanted, s.GPUWanted, s.SparesWanted}
-	for _, b := range s.Breaks {
-		j.Breaks = append(j.Breaks, breakJSON{b.Lose, b.Rings, b.GPUs, b.Text, b.Links, b.Jobs, b.Down})
-	}
 	if silent == nil && (j.Health == proto.HealthFailed.String() || j.Health == proto.HealthNotInService.String()) {
 		silent = fmt.Errorf("fabric %s: %s", j.Fabric, j.Health)
 	}
@@ -304,8 +261,8 @@ func (j *statusJSON) text(out io.Writer, s *proto.Status, planner string) error 
 	}
 	fmt.Fprintln(out, "  breaks next")
 	list := cli.Table{Screen: cli.ScreenOf(out)}
-	for _, b := range j.Breaks[:min(len(j.Breaks), maxShown)] {
-		list.Row("    lose "+b.Lose, b.text())
+	for i := range j.Breaks[:min(len(j.Breaks), maxShown)] {
+		list.Row("    lose "+j.Breaks[i].Lose, breakText(&j.Breaks[i]))
 	}
 	switch {
 	case len(j.Breaks) > 0:
@@ -337,7 +294,7 @@ func (a *raisedJSON) line() string {
 	return text
 }
 
-func (b *breakJSON) text() string {
+func breakText(b *proto.Break) string {
 	if b.Links > 0 {
 		text := fmt.Sprintf("%s of %s dark until moved", proto.Count(int(b.Links), "link"), proto.Count(int(b.Jobs), "job"))
 		if b.Down > 0 {

@@ -92,11 +92,8 @@ func printSwitch(out io.Writer, s *switchJSON) error {
 	}
 	fmt.Fprintf(out, "\n%s\n", proto.Count(len(s.Circuits), "circuit"))
 	if len(s.Circuits) > 0 {
-		if err := table(out, func(w io.Writer) {
-			fmt.Fprintln(w, "PORT A\tPORT B\tJOB\tSTATE\tLOSS")
-			for _, c := range s.Circuits {
-				fmt.Fprintf(w, "%d\t%d\t%d\t%s\t%s\n", c.PortA, c.PortB, c.Job, c.State, decibel(c.Loss))
-			}
+		if err := rows(out, "PORT A\tPORT B\tJOB\tSTATE\tLOSS", s.Circuits, func(c switchPortsJSON) string {
+			return fmt.Sprintf("%d\t%d\t%d\t%s\t%s", c.PortA, c.PortB, c.Job, c.State, decibel(c.Loss))
 		}); err != nil {
 			return err
 		}

@@ -70,7 +70,7 @@ func watch(ctx context.Context, args []string, out io.Writer) error {
 	lines := fs.Int("n", 0, "stop after this many lines; 0: never")
 	f := watchFilter{fs.String("node", "", "only of this `NODE`, or switch-N"), fs.String("kind", "", "only this `EVENT`: Switched, Closed, ..., online, offline, planner"),
 		fs.String("severity", "ok", "only from this `SEVERITY` on: ok, warning or critical"), fs.Bool("all", false, "each line of each node that a plan moves, too"), nil}
-	if _, err := c.readNone(fs, args, watchHelp); err != nil {
+	if err := c.readNone(fs, args, watchHelp); err != nil {
 		return err
 	}
 	var only proto.NodeID

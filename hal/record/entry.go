@@ -48,35 +48,6 @@ const (
 	maxReply = 1 << 14 // that one message reads
 )
 
-// causes by their number in a recording, from 1; 0 is no error and
-// otherCause an error that is none of them. Only ever add at the end.
-var causes = []error{hal.ErrNoDevice, hal.ErrAddressNACK, hal.ErrByteNACK, hal.ErrClockStretch, hal.ErrTimeout, hal.ErrBusStuck,
-	hal.ErrArbitrationLost, hal.ErrCRC, hal.ErrOutOfRange, hal.ErrUnsupported, hal.ErrQueueFull, hal.ErrQuarantined, hal.ErrClosed}
-
-const otherCause = 255
-
-// recorded is an error read back from a recording.
-type recorded struct {
-	text  string
-	cause error
-}
-
-func (e *recorded) Error() string { return e.text }
-func (e *recorded) Unwrap() error { return e.cause }
-
-func causeNumber(err error) byte {
-	// A quarantine names its device's last error too.
-	if errors.Is(err, hal.ErrQuarantined) {
-		err = hal.ErrQuarantined
-	}
-	for i, c := range causes {
-		if errors.Is(err, c) {
-			return byte(1 + i)
-		}
-	}
-	return otherCause
-}
-
 // appendEntry appends e; its time is told from last on.
 func appendEntry(b []byte, e *Entry, last time.Duration) []byte {
 	b = append(b, byte(e.Kind))
@@ -104,7 +75,7 @@ func appendEntry(b []byte, e *Entry, last time.Duration) []byte {
 		if e.Err == nil {
 			b = append(b, 0)
 		} else {
-			b = bytesOf(append(b, causeNumber(e.Err)), []byte(e.Err.Error()))
+			b = bytesOf(append(b, hal.CauseNumber(e.Err)), []byte(e.Err.Error()))
 		}
 		b = number(b, uint64(len(e.R)))
 		for _, r := range e.R {
@@ -199,11 +170,7 @@ func (c *cursor) entry(last time.Duration, seq *uint64) Entry {
 		e.Seq = c.number(maxTime, "op")
 		e.Start, e.End, e.Msg = c.time("start"), c.time("end"), int(c.number(maxMsgs, "message"))
 		if n := c.byte("cause"); n != 0 {
-			r := &recorded{text: string(c.bytes("cause"))}
-			if int(n) <= len(causes) {
-				r.cause = causes[n-1]
-			}
-			e.Err = r
+			e.Err = hal.NumberedError(n, string(c.bytes("cause")))
 		}
 		for range c.number(maxMsgs, "replies") {
 			if c.err != nil {

@@ -73,6 +73,8 @@ func TestRecordingComesBack(t *testing.T) {
 func TestErrorsKeepTheirCause(t *testing.T) {
 	// Goal: an error comes back with its text and matches its cause and no
 	// other, quarantine before what led to it.
+	causes := []error{hal.ErrNoDevice, hal.ErrAddressNACK, hal.ErrByteNACK, hal.ErrClockStretch, hal.ErrTimeout, hal.ErrBusStuck, hal.ErrArbitrationLost,
+		hal.ErrCRC, hal.ErrOutOfRange, hal.ErrUnsupported, hal.ErrQueueFull, hal.ErrQuarantined, hal.ErrClosed, hal.ErrRelieved, hal.ErrInUse}
 	for _, c := range append(causes, errors.New("no cause of ours")) {
 		told := fmt.Errorf("bus 3: %w", c)
 		if c == hal.ErrQuarantined {

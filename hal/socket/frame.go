@@ -33,48 +33,18 @@ const (
 // errFrame says that the other side does not keep to the form.
 var errFrame = errors.New("socket: malformed frame")
 
-// causes gives every error of the bus contract a number on the wire; the
-// order is part of the format.
-var causes = []error{nil, hal.ErrNoDevice, hal.ErrAddressNACK, hal.ErrByteNACK, hal.ErrClockStretch,
-	hal.ErrTimeout, hal.ErrBusStuck, hal.ErrArbitrationLost, hal.ErrCRC, hal.ErrOutOfRange,
-	hal.ErrUnsupported, hal.ErrQueueFull, hal.ErrQuarantined, hal.ErrClosed}
-
-func causeOf(err error) uint8 {
-	if err == nil {
-		return 0
-	}
-	for i, c := range causes[1:] {
-		if errors.Is(err, c) {
-			return uint8(i + 1)
-		}
-	}
-	return 0xff
-}
-
-// remote is an error that happened at the other end: it still matches its
-// cause.
-type remote struct {
-	cause error
-	text  string
-}
-
-func (e *remote) Error() string { return e.text }
-func (e *remote) Unwrap() error { return e.cause }
-
+// errorOf is an error from the other end. What broke the contract of the bus there, or is
+// of a newer release, is a device that is out of reach.
 func errorOf(code uint8, text string) error {
-	switch {
-	case code == 0:
-		return nil
-	case int(code) >= len(causes): // a newer server, or one that broke the contract
-		return &remote{hal.ErrNoDevice, text}
-	case text == causes[code].Error():
-		return causes[code]
+	err := hal.NumberedError(code, text)
+	if err != nil && !hal.Caused(err) {
+		err = fmt.Errorf("%s: %w", text, hal.ErrNoDevice)
 	}
-	return &remote{causes[code], text}
+	return err
 }
 
 func appendError(b []byte, err error) []byte {
-	b = append(b, causeOf(err))
+	b = append(b, hal.CauseNumber(err))
 	text := ""
 	if err != nil {
 		text = err.Error()

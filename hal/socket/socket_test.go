@@ -236,8 +236,10 @@ func errTimeout(err error) error {
 }
 
 func TestCausesSurviveTheWire(t *testing.T) {
-	for i, cause := range causes {
-		code := causeOf(cause)
+	for i, cause := range []error{nil, hal.ErrNoDevice, hal.ErrAddressNACK, hal.ErrByteNACK, hal.ErrClockStretch,
+		hal.ErrTimeout, hal.ErrBusStuck, hal.ErrArbitrationLost, hal.ErrCRC, hal.ErrOutOfRange,
+		hal.ErrUnsupported, hal.ErrQueueFull, hal.ErrQuarantined, hal.ErrClosed, hal.ErrRelieved, hal.ErrInUse} {
+		code := hal.CauseNumber(cause)
 		if int(code) != i {
 			t.Errorf("cause %v has number %d, want %d", cause, code, i)
 		}

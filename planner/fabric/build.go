@@ -6,30 +6,8 @@ import (
 	"ringlight/proto"
 )
 
-// Params are what the default wiring is built from.
-type Params struct {
-	Name        string
-	Nodes       int
-	GPUsPerNode int
-	K           int
-	TP          int
-	RingSizes   []RingSize // of rings that are not of TP
-	Spares      int
-	Topology    Topology // empty: line
-	SpareLayout SpareLayout
-	Moves       Moves // empty: few
-	MovePriceMS int
-
-	NodesPerToR    int // 0: where nodes stand in the data centre network is not known
-	NodesPerDomain int
-	Rails          bool
-
-	Core *Core // nil: no switches between pods; with one, Nodes may be 0
-
-	NodeNames   []string
-	ServerNames []string
-	GPUTable    [][]GPU
-}
+// Params is a description that has no fibres yet: New adds those of the default wiring.
+type Params = Fabric
 
 // DefaultParams are the values behind Default.
 func DefaultParams() Params {
@@ -53,11 +31,8 @@ func New(p Params) (*Fabric, error) {
 	if p.SpareLayout == "" {
 		p.SpareLayout = Beside
 	}
-	f := &Fabric{
-		Name: p.Name, Nodes: p.Nodes, GPUsPerNode: p.GPUsPerNode, Bundles: DefaultBundles(p.K), K: p.K,
-		Topology: p.Topology, TP: p.TP, RingSizes: p.RingSizes, Spares: p.Spares, SpareLayout: p.SpareLayout, Moves: p.Moves, MovePriceMS: p.MovePriceMS,
-		NodesPerToR: p.NodesPerToR, NodesPerDomain: p.NodesPerDomain, Rails: p.Rails, Core: p.Core, NodeNames: p.NodeNames, ServerNames: p.ServerNames, GPUTable: p.GPUTable,
-	}
+	f := &p
+	f.Bundles = DefaultBundles(p.K)
 	if p.Core != nil && p.Nodes == 0 {
 		f = &Fabric{Name: p.Name, Core: p.Core, ServerNames: p.ServerNames, Topology: Line, SpareLayout: Beside}
 	}
