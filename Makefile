@@ -87,6 +87,10 @@ model: ## models of the protocol explored to their end, planted defects found, t
 bench-histories: ## RUNS (200) random histories of the job API under kills of the planner, judged by porcupine
 	RINGLIGHT_HISTORIES=$(or $(RUNS),200) $(GO) test -count 1 -v -run HistoriesAreLinearizable ./planner/jobapi
 
+.PHONY: bench-elastic
+bench-elastic: build ## BYPASSES (10) and REPLACEMENTS (3) under a PyTorch loop that goes on in the new order (needs python3-torch, or skipped)
+	@for p in python3 /usr/bin/python3; do if $$p -c 'import torch' 2>/dev/null; then exec $$p .ci/elastic.py bin $(or $(BYPASSES),10) $(or $(REPLACEMENTS),3); fi; done; echo "elastic: skipped, no python3-torch"
+
 .PHONY: optimum
 optimum: ## rewiring of small groups against proven optima, and of 200 with more spine ports than pods (needs coinor-cbc)
 	@if command -v cbc >/dev/null; then RINGLIGHT_OPTIMUM=1 $(GO) test -count 1 -v -run AgainstTheSolver ./planner/wiring; \

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"reflect"
 	"strconv"
 	"strings"
 	"testing"
@@ -235,7 +236,7 @@ func TestJobOfCircuitsLivesOn(t *testing.T) {
 			if a := w.job("a"); a.State != job.Ready || w.unlit() != "" || len(w.jobs()) != 2 || w.job("b").State != job.Waiting || w.heard("b") != "waiting" {
 				t.Fatalf("%s at %v: %+v\n%s\n%s", k.name, at, a, w.heard("a"), w.show())
 			}
-			if len(after) < len(before) || fmt.Sprint(after[:len(before)]) != fmt.Sprint(before) {
+			if len(after) < len(before) || !reflect.DeepEqual(after[:len(before)], before) {
 				t.Errorf("%s at %v: %v\nbefore %v", k.name, at, after, before)
 			}
 			if want := "waiting, reserved, forming, ready"; w.job("a").Links > 0 && w.heard("a") != want {

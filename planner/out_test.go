@@ -75,6 +75,7 @@ func TestServersAreTakenOut(t *testing.T) {
 				if text := w.unlit(); text != "" {
 					t.Fatal(text)
 				}
+				checkOrder(t, w, v, gone)
 			}
 			idle := w.fab.Core.Servers() - need
 			if t.Logf("%d servers were idle, and it was mended %d times", idle, whole); whole == 0 || whole > idle || w.fab.Core.Direct != nil && whole < idle {
@@ -104,5 +105,33 @@ func TestServersAreTakenOut(t *testing.T) {
 				t.Errorf("%+v", r)
 			}
 		})
+	}
+}
+
+// checkOrder compares the last event that has members with the servers that a job has.
+func checkOrder(t *testing.T, w *coreWorld, v *job.View, gone []string) {
+	t.Helper()
+	events, _, err := JobsOf(w.p).Events("a", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	events = slices.DeleteFunc(events, func(e job.Event) bool { return e.HandOver == nil })
+	var want []job.GPU
+	for _, d := range v.Circuits.Domains {
+		want = append(want, slices.DeleteFunc(slices.Clone(d.GPUs), func(g job.GPU) bool { return slices.Contains(gone, g.Host) })...)
+	}
+	last := &events[len(events)-1]
+	if !slices.Equal(last.Members, want) {
+		t.Fatalf("event %d, %s: members %v, want %v", last.Generation, last.Event, last.Members, want)
+	}
+	out := gone[len(gone)-1]
+	for i := len(events) - 1; ; i-- {
+		e := &events[i]
+		if e.Event == job.Replaced && (e.Out == out || e.In == "" && len(e.Lost) > 0) || e.Event == string(job.Degraded) && len(e.Lost) > 0 {
+			return
+		}
+		if i == 0 {
+			t.Fatalf("no event says that %s is replaced or lost: %+v", out, events)
+		}
 	}
 }

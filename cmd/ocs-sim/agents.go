@@ -34,7 +34,7 @@ func agents(ctx context.Context, args []string, t cli.Terminal) error {
 	var seals sealFlags
 	seals.register(fs)
 	fs.StringVar(&cfg.State, "state", "", "folder of the optical switches' journals; none: they forget their circuits")
-	control := fs.String("control", "", "where boards lose their power and get it back, unix:`PATH`; a line a connection: power off NODE, power on NODE, light, bypass LEFT DEAD RIGHT")
+	control := fs.String("control", "", "where boards lose their power and get it back, unix:`PATH`; a line a connection: power off NODE, power on NODE, light, walk, bypass LEFT DEAD RIGHT")
 	verbose := fs.Bool("v", false, "log state changes too")
 	asJSON := fs.Bool("json", false, "print the light at the end as JSON and nothing else")
 	if _, err := cli.ParseNone(fs, args, `Runs the agents of a fabric on simulated boards whose light is joined as the

@@ -326,10 +326,13 @@ func jobWatch(ctx context.Context, args []string, out io.Writer) error {
 			}
 		case e.Event == job.Replaced && e.Position != nil:
 			text += fmt.Sprintf(" %s by %s, ring %d, position %d", cmp.Or(e.Out, "nobody"), cmp.Or(e.In, "nobody"), e.Ring, *e.Position)
-		case e.Event == job.Replaced:
-			text += fmt.Sprintf(" %s by nobody, ring %d", e.Out, e.Ring)
+		case e.Event == job.Replaced && e.In != "":
+			text += fmt.Sprintf(" %s by %s", cmp.Or(e.Out, "nobody"), e.In)
 		case e.GPUsTotal > 0:
 			text += fmt.Sprintf(", %d GPUs", e.GPUsTotal)
+		}
+		if e.HandOver != nil && e.Expect != job.Nothing {
+			text += fmt.Sprintf(", %s lost, %s is to come", proto.Count(len(e.Lost), "rank"), e.Expect)
 		}
 		return cli.Say(out, "%s%s", text, because(e.Cause)) == nil && e.Event != string(job.Released)
 	}))

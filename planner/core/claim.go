@@ -38,6 +38,9 @@ type Lent struct {
 // Ready: jobs can be taken.
 func (x Claims) Ready() bool { return x.c.heard && x.c.root.Busy() == "" }
 
+// Out reports whether a server is out.
+func (x Claims) Out(server int) bool { return x.c.out.of(server) }
+
 // Moved reports, once, whether anything may be otherwise than it was.
 func (x Claims) Moved() bool {
 	was := x.c.unreported

@@ -7,8 +7,39 @@ import (
 	"ringlight/proto"
 )
 
+// walk says which path a bundle is on, and whether it has its light.
+type walk func(n proto.NodeID, b proto.BundleID) (proto.Path, bool)
+
 // gpuOrder is the ring's GPUs in the order in which light meets them, as its
 // nodes report their bundles now: nil where they do not form one closed ring.
+func (r *ringView) gpuOrder() []proto.RingGPU {
+	return r.order(func(n proto.NodeID, b proto.BundleID) (proto.Path, bool) { return r.pl.nodes[n].litPath(b) })
+}
+
+// coming is the order in which light will meet the GPUs of its nodes that are usable,
+// once they have done what they are told.
+func (r *ringView) coming(broken func(a, b proto.NodeID) bool) []proto.RingGPU {
+	alive := slices.DeleteFunc(slices.Clone(r.nodes), func(id proto.NodeID) bool { return !r.pl.nodes[id].usable() })
+	told := map[fabric.Port]bool{}
+	for at, id := range alive {
+		for _, step := range [2]int{-1, +1} {
+			if c := r.pl.candidates(alive, at, step, broken); len(c) > 0 {
+				told[fabric.Port{Node: id, Bundle: c[0].Bundle, Path: c[0].Path}] = true
+			}
+		}
+	}
+	return r.order(func(n proto.NodeID, b proto.BundleID) (proto.Path, bool) {
+		for _, path := range [2]proto.Path{proto.External1, proto.External2} {
+			if told[fabric.Port{Node: n, Bundle: b, Path: path}] {
+				return path, true
+			}
+		}
+		return proto.Loopback, true
+	})
+}
+
+// order follows light along the paths that bundles are on, nil where that is not one
+// closed ring.
 //
 // A node's GPUs stand in a cycle. Between g and g+1 is bundle g, of which the
 // upper half is the right of g and the lower half the left of g+1, or, beyond
@@ -16,17 +47,17 @@ import (
 // a straight fibre joins upper half to lower, a crossed one like to like. The
 // ring begins at its leftmost live node, behind the first bundle there that turns
 // light back, and goes to the right.
-func (r *ringView) gpuOrder() []proto.RingGPU {
+func (r *ringView) order(on walk) []proto.RingGPU {
 	alive := slices.DeleteFunc(slices.Clone(r.nodes), func(id proto.NodeID) bool { return !r.pl.nodes[id].usable() })
 	if len(alive) == 0 {
 		return nil
 	}
 	want := len(alive) * r.pl.fab.GPUsPerNode
-	at, right := proto.RingGPU{Node: alive[0], GPU: r.firstGPU(alive[0])}, true
+	at, right := proto.RingGPU{Node: alive[0], GPU: r.firstGPU(alive[0], on)}, true
 	order := make([]proto.RingGPU, 0, want)
 	for range want {
 		order = append(order, at)
-		next, in, ok := r.beside(at, right)
+		next, in, ok := r.beside(at, right, on)
 		if !ok {
 			return nil
 		}
@@ -42,9 +73,9 @@ func (r *ringView) gpuOrder() []proto.RingGPU {
 }
 
 // firstGPU is the GPU behind the first bundle of a node that turns light back.
-func (r *ringView) firstGPU(id proto.NodeID) uint8 {
+func (r *ringView) firstGPU(id proto.NodeID, on walk) uint8 {
 	for b := range min(r.pl.fab.Bundles, r.pl.fab.GPUsPerNode) {
-		if path, _ := r.pl.nodes[id].litPath(proto.BundleID(b)); path == proto.Loopback {
+		if path, _ := on(id, proto.BundleID(b)); path == proto.Loopback {
 			return uint8((b + 1) % r.pl.fab.GPUsPerNode)
 		}
 	}
@@ -53,7 +84,7 @@ func (r *ringView) firstGPU(id proto.NodeID) uint8 {
 
 // beside is the GPU that a side of a GPU is joined to by light, and whether it
 // is entered from its right.
-func (r *ringView) beside(g proto.RingGPU, right bool) (next proto.RingGPU, fromRight, ok bool) {
+func (r *ringView) beside(g proto.RingGPU, right bool, on walk) (next proto.RingGPU, fromRight, ok bool) {
 	gpus := r.pl.fab.GPUsPerNode
 	gap, step := int(g.GPU), 1
 	if !right {
@@ -63,7 +94,7 @@ func (r *ringView) beside(g proto.RingGPU, right bool) (next proto.RingGPU, from
 	if gap >= r.pl.fab.Bundles {
 		return home, !right, true
 	}
-	path, tuned := r.pl.nodes[g.Node].litPath(proto.BundleID(gap))
+	path, tuned := on(g.Node, proto.BundleID(gap))
 	if path == proto.Loopback || !tuned {
 		return home, !right, tuned
 	}
@@ -71,7 +102,7 @@ func (r *ringView) beside(g proto.RingGPU, right bool) (next proto.RingGPU, from
 	if !ok || !slices.Contains(r.nodes, far.Node) {
 		return home, right, false
 	}
-	if back, tuned := r.pl.nodes[far.Node].litPath(far.Bundle); back != far.Path || !tuned {
+	if back, tuned := on(far.Node, far.Bundle); back != far.Path || !tuned {
 		return home, right, false // it listens elsewhere
 	}
 	fromRight = right == crossed // upper half of its bundle: the right of the GPU before it

@@ -18,6 +18,8 @@ type Lend struct {
 	Mend   bool // a generation that changes it is under way
 	Lost   []Lost
 	Bypass uint32 // microseconds that its last one took, 0: none yet
+	// Coming is the order of its GPUs once its usable members do what they are told.
+	Coming func() []proto.RingGPU
 }
 
 // Lost is a member that does not carry its ring, and why.
@@ -57,6 +59,7 @@ func (c Claims) Lent(id proto.RingID) (l Lend, ok bool) {
 	}
 	l = Lend{RingStatus: r.status(), Owner: r.owner, Size: r.size, Bypass: r.bypass}
 	l.GPUOrder = r.gpuOrder()
+	l.Coming = func() []proto.RingGPU { return r.coming(h.broken) }
 	for _, n := range r.nodes {
 		if why := h.nodes[n].whyNot(); !h.nodes[n].usable() {
 			l.Lost = append(l.Lost, Lost{n, why})
@@ -64,6 +67,27 @@ func (c Claims) Lent(id proto.RingID) (l Lend, ok bool) {
 	}
 	l.Mend = h.txn.Phase() != member.Resting && h.proposal != nil && slices.ContainsFunc(h.proposal.rings, func(x *ringView) bool { return x.id == id })
 	return l, true
+}
+
+// Near reports whether a free node stands where it reaches a member of a ring, so that
+// it may take a place.
+func (c Claims) Near(id proto.RingID) bool {
+	h := c.h
+	r := h.ring(id)
+	if r == nil {
+		return false
+	}
+	for n := range h.nodes {
+		n := proto.NodeID(n)
+		reach := func(o proto.NodeID) bool {
+			_, ok := h.fab.Link(n, o)
+			return ok && !h.broken(n, o)
+		}
+		if h.nodes[n].Group == 0 && (h.free(n) && !h.barred(n, r) || h.own(n, r)) && slices.ContainsFunc(r.nodes, reach) {
+			return true
+		}
+	}
+	return false
 }
 
 // All are the rings that there are, by number.

@@ -20,6 +20,7 @@ type Core interface {
 	Lent() map[proto.JobID]*core.Lent
 	Describe(proto.JobID) proto.JobStatus
 	Ranks(proto.JobID) core.Ranks
+	Out(server int) bool
 	Routes(proto.JobID) func() ([]core.Route, string)
 	Stamp(proto.JobID) string
 	Moved() bool
@@ -87,7 +88,7 @@ func (t circuitJobs) place(x *job) {
 
 func (t circuitJobs) free(x *job) []journal.Record {
 	t.core.Release(x.Number)
-	t.lent, x.Number, x.stamp = nil, 0, ""
+	t.lent, x.Number, x.Servers, x.stamp = nil, 0, nil, ""
 	return t.routers.want(x.ID, nil, t.j.Wall)
 }
 
@@ -127,6 +128,7 @@ func (t circuitJobs) stand(x *job) (s State, cause string, changed bool) {
 		return Waiting, "its circuits are not known any more", true
 	}
 	x.gpus = l.GPUs
+	changed = t.news(x)
 	t.wantRoutes(x, l)
 	lacks, refused := t.routers.lacks(x.ID)
 	if l.Lost > 0 {
@@ -170,7 +172,7 @@ func (t circuitJobs) stand(x *job) (s State, cause string, changed bool) {
 	if x.State == Waiting && s != Waiting {
 		x.at = t.j.Now
 	}
-	return s, cause, false
+	return s, cause, changed
 }
 
 // Servers is what a job has of a core.

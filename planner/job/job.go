@@ -28,6 +28,7 @@ const (
 	NodeLost = "node_lost"
 	Replaced = "replaced" // out went, in stands at a position
 	Left     = "left"     // a node that nobody replaces
+	Restored = "restored" // it is ready again, in this order
 )
 
 // Event is one thing that happened to a job.
@@ -44,6 +45,8 @@ type Event struct {
 	In        string       `json:"in,omitempty"`
 	Position  *int         `json:"position,omitempty"`
 	GPUsTotal int          `json:"gpus_total,omitempty"` // that closed rings have after it
+
+	*HandOver // of degraded, replaced, left and restored, and of the first ready
 }
 
 // maxEvents are kept for those who watch; who missed more reads the job itself.
@@ -66,7 +69,8 @@ type job struct {
 	// What was told last, so that a planner that starts tells what has changed.
 	Members [][]proto.NodeID `json:"members,omitempty"`
 	Lost    []proto.NodeID   `json:"lost,omitempty"`
-	Number  proto.JobID      `json:"number,omitempty"` // of circuits: in the core's list; 0: not in it
+	Number  proto.JobID      `json:"number,omitempty"`  // of circuits: in the core's list; 0: not in it
+	Servers []int            `json:"servers,omitempty"` // of circuits, in the order of ranks
 
 	wish          *Wish
 	only, exclude []proto.NodeID // of the wish, sorted
@@ -75,12 +79,14 @@ type job struct {
 	gpus          int            // that light joined when it was looked at last
 	stamp         string         // of its place that routers were told of; "": none
 	hurt          time.Duration  // since when a ring is short and nothing is done about it, 0: none is
+	due           time.Duration  // until when a node is expected in the place of one, 0: none is
 }
 
 // told adds an event; the caller stores it.
-func (j *job) told(wall uint64, e Event) {
+func (t *Table) told(j *job, e Event) {
 	j.Gen++
-	e.Generation, e.AtMS = j.Gen, wall
+	e.Generation, e.AtMS = j.Gen, t.j.Wall
+	t.handOver(j, &e)
 	j.events = append(j.events, e)
 }
 

@@ -156,9 +156,9 @@ func (t ringJobs) stand(x *job) (s State, cause string, changed bool) {
 				x.Rings[i] = 0
 				t.tryAt = t.j.Now
 				cause = fmt.Sprintf("ring %d has no node left", id)
-				for _, n := range t.told(x, i) {
+				for _, n := range x.members(i) {
 					if !slices.Contains(x.Lost, n) {
-						x.told(t.j.Wall, Event{Event: NodeLost, Ring: id, Node: t.name(n), Cause: cause})
+						t.told(x, Event{Event: NodeLost, Ring: id, Node: t.name(n), Cause: cause})
 					}
 				}
 			}
@@ -170,14 +170,14 @@ func (t ringJobs) stand(x *job) (s State, cause string, changed bool) {
 			lost = append(lost, n.Node)
 			cause = fmt.Sprintf("node %s: %s", t.name(n.Node), n.Why)
 			if !slices.Contains(x.Lost, n.Node) {
-				x.told(t.j.Wall, Event{Event: NodeLost, Ring: id, Node: t.name(n.Node), Cause: n.Why, BypassUS: l.Bypass})
+				t.told(x, Event{Event: NodeLost, Ring: id, Node: t.name(n.Node), Cause: n.Why, BypassUS: l.Bypass})
 			}
 		}
 	}
 	slices.Sort(lost)
 	changed = !slices.Equal(lost, x.Lost)
 	for i := range members {
-		changed = changed || !slices.Equal(members[i], t.told(x, i))
+		changed = changed || !slices.Equal(members[i], x.members(i))
 	}
 	x.Members, x.Lost = members, lost
 	x.gpus = 0
@@ -189,8 +189,8 @@ func (t ringJobs) stand(x *job) (s State, cause string, changed bool) {
 	return t.state(x, lents), cause, changed
 }
 
-// told are the members of a ring that were told last.
-func (t ringJobs) told(x *job, at int) []proto.NodeID {
+// members are those of a ring that were told last.
+func (x *job) members(at int) []proto.NodeID {
 	if at < len(x.Members) {
 		return x.Members[at]
 	}
@@ -199,7 +199,7 @@ func (t ringJobs) told(x *job, at int) []proto.NodeID {
 
 // news tells which nodes stand in whose place.
 func (t ringJobs) news(x *job, at int, l *hbd.Lend) {
-	was := t.told(x, at)
+	was := x.members(at)
 	if was == nil || slices.Equal(was, l.Nodes) {
 		return
 	}
@@ -230,7 +230,7 @@ func (t ringJobs) news(x *job, at int, l *hbd.Lend) {
 			e.Position = &place
 			x.Spares = slices.DeleteFunc(slices.Clone(x.Spares), func(n proto.NodeID) bool { return n == in[i] })
 		}
-		x.told(t.j.Wall, e)
+		t.told(x, e)
 	}
 }
 

@@ -1,6 +1,7 @@
 package job
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -22,6 +23,8 @@ type allocator interface {
 	// stand says where a job stands, and tells it what is new of its parts. The
 	// store is to know of what changed.
 	stand(*job) (s State, cause string, changed bool)
+	// members are its GPUs by rank.
+	members(*job) []GPU
 	// show fills in what a job has; whole: with all that can be said.
 	show(x *job, v *View, whole bool)
 }
@@ -88,12 +91,13 @@ func (t *Table) try() {
 			continue
 		}
 		t.lapse(x)
+		t.overdue(x)
 		if of := t.of(x.wish); of.lacks(x) {
 			of.place(x)
 		}
 	}
 	for _, x := range t.jobs { // any order: whether there is one
-		if x.lapses() {
+		if x.lapses() || x.due != 0 {
 			t.tryAt = min(t.tryAt, t.j.Now+tryEvery)
 		}
 	}
@@ -147,8 +151,15 @@ func (t *Table) look(x *job) {
 		t.tryAt = min(t.tryAt, x.hurt+hurtWait)
 	}
 	if s != x.State {
-		x.Once = x.Once || s == Ready
+		again := s == Ready && x.Once
 		t.enter(x, s, cause)
+		if again {
+			t.told(x, Event{Event: Restored, GPUsTotal: x.gpus})
+		}
+		x.Once = x.Once || s == Ready
+	} else if s == Degraded {
+		x.Cause = cmp.Or(cause, x.Cause)
+		t.reordered(x)
 	}
 	if x.lapses() {
 		t.tryAt = min(t.tryAt, t.j.Now+tryEvery)

@@ -48,6 +48,7 @@ type Rings interface {
 	Own(owner string, id proto.RingID, size int) []journal.Record
 	Shrink(id proto.RingID, size int) bool
 	Lent(proto.RingID) (hbd.Lend, bool)
+	Near(proto.RingID) bool
 	All() []proto.RingID
 	Node(proto.NodeID) (s proto.NodeStatus, lost bool)
 	Moved() []string
@@ -145,7 +146,7 @@ func (t *Table) Put(id, text string) error {
 	if old != nil {
 		x.Gen, x.events = old.Gen, old.events
 	}
-	x.told(t.j.Wall, Event{Event: string(Waiting)})
+	t.told(x, Event{Event: string(Waiting)})
 	t.jobs[id] = x
 	t.j.Note(journal.Info, "job is asked for", journal.Note{Rule: "job", Node: -1, Cause: proto.CauseOperator, Text: proto.Clip("job " + id + ": " + w.String())})
 	t.store(x, 1)
@@ -257,7 +258,7 @@ func (t *Table) enter(x *job, s State, cause string) {
 	if s == Degraded || s == Ready || s == Down {
 		e.GPUsTotal = x.gpus
 	}
-	x.told(t.j.Wall, e)
+	t.told(x, e)
 	level := journal.Info
 	if s == Degraded || s == Down {
 		level = journal.Warn
@@ -283,7 +284,7 @@ func (x *job) records(events int) []journal.Record {
 // store writes a job and its last events down.
 func (t *Table) store(x *job, events int, more ...journal.Record) {
 	records := append(more, x.records(events)...)
-	for len(x.events) > maxEvents {
+	for len(x.events) > maxEvents || x.handedOver() > maxHandOvers {
 		records = append(records, journal.Record{Key: toldKey(x.ID, x.events[0].Generation)}) // forgotten
 		x.events = slices.Delete(x.events, 0, 1)
 	}

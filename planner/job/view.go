@@ -130,9 +130,7 @@ func (t ringJobs) show(x *job, v *View, _ bool) {
 				r.Nodes = append(r.Nodes, t.name(n))
 				v.hosts[t.name(n)] = t.fab().GPUsOf(n)
 			}
-			for _, g := range l.GPUOrder {
-				r.GPUOrder = append(r.GPUOrder, GPU{t.name(g.Node), t.fab().GPUIndex(g.Node, int(g.GPU))})
-			}
+			r.GPUOrder = t.named(l.GPUOrder)
 			v.Links += int(l.Links)
 			v.Confirmed += int(l.LinksConfirmed)
 		}

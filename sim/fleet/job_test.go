@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -15,12 +16,12 @@ import (
 // replaced within a second, ready again with as many GPUs, and no light but its
 // ring's has changed.
 // Method: a fleet of production agents; a job of two rings with spares beside
-// them; one of its nodes loses its supply, then another.
+// them; one of its nodes loses its supply, then another, then one that nobody replaces.
 func TestJobIsDegradedThenReplaced(t *testing.T) {
 	cfg := testConfig(t, 40, 2, 32, fabric.Line)
 	cfg.Span = 30 * time.Second
 	cfg.Rates = Rates{}
-	cfg.Faults = script(t, "5s node dark 3", "15s node dark 12")
+	cfg.Faults = script(t, "5s node dark 3", "15s node dark 12", "25s node dark 8 for 10s")
 	var events []job.Event
 	var view *job.View
 	moments := []time.Duration{time.Second, 29 * time.Second}
@@ -53,7 +54,7 @@ func TestJobIsDegradedThenReplaced(t *testing.T) {
 	for _, e := range events {
 		t.Logf("%6d ms  %d %s %s %s %s %d %s", int64(e.AtMS-start)+1000, e.Generation, e.Event, e.Node, e.Out, e.In, e.GPUsTotal, e.Cause)
 	}
-	if view == nil || view.State != job.Ready || view.GPUsTotal != 48 || len(view.Spares) != 0 || slices.ContainsFunc(view.Rings, func(r job.Ring) bool { return slices.Contains(r.Nodes, "14") }) {
+	if view == nil || view.State != job.Degraded || view.GPUsTotal != 44 || len(view.Spares) != 0 || slices.ContainsFunc(view.Rings, func(r job.Ring) bool { return slices.Contains(r.Nodes, "14") }) {
 		t.Fatalf("%+v", view)
 	}
 	for _, fault := range []struct {
@@ -74,5 +75,48 @@ func TestJobIsDegradedThenReplaced(t *testing.T) {
 		if degraded > 10 || replaced > 1000 {
 			t.Errorf("node %s: degraded after %d ms (want 10), replaced after %d (want 1000)", fault.node, degraded, replaced)
 		}
+	}
+	checkHandOvers(t, events, view)
+}
+
+// checkHandOvers holds the orders that a job's events have against each other, and the
+// last against the order of light.
+func checkHandOvers(t *testing.T, events []job.Event, view *job.View) {
+	var before *job.Event
+	var told []string
+	for i := range events {
+		e := &events[i]
+		if e.HandOver == nil {
+			continue
+		}
+		told = append(told, fmt.Sprintf("%s %d of %d, %s", e.Event, len(e.Lost), len(e.Members), e.Expect))
+		if before == nil {
+			before = e
+			continue
+		}
+		if e.Before != before.Generation || len(e.Map) != len(before.Members) {
+			t.Fatalf("event %d: map of %d ranks of event %d, want %d of %d", e.Generation, len(e.Map), e.Before, len(before.Members), before.Generation)
+		}
+		for was, now := range e.Map {
+			if lost := slices.Contains(e.Lost, was); lost != (now < 0) || !lost && e.Members[now] != before.Members[was] || lost && slices.Contains(e.Members, before.Members[was]) {
+				t.Errorf("event %d: rank %d of before, %v, is %d now", e.Generation, was, before.Members[was], now)
+			}
+		}
+		if (e.Expect == job.Nothing) != (e.Event == job.Restored) {
+			t.Errorf("event %d: %s expects %s", e.Generation, e.Event, e.Expect)
+		}
+		before = e
+	}
+	mend := []string{"degraded 0 of 48, degraded", "degraded 4 of 44, replaced", "replaced 0 of 48, restored", "degraded 0 of 48, restored", "restored 0 of 48, nothing"}
+	want := slices.Concat([]string{"ready 0 of 48, nothing"}, mend, mend, []string{"degraded 0 of 48, degraded", "degraded 4 of 44, restored", "left 0 of 44, restored", "degraded 0 of 44, restored"})
+	if !slices.Equal(told, want) {
+		t.Errorf("told %q, want %q", told, want)
+	}
+	var light []job.GPU
+	for _, r := range view.Rings {
+		light = append(light, r.GPUOrder...)
+	}
+	if !slices.Equal(before.Members, light) {
+		t.Errorf("told members %v, light walks %v", before.Members, light)
 	}
 }

@@ -184,6 +184,8 @@ func (c *Cluster) obey(line string) (answer any) {
 	switch {
 	case len(words) == 1 && words[0] == "light":
 		return c.Light()
+	case len(words) == 1 && words[0] == "walk":
+		return c.walk()
 	case len(words) == 4 && words[0] == "bypass" && len(ids) == 3:
 		took, err := c.bypass(int(ids[0]), int(ids[1]), int(ids[2]))
 		if err != nil {
@@ -199,7 +201,27 @@ func (c *Cluster) obey(line string) (answer any) {
 		}
 		return BoardRecord{Powered: words[1] == "on"}
 	}
-	return controlError{fmt.Sprintf("%q: want light, power on NODE, power off NODE, or bypass LEFT DEAD RIGHT", line)}
+	return controlError{fmt.Sprintf("%q: want light, walk, power on NODE, power off NODE, or bypass LEFT DEAD RIGHT", line)}
+}
+
+// walk is the GPUs, [node, gpu], in the order in which light goes through them now: rings
+// that it closes, and strands that end.
+func (c *Cluster) walk() map[string][][][2]int {
+	c.clock.Lock()
+	cycles := c.clock.World.Walk(func(b sim.BoardID) bool { return int(b) < c.cfg.Fabric.Nodes && c.clock.World.Powered(b) })
+	c.clock.Unlock()
+	out := map[string][][][2]int{}
+	for name, strands := range map[string][][]sim.GPU{"closed": cycles.Closed, "open": cycles.Open} { // any order: each its own
+		out[name] = [][][2]int{}
+		for _, s := range strands {
+			var order [][2]int
+			for _, g := range s {
+				order = append(order, [2]int{int(g.Board), g.Index})
+			}
+			out[name] = append(out[name], order)
+		}
+	}
+	return out
 }
 
 func (c *Cluster) supply(node int, on bool) {
