@@ -178,7 +178,7 @@ func TestSpoiledStoresAreRefusedOrLivedWith(t *testing.T) {
 	worlds := map[string]*world{"rings": ringStore(t), "circuits": circuitStore(t, false), "open stage": circuitStore(t, true)}
 	for name, w := range worlds { // any order: independent
 		rnd := rand.New(rand.NewPCG(3, uint64(len(name))))
-		refused, runs := 0, 4000
+		refused, runs := 0, 1000
 		for range runs {
 			st, what := spoiled(rnd, w.store)
 			if err := lives(w, st); err != nil {
