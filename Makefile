@@ -164,27 +164,30 @@ lint: ## gofmt, vet, staticcheck, module file, the rules of the house
 bench-broker: build ## against a real broker: planner and broker killed with -9 (needs mosquitto)
 	@.ci/broker.sh
 
+# A cluster whose parts are processes, killed and judged.
+PROCS = $(GO) test ./sim/procs -count 1 -timeout 0 -v -run 'TestProcesses$$' -args -bin $(CURDIR)/bin
+
 .PHONY: bench-procs
 bench-procs: build ## broker, planner, 16 boards and 16 agents, each a process, killed in turn; bypasses quietly and under a flood (needs mosquitto; FLOODS)
-	@PATH=$$PATH:/usr/sbin; if command -v mosquitto >/dev/null; then bin/ocs-sim procs -broker $$(command -v mosquitto) -floods $${FLOODS:-3}; \
+	@PATH=$$PATH:/usr/sbin; if command -v mosquitto >/dev/null; then $(PROCS) -broker $$(command -v mosquitto) -floods $${FLOODS:-3}; \
 	else echo "procs: skipped, no mosquitto"; fi
 
 .PHONY: soak
 soak: build ## the same cluster under a fault after the other for SOAK (20m; 24h judges memory too), planner and broker killed thrice or hourly: memory, descriptors, journals, store, light (needs mosquitto; SEED)
 	@PATH=$$PATH:/usr/sbin; if command -v mosquitto >/dev/null; then echo "commit $$(git describe --always --dirty)  $$($(GO) version)  $$(grep -m1 'model name' /proc/cpuinfo | cut -d: -f2)  $$(nproc) cores"; \
-	bin/ocs-sim procs -broker $$(command -v mosquitto) -soak $(or $(SOAK),20m) -seed $(or $(SEED),1); \
+	$(PROCS) -broker $$(command -v mosquitto) -soak $(or $(SOAK),20m) -seed $(or $(SEED),1); \
 	else echo "soak: skipped, no mosquitto"; fi
 
 .PHONY: bench-jobs
 bench-jobs: build ## broker, planner, 64 boards and 64 agents, each a process: jobs timed, the planner killed in each state of one, many watch (needs mosquitto; ASKS, KILLS, WATCHERS)
 	@PATH=$$PATH:/usr/sbin; if command -v mosquitto >/dev/null; then echo "commit $$(git describe --always --dirty)  $$($(GO) version)  $$(grep -m1 'model name' /proc/cpuinfo | cut -d: -f2)  $$(nproc) cores"; \
-	bin/ocs-sim procs -broker $$(command -v mosquitto) -asks $${ASKS:-100} -job-kills $${KILLS:-56} -watchers $${WATCHERS:-1000}; \
+	$(PROCS) -broker $$(command -v mosquitto) -asks $${ASKS:-100} -job-kills $${KILLS:-56} -watchers $${WATCHERS:-1000}; \
 	else echo "jobs: skipped, no mosquitto"; fi
 
 .PHONY: bench-keys
 bench-keys: build ## NODES (64) agents and boards, each a process, enrol with tokens, killed CUTS (3) times each, robbed twice; every key is replaced under load; with the planner's broker and with mosquitto (needs mosquitto; SEED; BROKERS=mosquitto, ONLY, a part of what is replaced)
 	@PATH=$$PATH:/usr/sbin; echo "commit $$(git describe --always --dirty)  $$($(GO) version)  $$(grep -m1 'model name' /proc/cpuinfo | cut -d: -f2)  $$(nproc) cores"; \
-	if command -v mosquitto >/dev/null; then for b in $(or $(BROKERS),embedded mosquitto); do echo "== broker: $$b"; bin/ocs-sim procs -broker $$(command -v mosquitto) -cuts $(or $(CUTS),3) -nodes $(or $(NODES),64) -seed $(or $(SEED),1) -only "$(ONLY)" $$([ $$b = mosquitto ] || echo -embedded) || exit 1; done; \
+	if command -v mosquitto >/dev/null; then for b in $(or $(BROKERS),embedded mosquitto); do echo "== broker: $$b"; $(PROCS) -broker $$(command -v mosquitto) -cuts $(or $(CUTS),3) -nodes $(or $(NODES),64) -seed $(or $(SEED),1) -only "$(ONLY)" $$([ $$b = mosquitto ] || echo -embedded) || exit 1; done; \
 	else echo "keys: skipped, no mosquitto"; fi
 
 .PHONY: bench-planted
@@ -195,12 +198,12 @@ bench-planted: build ## seventeen defects planted one after the other into edits
 bench-lies: build ## every field of what a device says at its limits, sealed with its own key, judged by an unrelated ring's repair, names, audit chain, light (one in LIES, 1); ROUNDS (40) of them against NODES (16) agents and boards, each a process; five planted beliefs (SEED; needs perl)
 	@echo "commit $$(git describe --always --dirty)  $$($(GO) version)  $$(grep -m1 'model name' /proc/cpuinfo | cut -d: -f2)  $$(nproc) cores"
 	RINGLIGHT_LIES=$(or $(LIES),1) $(GO) test -count 1 -v -timeout 0 -run LiesStopNothing ./sim/fleet
-	bin/ocs-sim procs -lies $(or $(ROUNDS),40) -nodes $(or $(NODES),16) -seed $(or $(SEED),1)
+	$(PROCS) -lies $(or $(ROUNDS),40) -nodes $(or $(NODES),16) -seed $(or $(SEED),1)
 	@ONLY=believed .ci/planted.sh
 
 .PHONY: bench-damage
 bench-damage: build ## journals and stores of running agents, of switches too, and planner damaged, writers killed with -9, the boards' own record judges (DAMAGE, KILLS, SEED; needs mosquitto)
-	@PATH=$$PATH:/usr/sbin; if command -v mosquitto >/dev/null; then bin/ocs-sim procs -broker $$(command -v mosquitto) -damage $${DAMAGE:-500} -kills $${KILLS:-1000} -seed $${SEED:-1}; \
+	@PATH=$$PATH:/usr/sbin; if command -v mosquitto >/dev/null; then $(PROCS) -broker $$(command -v mosquitto) -damage $${DAMAGE:-500} -kills $${KILLS:-1000} -seed $${SEED:-1}; \
 	else echo "damage: skipped, no mosquitto"; fi
 
 # The release before this one: a tag, or a commit while there is none.

@@ -28,7 +28,7 @@ plant() {
 soak() { # COMMAND
   mkdir -p "$dir/bin"; cp bin/* "$dir/bin/" 2>/dev/null || true
   $go build -overlay "$OVERLAY" -o "$dir/bin/$1" "./cmd/$1" || return 9
-  PATH=$PATH:/usr/sbin "$dir/bin/ocs-sim" procs -broker mosquitto -soak "${SOAK:-3m}"
+  PATH=$PATH:/usr/sbin $go test ./sim/procs -count 1 -timeout 0 -v -run 'TestProcesses$' -args -bin "$dir/bin" -broker mosquitto -soak "${SOAK:-3m}"
 }
 # edits: a fabric edited while it runs, on boards.
 edits() { RINGLIGHT_EDITS=${EDITS:-40} $go test -overlay "$OVERLAY" -count 1 -run 'RandomEdits|FabricGrowsOnBoards|NewFibres|FibreWithLight' ./sim/fleet; }

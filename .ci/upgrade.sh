@@ -27,4 +27,4 @@ if [ "$1" = run ]; then shift; "$real" path set 0 dark "$@" -state "$(mktemp -d)
 exec "$real" "$@"
 S
 chmod +x "$dir/bad/ocs-agent"
-bin/ocs-sim procs -broker "$(command -v mosquitto)" -upgrade "$dir" -nodes "${NODES:-64}"
+"${GO:-go}" test ./sim/procs -count 1 -timeout 0 -v -run 'TestProcesses$' -args -bin "$PWD/bin" -broker "$(command -v mosquitto)" -upgrade "$dir" -nodes "${NODES:-64}"

@@ -15,7 +15,6 @@ func program() *cli.Program {
 			{Name: "agents", Short: "simulated nodes in real time against a broker", Run: agents},
 			{Name: "fleet", Short: "agents and planner on one virtual clock under faults, checked", Run: runFleet},
 			{Name: "board", Short: "one simulated board behind a unix socket", Run: board},
-			{Name: "procs", Short: "broker, planner, boards and agents, each a process; kills them and judges by the boards' record", Run: procs},
 			{Name: "core", Short: "broker, planner and agents of simulated MEMS switches while jobs come and go", Run: core},
 			{Name: "hostile", Short: "a stranger at the broker of a fabric: forged, mutated and repeated messages, floods, held connections", Run: runHostile},
 			{Name: "broker-check", Short: "what a broker, or a cluster of them, lacks of what agents and planners need", Run: runBrokerCheck},

@@ -10,6 +10,7 @@ import (
 
 	"ringlight/proto"
 	"ringlight/proto/mqtt"
+	"ringlight/sim/step"
 )
 
 // BrokerFinding is one thing that is asked of a broker.
@@ -59,7 +60,7 @@ func CheckBroker(ctx context.Context, cfg mqtt.Config, fabric string) []BrokerFi
 	} {
 		began := time.Now()
 		saw := ""
-		err := attempt(func() { saw = x.try() })
+		err := step.Attempt(func() { saw = x.try() })
 		f := BrokerFinding{Ask: x.ask, Needed: x.needed, Has: err == nil, Saw: saw, Lack: x.lack, TookMS: time.Since(began).Milliseconds()}
 		if err != nil {
 			f.Saw = err.Error()
@@ -76,10 +77,10 @@ func CheckBroker(ctx context.Context, cfg mqtt.Config, fabric string) []BrokerFi
 func (c *brokerCheck) dial(at mqtt.Config, name string, will *proto.Packet, subs ...string) *mqtt.Link {
 	at.ClientID, at.Will, at.Subscriptions, at.Ordered = name, will, subs, true
 	at.MinReconnect, at.MaxReconnect = 50*time.Millisecond, time.Second
-	l := got(mqtt.Dial(at))
-	if err := attempt(func() { c.next(l, func(p *proto.Packet) bool { return p.Kind == proto.LinkUp }) }); err != nil {
+	l := step.Got(mqtt.Dial(at))
+	if err := step.Attempt(func() { c.next(l, func(p *proto.Packet) bool { return p.Kind == proto.LinkUp }) }); err != nil {
 		l.Abandon()
-		fail("not connected with every subscription: %w (%v)", err, l.Err())
+		step.Fail("not connected with every subscription: %w (%v)", err, l.Err())
 	}
 	return l
 }
@@ -101,9 +102,9 @@ func (c *brokerCheck) next(l *mqtt.Link, is func(*proto.Packet) bool) (p proto.P
 				return p
 			}
 		case <-end.C:
-			fail("nothing within %v", brokerPatience)
+			step.Fail("nothing within %v", brokerPatience)
 		case <-c.ctx.Done():
-			must(c.ctx.Err())
+			step.Must(c.ctx.Err())
 		}
 	}
 }
@@ -113,9 +114,9 @@ func published(p *proto.Packet) bool { return p.Kind == proto.Publish }
 // pair is one who speaks and one who listens to a topic.
 func (c *brokerCheck) pair(topic string) (from, to *mqtt.Link, end func()) {
 	to = c.dial(c.last, c.name(), nil, topic)
-	if err := attempt(func() { from = c.dial(c.first, c.name(), nil) }); err != nil {
+	if err := step.Attempt(func() { from = c.dial(c.first, c.name(), nil) }); err != nil {
 		to.Abandon()
-		must(err)
+		step.Must(err)
 	}
 	return from, to, func() { from.Close(); to.Close() }
 }
@@ -132,13 +133,13 @@ func (c *brokerCheck) order() string {
 	from, to, end := c.pair(topic)
 	defer end()
 	for i := range count {
-		must(from.Send(proto.Packet{Kind: proto.Publish, Topic: topic, QoS: 1, Payload: binary.BigEndian.AppendUint32(nil, uint32(i))}))
+		step.Must(from.Send(proto.Packet{Kind: proto.Publish, Topic: topic, QoS: 1, Payload: binary.BigEndian.AppendUint32(nil, uint32(i))}))
 	}
 	for i := range count {
 		var p proto.Packet
-		within(fmt.Sprintf("%d of %d came", i, count), func() { p = c.next(to, published) })
+		step.Within(fmt.Sprintf("%d of %d came", i, count), func() { p = c.next(to, published) })
 		if n := binary.BigEndian.Uint32(p.Payload); n != uint32(i) {
-			fail("message %d came in place of %d", n, i)
+			step.Fail("message %d came in place of %d", n, i)
 		}
 	}
 	return "all"
@@ -149,9 +150,9 @@ func (c *brokerCheck) large() string {
 	from, to, end := c.pair(topic)
 	defer end()
 	sent := bytes.Repeat([]byte{0xa5}, proto.MaxPayload)
-	must(from.Send(proto.Packet{Kind: proto.Publish, Topic: topic, QoS: 1, Payload: sent}))
+	step.Must(from.Send(proto.Packet{Kind: proto.Publish, Topic: topic, QoS: 1, Payload: sent}))
 	if p := c.next(to, published); !bytes.Equal(p.Payload, sent) {
-		fail("%d bytes came, others than were sent", len(p.Payload))
+		step.Fail("%d bytes came, others than were sent", len(p.Payload))
 	}
 	return "whole"
 }
@@ -161,18 +162,18 @@ func (c *brokerCheck) retained() string {
 	from, to, end := c.pair(topic)
 	defer end()
 	keep := proto.Packet{Kind: proto.Publish, Topic: topic, QoS: 1, Retain: true, Payload: []byte("kept")}
-	must(from.Send(keep))
+	step.Must(from.Send(keep))
 	c.next(to, published) // it is with the broker
 	late := c.dial(c.last, c.name(), nil, topic)
 	defer late.Close()
-	within("who came later was not given it as retained", func() {
+	step.Within("who came later was not given it as retained", func() {
 		if p := c.next(late, published); !p.Retain {
-			fail("it came without the mark")
+			step.Fail("it came without the mark")
 		}
 	})
 	keep.Payload = nil
-	must(from.Send(keep))
-	within("the deletion was not heard", func() {
+	step.Must(from.Send(keep))
+	step.Within("the deletion was not heard", func() {
 		c.next(to, func(p *proto.Packet) bool { return published(p) && len(p.Payload) == 0 })
 	})
 	return "given with its mark, deleted"
@@ -195,10 +196,10 @@ func (c *brokerCheck) takeover() string {
 	defer old.Abandon()
 	began := time.Now()
 	var second *mqtt.Link
-	within("the second one", func() { second = c.dial(c.last, name, nil) })
+	step.Within("the second one", func() { second = c.dial(c.last, name, nil) })
 	took := time.Since(began)
 	defer second.Abandon()
-	within("the first one stays", func() {
+	step.Within("the first one stays", func() {
 		c.next(old, func(p *proto.Packet) bool { return p.Kind == proto.LinkDown })
 	})
 	return fmt.Sprintf("after %d ms", took.Milliseconds())
@@ -215,11 +216,11 @@ func (c *brokerCheck) nothingKept() string {
 			away = c.dial(c.last, name, nil, topic)
 			defer away.Close()
 		}
-		must(from.Send(proto.Packet{Kind: proto.Publish, Topic: topic, QoS: 1, Payload: []byte(word)}))
+		step.Must(from.Send(proto.Packet{Kind: proto.Publish, Topic: topic, QoS: 1, Payload: []byte(word)}))
 		c.next(to, published)
 	}
 	if p := c.next(away, published); string(p.Payload) != "now" {
-		fail("%q came to one that had been away", p.Payload)
+		step.Fail("%q came to one that had been away", p.Payload)
 	}
 	return "nothing"
 }

@@ -16,12 +16,12 @@ func readSelf() string {
 	return string(raw)
 }
 
-// peakKiB is the most memory that a process has had resident, 0 where that cannot
+// PeakKiB is the most memory that a process has had resident, 0 where that cannot
 // be told.
-func peakKiB(pid int) int { return statusKiB(pid, "VmHWM:") }
+func PeakKiB(pid int) int { return StatusKiB(pid, "VmHWM:") }
 
-// statusKiB is one line of what Linux says of a process's memory.
-func statusKiB(pid int, key string) (kib int) {
+// StatusKiB is one line of what Linux says of a process's memory.
+func StatusKiB(pid int, key string) (kib int) {
 	raw, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	for line := range strings.Lines(string(raw)) {
 		if rest, ok := strings.CutPrefix(line, key); ok {

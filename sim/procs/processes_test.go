@@ -1,4 +1,4 @@
-package live
+package procs
 
 import (
 	"bufio"
@@ -10,6 +10,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"ringlight/sim/live"
+	"ringlight/sim/step"
 	"strings"
 	"syscall"
 	"time"
@@ -36,11 +38,11 @@ func (h *processes) path(name string) string { return filepath.Join(h.dir, name)
 
 // start starts a process; what it prints goes to a file of its name.
 func (h *processes) start(name, command string, args ...string) {
-	log := got(os.OpenFile(h.path(name+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644))
+	log := step.Got(os.OpenFile(h.path(name+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644))
 	defer log.Close()
 	c := exec.Command(h.file(command), args...)
 	c.Stdout, c.Stderr = log, log
-	within(name, func() { must(c.Start()) })
+	step.Within(name, func() { step.Must(c.Start()) })
 	h.runs[name] = c
 }
 
@@ -89,18 +91,18 @@ func (h *processes) close(failed bool) {
 
 // tell sends a board's control socket one line and reads the record that
 // answers it.
-func (h *processes) tell(board, line string) BoardRecord {
+func (h *processes) tell(board, line string) live.BoardRecord {
 	var r struct {
-		BoardRecord
-		controlError
+		live.BoardRecord
+		Error string `json:"error"`
 	}
-	c := got(net.DialTimeout("unix", h.path(board+".ctl"), 5*time.Second))
+	c := step.Got(net.DialTimeout("unix", h.path(board+".ctl"), 5*time.Second))
 	defer c.Close()
 	_ = c.SetDeadline(time.Now().Add(10 * time.Second))
-	got(fmt.Fprintln(c, line))
-	within(board+": "+line, func() { must(json.NewDecoder(bufio.NewReader(c)).Decode(&r)) })
+	step.Got(fmt.Fprintln(c, line))
+	step.Within(board+": "+line, func() { step.Must(json.NewDecoder(bufio.NewReader(c)).Decode(&r)) })
 	if r.Error != "" {
-		fail("%s: %s: %s", board, line, r.Error)
+		step.Fail("%s: %s: %s", board, line, r.Error)
 	}
 	return r.BoardRecord
 }
@@ -111,18 +113,18 @@ func await(ctx context.Context, limit time.Duration, what string, so func() (boo
 	began := time.Now()
 	for {
 		ok, why := false, ""
-		if err := attempt(func() { ok, why = so() }); err != nil {
+		if err := step.Attempt(func() { ok, why = so() }); err != nil {
 			why = err.Error()
 		}
 		if ok {
 			return time.Since(began)
 		}
 		if time.Since(began) > limit {
-			fail("%s: not within %v: %s", what, limit, why)
+			step.Fail("%s: not within %v: %s", what, limit, why)
 		}
 		select {
 		case <-ctx.Done():
-			must(ctx.Err())
+			step.Must(ctx.Err())
 		case <-time.After(200 * time.Millisecond):
 		}
 	}

@@ -1,4 +1,4 @@
-package live
+package procs
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 
 	"ringlight/proto"
 	"ringlight/sim/hostile"
+	"ringlight/sim/step"
 )
 
 // LiesResult is what came of nodes that lied with their own keys.
@@ -57,7 +58,7 @@ func (p *procs) lieAll(ctx context.Context) {
 	}
 	fmt.Fprintf(p.Out, "%d cases, %d held; a repair without a liar took %d ms at most\n", x.tally.Cases, x.tally.Held, x.tally.Usual)
 	if n := len(x.tally.Broken); n > 0 {
-		fail("%d of %d lies did not hold", n, x.tally.Cases)
+		step.Fail("%d of %d lies did not hold", n, x.tally.Cases)
 	}
 }
 
@@ -65,7 +66,7 @@ func (p *procs) lieAll(ctx context.Context) {
 func (x *lying) quiet(ctx context.Context) time.Duration {
 	began := time.Now()
 	rings := x.run.rings(ctx)
-	l := got(x.mended(rings, rings[0].Ring, -1))
+	l := step.Got(x.mended(rings, rings[0].Ring, -1))
 	took := x.strike(ctx, &l)
 	x.run.plugIn(l.dead)
 	x.run.serving(ctx)
@@ -150,20 +151,20 @@ func (x *lying) try(ctx context.Context, u *hostile.Untruth) {
 	id, t.own = x.whoLies(rings, u.Member)
 	t.l = &hostile.Liar{Fabric: x.run.f.Name, Node: proto.NodeID(id), Broker: x.run.toAgents, Identity: x.run.folder(id)}
 	alice := x.run.path("pki/" + x.run.f.Name + "-op-alice")
-	must(t.l.Learn(ctx, x.run.url, x.run.path("head/ca.pem"), alice+".pem", alice+".key"))
-	t.lost = got(x.mended(rings, t.own.Ring, id))
+	step.Must(t.l.Learn(ctx, x.run.url, x.run.path("head/ca.pem"), alice+".pem", alice+".key"))
+	t.lost = step.Got(x.mended(rings, t.own.Ring, id))
 	if !u.Beside {
 		x.run.signal(agentName(id), syscall.SIGKILL)
 	}
 	lies, stop := context.WithCancel(ctx)
 	spoke := make(chan error, 1)
 	go func() { spoke <- t.l.Lie(lies, u) }()
-	err := attempt(func() { t.during(ctx) })
+	err := step.Attempt(func() { t.during(ctx) })
 	stop()
 	if e := <-spoke; e != nil {
 		t.fails("%v", e)
 	}
-	must(err)
+	step.Must(err)
 	well := t.after(ctx)
 	x.tally.Cases++
 	kind := map[bool]string{false: "spare", true: "member"}[u.Member]
@@ -190,7 +191,7 @@ func (t *lieTrial) during(ctx context.Context) {
 		t.run.unplug(t.hurt)
 	}
 	t.took = lieRepair
-	err := attempt(func() { t.took = t.of.strike(ctx, &t.lost) })
+	err := step.Attempt(func() { t.took = t.of.strike(ctx, &t.lost) })
 	if limit := 2*time.Duration(t.of.tally.Usual)*time.Millisecond + time.Second; err != nil || t.took > limit {
 		t.fails("(a) an unrelated ring is whole after %d ms, usually %d: %v", t.took.Milliseconds(), t.of.tally.Usual, err)
 	}
@@ -217,7 +218,7 @@ func (t *lieTrial) during(ctx context.Context) {
 			may[n] = may[n] || r.Ring == t.lost.ring.Ring || t.u.Answers && r.Ring == t.own.Ring
 		}
 	}
-	if err := attempt(func() { t.run.unchanged(t.lost.before, t.u.Name, may) }); err != nil {
+	if err := step.Attempt(func() { t.run.unchanged(t.lost.before, t.u.Name, may) }); err != nil {
 		t.fails("(d) %v", err)
 	}
 }
@@ -241,7 +242,7 @@ func (t *lieTrial) after(ctx context.Context) (well time.Duration) {
 		}
 		return whole && len(list) == 0 && n == t.run.f.Nodes, fmt.Sprintf("%d nodes online, %v, alarms %q", n, rings, ids)
 	}
-	if err := attempt(func() { well = await(ctx, lieOver, "all is well", judged) }); err != nil {
+	if err := step.Attempt(func() { well = await(ctx, lieOver, "all is well", judged) }); err != nil {
 		t.fails("(e) %v", err)
 	}
 	if _, err := t.run.once(ctx, "ocsctl", "audit", "verify", "-broker", t.run.url); err != nil && err.Error() != t.of.chain {

@@ -1,4 +1,4 @@
-package live
+package procs
 
 import (
 	"cmp"
@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"ringlight/planner/fabric"
+	"ringlight/sim/live"
+	"ringlight/sim/step"
 )
 
 // ProcsConfig is a small cluster of processes.
@@ -136,7 +138,7 @@ func Procs(ctx context.Context, cfg ProcsConfig) (res ProcsResult, err error) {
 	if cfg.Soak.Time > 0 {
 		steps = []func(context.Context){p.build, p.soak}
 	}
-	err = attempt(func() {
+	err = step.Attempt(func() {
 		for _, step := range steps {
 			step(ctx)
 		}
@@ -184,7 +186,7 @@ func (p *procs) rings(ctx context.Context) []procRing {
 
 // ctl has ocsctl answer as JSON.
 func (p *procs) ctl(ctx context.Context, answer any, words ...string) {
-	must(json.Unmarshal(got(p.once(ctx, "ocsctl", append(words, "-json", "-broker", p.url)...)), answer))
+	step.Must(json.Unmarshal(step.Got(p.once(ctx, "ocsctl", append(words, "-json", "-broker", p.url)...)), answer))
 }
 
 // kill ends a process of the product.
@@ -208,7 +210,7 @@ func (p *procs) plugIn(n int) {
 // serving waits until every ring that the fabric can carry is in service, every
 // node online, and nobody usable out.
 func (p *procs) serving(ctx context.Context) {
-	err := attempt(func() {
+	err := step.Attempt(func() {
 		await(ctx, procsService, "in service", func() (bool, string) {
 			rings := p.rings(ctx)
 			for _, r := range rings {
@@ -228,12 +230,12 @@ func (p *procs) serving(ctx context.Context) {
 		said, _ := p.once(ctx, "ocsctl", "status", "-broker", p.url)
 		err = fmt.Errorf("%w; ocsctl status says:\n%s", err, said)
 	}
-	must(err)
+	step.Must(err)
 }
 
 // records are what all boards say.
-func (p *procs) records() []BoardRecord {
-	out := make([]BoardRecord, p.f.Nodes)
+func (p *procs) records() []live.BoardRecord {
+	out := make([]live.BoardRecord, p.f.Nodes)
 	for n := range out {
 		out[n] = p.tell(boardName(n), "record")
 	}
@@ -242,7 +244,7 @@ func (p *procs) records() []BoardRecord {
 
 // unchanged counts the selected paths with light whose light changed, or which
 // are selected no more, but for nodes that may.
-func (p *procs) unchanged(before []BoardRecord, what string, may map[int]bool) {
+func (p *procs) unchanged(before []live.BoardRecord, what string, may map[int]bool) {
 	var last error
 	for n, is := range p.records() {
 		if may[n] {
@@ -255,7 +257,7 @@ func (p *procs) unchanged(before []BoardRecord, what string, may map[int]bool) {
 			}
 		}
 	}
-	must(last)
+	step.Must(last)
 }
 
 func (p *procs) killAgents(ctx context.Context) {

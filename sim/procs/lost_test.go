@@ -1,4 +1,4 @@
-package live
+package procs
 
 import (
 	"testing"

@@ -1,4 +1,4 @@
-package live
+package procs
 
 import (
 	"context"
@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"ringlight/proto"
+	"ringlight/sim/live"
+	"ringlight/sim/step"
 )
 
 // UpgradeConfig is agents that become another release and go back.
@@ -78,14 +80,14 @@ func (u *upgrading) agentOf(release string) string {
 }
 
 func (u *upgrading) version(ctx context.Context, release string) string {
-	return strings.TrimSpace(string(got(u.run.once(ctx, u.agentOf(release), "version"))))
+	return strings.TrimSpace(string(step.Got(u.run.once(ctx, u.agentOf(release), "version"))))
 }
 
 // install puts a release in the place of the one that is there, as a package does: by
 // one rename.
 func (u *upgrading) install(release string) {
-	must(os.Symlink(u.agentOf(release), u.run.agentPath+".new"))
-	must(os.Rename(u.run.agentPath+".new", u.run.agentPath))
+	step.Must(os.Symlink(u.agentOf(release), u.run.agentPath+".new"))
+	step.Must(os.Rename(u.run.agentPath+".new", u.run.agentPath))
 }
 
 // rolloutStatus is what ocsctl tells.
@@ -130,14 +132,14 @@ func (u *upgrading) all(ctx context.Context, release, version, what string, kill
 	clear(u.touched)
 	for u.next = time.Now().Add(faultEvery / 2); ; {
 		var s rolloutStatus
-		err := attempt(func() { s = u.rollout(ctx, "status") })
+		err := step.Attempt(func() { s = u.rollout(ctx, "status") })
 		switch {
 		case time.Since(began) > upgradePatience:
-			fail("%s: not within %v: %+v, %v", what, upgradePatience, s, err)
+			step.Fail("%s: not within %v: %+v, %v", what, upgradePatience, s, err)
 		case err != nil:
 			continue // the planner may be listening
 		case s.State == "stopped" && (s.Node == nil || !u.touched[*s.Node]):
-			fail("%s: %s", what, s.Reason)
+			step.Fail("%s: %s", what, s.Reason)
 		case s.State == "stopped": // for a node that the script had hurt
 			u.tally.Interrupted++
 			u.mend(ctx)
@@ -145,7 +147,7 @@ func (u *upgrading) all(ctx context.Context, release, version, what string, kill
 		case s.State == "done":
 			u.mend(ctx)
 			u.tally.Restarts += u.run.f.Nodes
-			within(what, func() { u.judge(ctx, before, version) })
+			step.Within(what, func() { u.judge(ctx, before, version) })
 			u.run.done(began, fmt.Sprintf("%s: %s", what, version), "%s, %d by hand; %s lost power meanwhile, %s for one of them; no light changed at %s untouched, 0 events lost",
 				proto.Count(s.Wave, "wave"), u.tally.ByHand-was.ByHand, proto.Count(u.tally.Faults-was.Faults, "node"), proto.Count(u.tally.Interrupted-was.Interrupted, "stop"), proto.Count(u.tally.Untouched, "node"))
 			return
@@ -171,7 +173,7 @@ func (u *upgrading) all(ctx context.Context, release, version, what string, kill
 // restartByHand is what a service manager does when a person says so.
 func (u *upgrading) restartByHand(n int) {
 	c := u.run.runs[agentName(n)]
-	must(c.Process.Signal(syscall.SIGTERM))
+	step.Must(c.Process.Signal(syscall.SIGTERM))
 	_ = c.Wait()
 	u.run.startAgent(n)
 }
@@ -188,7 +190,7 @@ func (u *upgrading) load(ctx context.Context, s rolloutStatus) {
 		return
 	}
 	var rings []procRing
-	if attempt(func() { rings = u.run.rings(ctx) }) != nil {
+	if step.Attempt(func() { rings = u.run.rings(ctx) }) != nil {
 		return // the planner may be listening
 	}
 	x, err := u.run.loser(rings[:min(2, len(rings))], u.turn)
@@ -221,7 +223,7 @@ func (u *upgrading) mend(ctx context.Context) {
 }
 
 // judge looks at what the boards recorded, at what runs, and whether an event is missing.
-func (u *upgrading) judge(ctx context.Context, before []BoardRecord, version string) {
+func (u *upgrading) judge(ctx context.Context, before []live.BoardRecord, version string) {
 	u.run.serving(ctx)
 	u.run.unchanged(before, "upgrade", u.touched)
 	u.tally.Untouched = 0
@@ -241,10 +243,10 @@ func (u *upgrading) judge(ctx context.Context, before []BoardRecord, version str
 	}
 	u.run.ctl(ctx, &f, "fabric", "show")
 	if u.tally.EventGaps += f.EventGaps; f.EventGaps > 0 {
-		fail("%d events lost", f.EventGaps)
+		step.Fail("%d events lost", f.EventGaps)
 	}
 	if s := u.rollout(ctx, "plan", version); s.Nodes.Current != u.run.f.Nodes {
-		fail("%d of %d nodes run %s", s.Nodes.Current, u.run.f.Nodes, version)
+		step.Fail("%d of %d nodes run %s", s.Nodes.Current, u.run.f.Nodes, version)
 	}
 }
 
@@ -252,7 +254,7 @@ func (u *upgrading) judge(ctx context.Context, before []BoardRecord, version str
 // that today's left, and today's again.
 func (u *upgrading) formerPlanner(ctx context.Context) {
 	u.run.plannerPath = u.run.Upgrade.Dir + "/" + releaseOld + "/ocs-planner"
-	within("the last release's planner", func() { u.run.bounce("planner", 0, u.run.startPlanner)(ctx) })
+	step.Within("the last release's planner", func() { u.run.bounce("planner", 0, u.run.startPlanner)(ctx) })
 	u.run.plannerPath = ""
 	u.run.bounce("planner", 0, u.run.startPlanner)(ctx)
 }
@@ -272,13 +274,13 @@ func (u *upgrading) badRelease(ctx context.Context) {
 	})
 	u.tally.BadStopped, u.tally.BadReached = s.Reason, s.Nodes.Current
 	lost := u.run.res.LightLost
-	seen := attempt(func() { u.run.unchanged(before, "bad release", nil) })
+	seen := step.Attempt(func() { u.run.unchanged(before, "bad release", nil) })
 	u.run.res.LightLost = lost // it was ours
 	switch {
 	case seen == nil:
-		fail("a release that darkens its board was not seen by the boards' own record")
+		step.Fail("a release that darkens its board was not seen by the boards' own record")
 	case s.Node == nil || s.Wave != 1 || s.Nodes.Current > 1:
-		fail("a bad release reached %s in %s: %s", proto.Count(s.Nodes.Current, "node"), proto.Count(s.Wave, "wave"), s.Reason)
+		step.Fail("a bad release reached %s in %s: %s", proto.Count(s.Nodes.Current, "node"), proto.Count(s.Wave, "wave"), s.Reason)
 	}
 	u.tally.BadSeen = seen.Error()
 	u.install(releaseNew)

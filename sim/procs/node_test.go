@@ -1,4 +1,4 @@
-package live
+package procs
 
 import (
 	"context"
@@ -9,9 +9,10 @@ import (
 	"syscall"
 	"time"
 
-	"ringlight/hal"
 	"ringlight/planner/fabric"
 	"ringlight/proto"
+	"ringlight/sim/live"
+	"ringlight/sim/step"
 )
 
 // loss is a node without power and what became of it.
@@ -19,7 +20,7 @@ type loss struct {
 	ring              procRing
 	left, dead, right int
 	over              fabric.Link // from left to right
-	before            []BoardRecord
+	before            []live.BoardRecord
 	took              time.Duration // of the bypass, from the light lost to the light found
 }
 
@@ -114,7 +115,7 @@ func (p *procs) repaired(ctx context.Context, x loss) {
 func (p *procs) dieUnheard(ctx context.Context) {
 	began := time.Now()
 	rings := p.rings(ctx)
-	x := got(p.loser(rings, len(rings)/2))
+	x := step.Got(p.loser(rings, len(rings)/2))
 	p.signal("broker", syscall.SIGSTOP)
 	p.lose(ctx, &x)
 	p.done(began, fmt.Sprintf("broker stopped; node %d loses its power", x.dead),
@@ -150,17 +151,17 @@ func (p *procs) dieUnderFlood(ctx context.Context) {
 			p.done(began, "no further flood", "%v", err)
 			break
 		}
-		must(err)
+		step.Must(err)
 		what, stop := "quiet", func() int { return 0 }
 		if i%2 == 1 {
 			what, stop = "under a flood", p.flood(ctx, x.ring.Nodes)
 		}
-		within(what, func() { p.hold("planner", func() { p.lose(ctx, &x) }) }) // its repair would hide the bypass
+		step.Within(what, func() { p.hold("planner", func() { p.lose(ctx, &x) }) }) // its repair would hide the bypass
 		took[i%2] = append(took[i%2], x.took)
 		p.done(began, fmt.Sprintf("%s: node %d loses its power", what, x.dead), "%d <-> %d bypassed in %.1f ms of wall time, no other light changed",
 			x.left, x.right, milliseconds(x.took))
 		began = time.Now()
-		within(what, func() { p.repaired(ctx, x) })
+		step.Within(what, func() { p.repaired(ctx, x) })
 		repaired := time.Since(began)
 		f.RepairMillis[i%2] = max(f.RepairMillis[i%2], repaired.Milliseconds())
 		sent := stop()
@@ -189,7 +190,7 @@ type FloodResult struct {
 // peaks takes the most memory that planner and agents had.
 func (f *FloodResult) peaks(h *processes) {
 	for name, c := range h.runs { // any order: the largest counts
-		kib := peakKiB(c.Process.Pid)
+		kib := live.PeakKiB(c.Process.Pid)
 		switch {
 		case name == "planner":
 			f.PlannerKiB = max(f.PlannerKiB, kib)
@@ -239,7 +240,7 @@ func (p *procs) bypassed(node int, at fabric.Port) (ok bool, lost, found time.Du
 	other := true
 	for _, path := range r.Paths {
 		switch ago := time.Duration(path.AgoUS) * time.Microsecond; {
-		case path.Bundle != int(at.Bundle) || path.Path == pathNames[hal.LOSLoopback]:
+		case path.Bundle != int(at.Bundle) || path.Path == "loopback":
 		case path.Path == at.Path.String():
 			ok, found = path.Selected && path.Lit, ago
 		default:
@@ -252,7 +253,7 @@ func (p *procs) bypassed(node int, at fabric.Port) (ok bool, lost, found time.Du
 // freePorts are UDP ports that were free a moment ago.
 func freePorts(n int) (ports []int) {
 	for range n {
-		c := got(net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)}))
+		c := step.Got(net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)}))
 		defer c.Close()
 		ports = append(ports, c.LocalAddr().(*net.UDPAddr).Port)
 	}
@@ -261,7 +262,7 @@ func freePorts(n int) (ports []int) {
 
 // freePort is a TCP port that was free a moment ago.
 func freePort() int {
-	l := got(net.Listen("tcp", "127.0.0.1:0"))
+	l := step.Got(net.Listen("tcp", "127.0.0.1:0"))
 	defer l.Close()
 	return l.Addr().(*net.TCPAddr).Port
 }

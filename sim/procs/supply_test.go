@@ -1,4 +1,4 @@
-package live
+package procs
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 
 	"ringlight/agent"
 	"ringlight/proto"
+	"ringlight/sim/step"
 )
 
 // outages are how long optics lose their supply.
@@ -27,7 +28,7 @@ func (p *procs) loseSupply(ctx context.Context) {
 			p.kill(agentName(n))
 			p.startAgent(n)
 		}
-		pause(ctx, lost)
+		step.Pause(ctx, lost)
 		p.tell(boardName(n), "power on")
 		well := func() (bool, string) {
 			s := p.status(n)
@@ -38,7 +39,7 @@ func (p *procs) loseSupply(ctx context.Context) {
 			return well, fmt.Sprintf("%v: %v", s.Reported.Mode, s.Reported.Alarms)
 		}
 		var took time.Duration
-		within(fmt.Sprintf("node %d, %v without supply, %s", n, lost, what), func() { took = await(ctx, procsService, "in service by itself", well) })
+		step.Within(fmt.Sprintf("node %d, %v without supply, %s", n, lost, what), func() { took = await(ctx, procsService, "in service by itself", well) })
 		p.serving(ctx)
 		p.done(began, fmt.Sprintf("optics of node %d without supply for %v, %s", n, lost, what), "in service by itself after %.1f s, all rings again", took.Seconds())
 	}
@@ -50,9 +51,9 @@ func (p *procs) status(n int) *agent.Status {
 }
 
 func statusIn(folder string) *agent.Status {
-	a := got(agent.AskSocket(filepath.Join(folder, "agent.sock"), agent.Question{Verb: "status"}))
+	a := step.Got(agent.AskSocket(filepath.Join(folder, "agent.sock"), agent.Question{Verb: "status"}))
 	if a.Status == nil {
-		fail("the agent of %s tells no status: %v", folder, a.Err)
+		step.Fail("the agent of %s tells no status: %v", folder, a.Err)
 	}
 	return a.Status
 }

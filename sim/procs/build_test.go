@@ -1,4 +1,4 @@
-package live
+package procs
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 
 	"ringlight/planner/fabric"
 	"ringlight/proto"
+	"ringlight/sim/step"
 )
 
 // startBroker starts the one that is not the planner's.
@@ -47,8 +48,8 @@ func (p *procs) lay(ctx context.Context) {
 	if p.keys != nil {
 		broker = p.keys.lay(ctx, planner)
 	}
-	must(os.WriteFile(p.path("broker.conf"), []byte(broker), 0o644))
-	must(os.WriteFile(p.path("fabric.json"), p.f.Encode(), 0o644))
+	step.Must(os.WriteFile(p.path("broker.conf"), []byte(broker), 0o644))
+	step.Must(os.WriteFile(p.path("fabric.json"), p.f.Encode(), 0o644))
 	p.write("planner.json", planner)
 	for n := range p.f.Nodes {
 		p.configure(ctx, n)
@@ -96,7 +97,7 @@ func (p *procs) configure(ctx context.Context, n int) {
 	layout := map[string]any{"kind": "sim", "gpus": p.f.GPUsPerNode, "bundles": p.f.Bundles, "modules": p.Modules, "seed": 1000 + n}
 	state := fmt.Sprintf("node%d", n)
 	p.write("calibrate.json", p.agentOf(n, state, layout))
-	got(p.once(ctx, "ocs-agent", "calibrate", "-config", p.path("calibrate.json")))
+	step.Got(p.once(ctx, "ocs-agent", "calibrate", "-config", p.path("calibrate.json")))
 	var leads []string
 	for b := range p.f.Bundles {
 		for path := proto.External1; path <= proto.External2; path++ {
@@ -119,6 +120,6 @@ func (p *procs) configure(ctx context.Context, n int) {
 
 // write writes a configuration.
 func (p *procs) write(name string, v any) {
-	raw := got(json.MarshalIndent(v, "", "  "))
-	must(os.WriteFile(p.path(name), raw, 0o644))
+	raw := step.Got(json.MarshalIndent(v, "", "  "))
+	step.Must(os.WriteFile(p.path(name), raw, 0o644))
 }

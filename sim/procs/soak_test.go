@@ -1,9 +1,8 @@
-package live
+package procs
 
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"maps"
 	"math/rand/v2"
@@ -11,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"ringlight/sim/step"
 	"slices"
 	"strconv"
 	"strings"
@@ -53,7 +53,7 @@ func (p *procs) soak(ctx context.Context) {
 	kills := [2]time.Time{s.began.Add(p.Soak.Kill / 2), s.began.Add(p.Soak.Kill)} // of the planner and of the broker
 	var order []int
 	for next := s.began; time.Now().Before(end); {
-		pause(ctx, time.Until(next))
+		step.Pause(ctx, time.Until(next))
 		if next = next.Add(p.Soak.Fault); next.Before(time.Now()) {
 			next = time.Now()
 		}
@@ -71,23 +71,23 @@ func (p *procs) soak(ctx context.Context) {
 			}
 			fault, order = soakFaults[order[0]], order[1:]
 		}
-		if err := attempt(func() { s.happen(ctx, fault) }); err != nil {
-			must(errors.Join(err, s.report()))
+		if err := step.Attempt(func() { s.happen(ctx, fault) }); err != nil {
+			step.Must(errors.Join(err, s.report()))
 		}
 	}
-	must(s.report())
+	step.Must(s.report())
 }
 
 // happen lets a fault happen, judges the light and reads the gauges.
 func (s *soak) happen(ctx context.Context, f soakFault) {
 	before := s.run.records()
-	err := attempt(func() {
+	err := step.Attempt(func() {
 		may := f.do(s, ctx)
 		s.run.serving(ctx)
 		s.run.unchanged(before, f.what, may)
 	})
 	if err != nil {
-		fail("%s, after %v: %w", f.what, time.Since(s.began).Round(time.Second), err)
+		step.Fail("%s, after %v: %w", f.what, time.Since(s.began).Round(time.Second), err)
 	}
 	s.faults[f.what]++
 	s.read()
@@ -97,12 +97,12 @@ func (s *soak) happen(ctx context.Context, f soakFault) {
 func (s *soak) read() {
 	at := time.Since(s.began)
 	for _, name := range slices.Sorted(maps.Keys(s.run.runs)) {
-		must(s.gauges.process(at, name, s.run.runs[name].Process.Pid))
+		step.Must(s.gauges.process(at, name, s.run.runs[name].Process.Pid))
 	}
 	for n := range s.run.f.Nodes {
-		s.gauges.journal(at, n, got(sizeOf(filepath.Join(s.run.folder(n), "journal"))))
+		s.gauges.journal(at, n, step.Got(sizeOf(filepath.Join(s.run.folder(n), "journal"))))
 	}
-	s.gauges.store = append(s.gauges.store, reading{at, got(sizeOf(s.run.path("planner.db")))})
+	s.gauges.store = append(s.gauges.store, reading{at, step.Got(sizeOf(s.run.path("planner.db")))})
 	s.lost = max(s.lost, s.measured("ringlight_events_lost_total"))
 }
 
@@ -111,16 +111,17 @@ func (s *soak) measured(name string) int {
 	at := &http.Client{Timeout: procsBypass, Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "unix", s.run.path("planner.http"))
 	}}}
-	answer := got(at.Get("http://planner/metrics"))
+	answer := step.Got(at.Get("http://planner/metrics"))
 	defer answer.Body.Close()
-	page := got(io.ReadAll(answer.Body))
+	page := step.Got(io.ReadAll(answer.Body))
 	for line := range strings.Lines(string(page)) {
 		if strings.HasPrefix(line, name) {
 			_, value, _ := strings.Cut(line, " ")
-			return int(got(strconv.ParseFloat(strings.TrimSpace(value), 64)))
+			return int(step.Got(strconv.ParseFloat(strings.TrimSpace(value), 64)))
 		}
 	}
-	panic(ended{fmt.Errorf("the planner's metrics have no %s", name)})
+	step.Fail("the planner's metrics have no %s", name)
+	return 0
 }
 
 // sizeOf is the bytes in a file, or in a folder.

@@ -1,4 +1,4 @@
-package live
+package procs
 
 import (
 	"bytes"
@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"ringlight/planner/fabric"
+	"ringlight/sim/live"
+	"ringlight/sim/step"
 )
 
 // Circuit switches among real processes: boards of mirrors and their agents,
@@ -77,8 +79,8 @@ func (s *spoiling) circuitsLit(ctx context.Context) {
 }
 
 // switchRecords are what all boards of mirrors say.
-func (s *spoiling) switchRecords() []BoardRecord {
-	out := make([]BoardRecord, s.run.switches())
+func (s *spoiling) switchRecords() []live.BoardRecord {
+	out := make([]live.BoardRecord, s.run.switches())
 	for n := range out {
 		out[n] = s.run.tell(mirrorsName(n), "record")
 	}
@@ -93,7 +95,7 @@ func (s *spoiling) moveCircuits(ctx context.Context) {
 		for n := s.run.f.Nodes; n < len(s.keepers); n++ {
 			files, err := s.keepers[n].readJournal()
 			if !os.IsNotExist(err) { // folded up meanwhile
-				must(err)
+				step.Must(err)
 			}
 			if had := s.journals[n]; err == nil && (len(had) == 0 || !maps.EqualFunc(had[len(had)-1], files, bytes.Equal)) {
 				s.journals[n] = append(had, files)
@@ -101,8 +103,8 @@ func (s *spoiling) moveCircuits(ctx context.Context) {
 		}
 	}
 	for _, list := range procsJobs {
-		must(os.WriteFile(s.run.path("jobs.json"), []byte(list), 0o600))
-		got(s.run.once(ctx, "ocsctl", "circuit", "apply", "-prune", s.run.path("jobs.json"), "-broker", s.run.url))
+		step.Must(os.WriteFile(s.run.path("jobs.json"), []byte(list), 0o600))
+		step.Got(s.run.once(ctx, "ocsctl", "circuit", "apply", "-prune", s.run.path("jobs.json"), "-broker", s.run.url))
 		for end := time.Now().Add(2 * time.Second); time.Now().Before(end); {
 			keep()
 		}
@@ -114,7 +116,7 @@ func (s *spoiling) moveCircuits(ctx context.Context) {
 		states += len(s.journals[s.run.f.Nodes+n])
 	}
 	if lit == 0 {
-		fail("no circuit has light")
+		step.Fail("no circuit has light")
 	}
 	s.run.done(began, fmt.Sprintf("%d lists of jobs", len(procsJobs)), "%d circuits with light; %d states of journals of %d switches", lit, states, s.run.switches())
 }
@@ -138,7 +140,7 @@ func (s *spoiling) damageSwitches(ctx context.Context) {
 			s.tally.Remade += is[n].Darkened - was[n].Darkened
 			if !slices.Equal(is[n].Circuits, was[n].Circuits) {
 				s.tally.WrongLights++
-				fail("%s: light passes %v, was %v", mirrorsName(n), is[n].Circuits, was[n].Circuits)
+				step.Fail("%s: light passes %v, was %v", mirrorsName(n), is[n].Circuits, was[n].Circuits)
 			}
 		}
 	}
@@ -147,11 +149,11 @@ func (s *spoiling) damageSwitches(ctx context.Context) {
 		t.JournalsTold-before.JournalsTold, t.JournalsRefus-before.JournalsRefus, t.JournalsWhole-before.JournalsWhole, t.Remade, t.Panics, t.WrongLights)
 }
 
-func (s *spoiling) damageSwitchesOnce(ctx context.Context, round int, was []BoardRecord) {
+func (s *spoiling) damageSwitchesOnce(ctx context.Context, round int, was []live.BoardRecord) {
 	for n := range was {
 		// Each switch its own way, and all ways on each.
 		what, from := s.damageOne(s.run.f.Nodes+n, round+5*n)
-		within(switchName(n)+": "+what, func() {
+		step.Within(switchName(n)+": "+what, func() {
 			s.started(ctx, s.run.f.Nodes+n, what, from)
 			await(ctx, procsBypass, switchName(n)+" has read its board", func() (bool, string) {
 				st := statusIn(s.keepers[s.run.f.Nodes+n].folder)
@@ -161,7 +163,7 @@ func (s *spoiling) damageSwitchesOnce(ctx context.Context, round int, was []Boar
 		is := s.run.tell(mirrorsName(n), "record")
 		if is.Darkened != was[n].Darkened || !slices.Equal(is.Circuits, was[n].Circuits) {
 			s.tally.WrongLights++
-			fail("%s: %s: %d circuits lost their light; it passes %v, was %v", mirrorsName(n), what, is.Darkened-was[n].Darkened, is.Circuits, was[n].Circuits)
+			step.Fail("%s: %s: %d circuits lost their light; it passes %v, was %v", mirrorsName(n), what, is.Darkened-was[n].Darkened, is.Circuits, was[n].Circuits)
 		}
 	}
 }

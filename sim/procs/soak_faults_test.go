@@ -1,4 +1,4 @@
-package live
+package procs
 
 import (
 	"context"
@@ -15,6 +15,7 @@ import (
 	"ringlight/agent"
 	"ringlight/planner/fabric"
 	"ringlight/proto"
+	"ringlight/sim/step"
 )
 
 // What a soak does to its cluster.
@@ -42,8 +43,8 @@ var soakFaults = []soakFault{
 	{"optics without supply", (*soak).blink},
 	{"fibre cut and mended", (*soak).cutFibre},
 	{"node drained and let in", (*soak).drain},
-	quietly("broker hangs for 5 s", func(s *soak, ctx context.Context) { s.run.hold("broker", func() { pause(ctx, 5*time.Second) }) }),
-	quietly("planner hangs for 3 s", func(s *soak, ctx context.Context) { s.run.hold("planner", func() { pause(ctx, 3*time.Second) }) }),
+	quietly("broker hangs for 5 s", func(s *soak, ctx context.Context) { s.run.hold("broker", func() { step.Pause(ctx, 5*time.Second) }) }),
+	quietly("planner hangs for 3 s", func(s *soak, ctx context.Context) { s.run.hold("planner", func() { step.Pause(ctx, 3*time.Second) }) }),
 	quietly("levels of logs read again", (*soak).reload),
 	quietly("fabric edited", (*soak).edit),
 	quietly("edit that is refused", (*soak).refused),
@@ -130,7 +131,7 @@ func (s *soak) losePower(ctx context.Context) map[int]bool {
 func (s *soak) member(ctx context.Context) (ring procRing, at int) {
 	rings := s.run.rings(ctx)
 	if len(rings) == 0 {
-		fail("no ring")
+		step.Fail("no ring")
 	}
 	ring = rings[s.rnd.IntN(len(rings))]
 	return ring, 1 + s.rnd.IntN(len(ring.Nodes)-2)
@@ -142,7 +143,7 @@ func (s *soak) blink(ctx context.Context) map[int]bool {
 	n := ring.Nodes[at]
 	return s.around(ctx, n, func() {
 		s.run.tell(boardName(n), "power off")
-		pause(ctx, outages[s.rnd.IntN(len(outages)-1)])
+		step.Pause(ctx, outages[s.rnd.IntN(len(outages)-1)])
 		s.run.tell(boardName(n), "power on")
 	})
 }
@@ -166,7 +167,7 @@ func (s *soak) cutFibre(ctx context.Context) map[int]bool {
 	a, b := x[0], x[1]
 	link, ok := s.run.f.Link(proto.NodeID(a), proto.NodeID(b))
 	if !ok {
-		fail("no fibre from %d to %d", a, b)
+		step.Fail("no fibre from %d to %d", a, b)
 	}
 	both := func(what string) {
 		s.run.tell(boardName(a), fmt.Sprintf("%s %d/%v", what, link.Local.Bundle, link.Local.Path))
@@ -184,16 +185,16 @@ func (s *soak) drain(ctx context.Context) map[int]bool {
 	ring, at := s.member(ctx)
 	n := ring.Nodes[at]
 	return s.around(ctx, n, func() {
-		got(s.run.once(ctx, "ocsctl", "drain", fmt.Sprint(n), "-reason", "soak", "-timeout", "60s", "-broker", s.run.url))
-		got(s.run.once(ctx, "ocsctl", "undrain", fmt.Sprint(n), "-timeout", "60s", "-broker", s.run.url))
+		step.Got(s.run.once(ctx, "ocsctl", "drain", fmt.Sprint(n), "-reason", "soak", "-timeout", "60s", "-broker", s.run.url))
+		step.Got(s.run.once(ctx, "ocsctl", "undrain", fmt.Sprint(n), "-timeout", "60s", "-broker", s.run.url))
 	})
 }
 
 // host tells a node's agent of its host.
 func (s *soak) host(n int, verb string) {
-	a := got(agent.AskSocket(filepath.Join(s.run.folder(n), "agent.sock"), agent.Question{Verb: verb, Text: "soak"}))
+	a := step.Got(agent.AskSocket(filepath.Join(s.run.folder(n), "agent.sock"), agent.Question{Verb: verb, Text: "soak"}))
 	if a.Err != nil {
-		must(a.Err)
+		step.Must(a.Err)
 	}
 }
 
@@ -203,7 +204,7 @@ func (s *soak) failHost(ctx context.Context) map[int]bool {
 	n := ring.Nodes[at]
 	return s.around(ctx, n, func() {
 		s.host(n, "host_fault")
-		pause(ctx, time.Second)
+		step.Pause(ctx, time.Second)
 		s.host(n, "host_ok")
 	})
 }
@@ -223,7 +224,7 @@ func (s *soak) flapHost(ctx context.Context) map[int]bool {
 	for range soakFlaps {
 		for _, verb := range []string{"host_fault", "host_ok"} {
 			s.host(n, verb)
-			pause(ctx, 2*time.Millisecond)
+			step.Pause(ctx, 2*time.Millisecond)
 		}
 	}
 	return map[int]bool{n: true}
@@ -242,7 +243,7 @@ func (s *soak) reload(ctx context.Context) {
 	}
 	for _, name := range names {
 		cfg := map[string]any{}
-		must(json.Unmarshal(got(os.ReadFile(s.run.path(name+".json"))), &cfg))
+		step.Must(json.Unmarshal(step.Got(os.ReadFile(s.run.path(name+".json"))), &cfg))
 		cfg["log_level"] = level
 		s.run.write(name+".json", cfg)
 		from := len(s.run.printed(name, 0))
@@ -269,8 +270,8 @@ func (s *soak) edit(ctx context.Context) {
 		f.HoldOffUS = 50
 	}
 	said, err := s.apply(ctx, &f)
-	if must(err); !said.Done || said.Told == 0 {
-		fail("fabric apply: %+v", said)
+	if step.Must(err); !said.Done || said.Told == 0 {
+		step.Fail("fabric apply: %+v", said)
 	}
 }
 
@@ -280,7 +281,7 @@ func (s *soak) refused(ctx context.Context) {
 	f.Spares += f.GroupNodes()
 	said, err := s.apply(ctx, &f)
 	if err == nil || len(said.Refused) == 0 || said.Done {
-		fail("fabric apply that would end a ring is not refused: %+v, %w", said, err)
+		step.Fail("fabric apply that would end a ring is not refused: %+v, %w", said, err)
 	}
 }
 
@@ -297,7 +298,7 @@ type procEdit struct {
 // apply runs ocsctl fabric apply.
 func (s *soak) apply(ctx context.Context, f *fabric.Fabric, more ...string) (said procEdit, err error) {
 	file := s.run.path("edit.json")
-	must(os.WriteFile(file, f.Encode(), 0o644))
+	step.Must(os.WriteFile(file, f.Encode(), 0o644))
 	s.run.edited = true
 	raw, failed := s.run.once(ctx, "ocsctl", append([]string{"fabric", "apply", file, "-json", "-timeout", "60s", "-broker", s.run.url}, more...)...)
 	if err := json.NewDecoder(strings.NewReader(string(raw))).Decode(&said); err != nil {

@@ -1,4 +1,4 @@
-package live
+package procs
 
 import (
 	"cmp"
@@ -12,6 +12,8 @@ import (
 	"ringlight/planner/fabric"
 	"ringlight/planner/job"
 	"ringlight/planner/jobapi/client"
+	"ringlight/sim/live"
+	"ringlight/sim/step"
 )
 
 // JobsConfig is jobs that are asked for, and a planner that is killed meanwhile.
@@ -65,7 +67,7 @@ type asking struct {
 	tally  JobsResult
 	c      *client.Client
 	rnd    *rand.Rand
-	before []BoardRecord
+	before []live.BoardRecord
 	others map[int]bool // nodes that are not of it
 }
 
@@ -75,7 +77,7 @@ func (p *procs) jobs(ctx context.Context) {
 	a := &asking{run: p, rnd: rand.New(rand.NewPCG(p.Seed, 0)), others: map[int]bool{}}
 	a.tally.KilledIn = map[string]int{}
 	p.res.Jobs = &a.tally
-	a.c = got(a.client())
+	a.c = step.Got(a.client())
 	for _, step := range []func(context.Context){a.stand, a.ask, a.killInEach, a.watch} {
 		step(ctx)
 		p.unchanged(a.before, "a job that nothing happened to", a.others)
@@ -87,7 +89,7 @@ func (a *asking) client() (*client.Client, error) {
 }
 
 func (a *asking) stand(ctx context.Context) {
-	got(a.c.Put(ctx, "steady", &job.Wish{TP: a.run.f.TP, Rings: 2}))
+	step.Got(a.c.Put(ctx, "steady", &job.Wish{TP: a.run.f.TP, Rings: 2}))
 	v := a.until(ctx, "steady", job.Ready)
 	of := map[string]bool{}
 	for _, r := range v.Rings {
@@ -114,13 +116,13 @@ func (a *asking) until(ctx context.Context, id string, s job.State) *job.View {
 			err = a.c.Follow(ctx, id, v.Generation, func(*job.Event) bool { return false })
 		}
 		if err != nil {
-			must(cmp.Or(context.Cause(ctx), err))
+			step.Must(cmp.Or(context.Cause(ctx), err))
 		}
 	}
 }
 
 func (a *asking) release(ctx context.Context, id string) {
-	got(a.c.Release(ctx, id))
+	step.Got(a.c.Release(ctx, id))
 	a.until(ctx, id, job.Released)
 }
 
@@ -131,14 +133,14 @@ func (a *asking) ask(ctx context.Context) {
 	for i := range a.run.Jobs.Asks {
 		id, w := fmt.Sprintf("ask-%d", i), &job.Wish{TP: a.run.f.TP >> (i % 2), Rings: 1 + i%2}
 		from := time.Now()
-		got(a.c.Put(ctx, id, w))
+		step.Got(a.c.Put(ctx, id, w))
 		v := a.until(ctx, id, job.Ready)
 		took[i%2] = append(took[i%2], time.Since(from))
 		if v.Confirmed != v.Links {
-			fail("job %s is ready with %d of %d links confirmed", id, v.Confirmed, v.Links)
+			step.Fail("job %s is ready with %d of %d links confirmed", id, v.Confirmed, v.Links)
 		}
 		if again, err := a.c.Put(ctx, id, w); err != nil || again.Generation != v.Generation {
-			fail("job %s asked for twice: generation %d, then %+v, %v", id, v.Generation, again, err)
+			step.Fail("job %s asked for twice: generation %d, then %+v, %v", id, v.Generation, again, err)
 		}
 		a.release(ctx, id)
 	}
@@ -156,7 +158,7 @@ type follower struct {
 }
 
 func (a *asking) follow(ctx context.Context, id string) *follower {
-	c := got(a.client())
+	c := step.Got(a.client())
 	f := &follower{id: id, ended: make(chan error, 1)}
 	ctx, f.cancel = context.WithCancel(ctx)
 	go func() {
@@ -192,9 +194,9 @@ func (f *follower) until(ctx context.Context, event string) {
 		case heard:
 			return
 		case ctx.Err() != nil:
-			must(ctx.Err())
+			step.Must(ctx.Err())
 		case time.Now().After(end):
-			fail("who watches job %s has not heard %s after %v", f.id, event, procsService)
+			step.Fail("who watches job %s has not heard %s after %v", f.id, event, procsService)
 		}
 		time.Sleep(time.Millisecond)
 	}
@@ -205,15 +207,15 @@ func (f *follower) whole(ctx context.Context) {
 	defer f.cancel()
 	select {
 	case err := <-f.ended:
-		must(err)
+		step.Must(err)
 	case <-time.After(procsService):
-		fail("who watches job %s has not heard of its end after %v", f.id, procsService)
+		step.Fail("who watches job %s has not heard of its end after %v", f.id, procsService)
 	case <-ctx.Done():
-		must(ctx.Err())
+		step.Must(ctx.Err())
 	}
 	for i, e := range f.heard {
 		if e.Generation != uint64(i+1) {
-			fail("job %s: event %d was heard as number %d of %v", f.id, e.Generation, i+1, f.heard)
+			step.Fail("job %s: event %d was heard as number %d of %v", f.id, e.Generation, i+1, f.heard)
 		}
 	}
 }
@@ -223,9 +225,9 @@ func (a *asking) watch(ctx context.Context) {
 	if a.run.Jobs.Watchers == 0 {
 		return
 	}
-	began, resident := time.Now(), func() int { return statusKiB(a.run.runs["planner"].Process.Pid, "VmRSS:") }
+	began, resident := time.Now(), func() int { return live.StatusKiB(a.run.runs["planner"].Process.Pid, "VmRSS:") }
 	a.tally.Watchers, a.tally.AloneKiB = a.run.Jobs.Watchers, resident()
-	got(a.c.Put(ctx, "watched", &job.Wish{TP: 16, Rings: 1, Spares: 1}))
+	step.Got(a.c.Put(ctx, "watched", &job.Wish{TP: 16, Rings: 1, Spares: 1}))
 	all := make([]*follower, a.run.Jobs.Watchers)
 	for i := range all {
 		all[i] = a.follow(ctx, "watched")
@@ -233,7 +235,7 @@ func (a *asking) watch(ctx context.Context) {
 	}
 	for _, kill := range []bool{false, true} {
 		v := a.until(ctx, "watched", job.Ready)
-		got(a.c.Replace(ctx, "watched", v.Rings[0].Nodes[1], "to be watched"))
+		step.Got(a.c.Replace(ctx, "watched", v.Rings[0].Nodes[1], "to be watched"))
 		if !kill {
 			continue
 		}
@@ -244,12 +246,12 @@ func (a *asking) watch(ctx context.Context) {
 	a.until(ctx, "watched", job.Ready)
 	a.release(ctx, "watched")
 	for i, f := range all {
-		within(fmt.Sprintf("watcher %d", i), func() { f.whole(ctx) })
+		step.Within(fmt.Sprintf("watcher %d", i), func() { f.whole(ctx) })
 		if a.tally.Events = len(f.heard); a.tally.Events != len(all[0].heard) {
-			fail("watcher %d heard %d events, the first %d", i, a.tally.Events, len(all[0].heard))
+			step.Fail("watcher %d heard %d events, the first %d", i, a.tally.Events, len(all[0].heard))
 		}
 	}
-	a.tally.AfterKiB = peakKiB(a.run.runs["planner"].Process.Pid)
+	a.tally.AfterKiB = live.PeakKiB(a.run.runs["planner"].Process.Pid)
 	a.run.done(began, fmt.Sprintf("%d watch a job, the planner killed", a.run.Jobs.Watchers), "%d events, each once and in order by all; planner %.1f MiB alone, %.1f watched, at most %.1f after the kill",
 		a.tally.Events, mebi(a.tally.AloneKiB), mebi(a.tally.WithKiB), mebi(a.tally.AfterKiB))
 }

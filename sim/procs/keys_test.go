@@ -1,4 +1,4 @@
-package live
+package procs
 
 import (
 	"context"
@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"ringlight/planner/fabric"
+	"ringlight/sim/step"
 )
 
 // KeysConfig is a cluster whose nodes have nothing but tokens, and whose every key is
@@ -74,13 +75,13 @@ func (p *procs) enrolAndRotate(ctx context.Context) {
 
 // pki runs ocsctl pki.
 func (k *keys) pki(ctx context.Context, words ...string) {
-	got(k.run.once(ctx, "ocsctl", append(append([]string{"pki"}, words...), "-dir", k.run.path("pki"))...))
+	step.Got(k.run.once(ctx, "ocsctl", append(append([]string{"pki"}, words...), "-dir", k.run.path("pki"))...))
 }
 
 // install puts a file in its place at the planner's, as a whole.
 func (k *keys) install(from, name string) {
-	must(os.WriteFile(k.run.path("head/"+name+".new"), got(os.ReadFile(from)), 0o600))
-	must(os.Rename(k.run.path("head/"+name+".new"), k.run.path("head/"+name)))
+	step.Must(os.WriteFile(k.run.path("head/"+name+".new"), step.Got(os.ReadFile(from)), 0o600))
+	step.Must(os.Rename(k.run.path("head/"+name+".new"), k.run.path("head/"+name)))
 }
 
 // hand hands the trust document to the planner, the authorities first, and has a broker of
@@ -89,7 +90,7 @@ func (k *keys) hand() {
 	k.install(k.run.path("pki/ca.pem"), "ca.pem")
 	k.install(k.run.path("pki/trust.cose"), "trust.cose")
 	if c := k.run.runs["broker"]; c != nil {
-		must(c.Process.Signal(syscall.SIGHUP))
+		step.Must(c.Process.Signal(syscall.SIGHUP))
 	}
 }
 
@@ -101,7 +102,7 @@ func (k *keys) lay(ctx context.Context, planner map[string]any) (broker string) 
 		{"issuer", "a"}, {"token", fmt.Sprintf("0-%d", k.run.f.Nodes-1), "-out", k.run.path("tokens")}} {
 		k.pki(ctx, words...)
 	}
-	must(os.Mkdir(k.run.path("head"), 0o700))
+	step.Must(os.Mkdir(k.run.path("head"), 0o700))
 	for name, from := range map[string]string{"planner.pem": f + "-planner-a.pem", "planner.key": f + "-planner-a.key", "issuer.pem": f + "-issuer-a.pem"} { // any order
 		k.install(k.run.path("pki/"+from), name)
 	}
@@ -126,7 +127,7 @@ func (k *keys) lay(ctx context.Context, planner map[string]any) (broker string) 
 func (k *keys) mosquitto(ctx context.Context, ports [2]int) string {
 	at, address := k.run.path("pki/mosquitto"), func(port int) string { return fmt.Sprintf("127.0.0.1:%d", port) }
 	k.pki(ctx, "mosquitto", "b", "-host", "127.0.0.1", "-at", at, "-listen", address(ports[1]), "-others", address(ports[0]))
-	text := got(os.ReadFile(at + "/mosquitto.conf"))
+	text := step.Got(os.ReadFile(at + "/mosquitto.conf"))
 	more := "log_type error\nlog_type warning\nlog_type notice\nlog_type debug\n"
 	if os.Getuid() == 0 {
 		more += "user root\n" // else it would become one who may not enter here
@@ -206,7 +207,7 @@ func (k *keys) cut(ctx context.Context, at map[int]moment, was map[int]shelf) {
 		k.run.kill(agentName(n))
 		k.tally.CutAt[m.what]++
 	}
-	must(errors.Join(errs...))
+	step.Must(errors.Join(errs...))
 }
 
 // cutsOf are the moments at which a node's agent is killed, in their order.
@@ -252,7 +253,7 @@ func (k *keys) enrol(ctx context.Context) {
 	// Whoever came again came with the same key: one for each token that was used, and
 	// that of a thief that came first.
 	if k.tally.Vouched = strings.Count(k.run.printed("planner", 0), `"a key is vouched for"`); k.tally.Vouched != k.run.f.Nodes+1 {
-		fail("%d keys were vouched for, want one for each of %d nodes and one thief", k.tally.Vouched, k.run.f.Nodes)
+		step.Fail("%d keys were vouched for, want one for each of %d nodes and one thief", k.tally.Vouched, k.run.f.Nodes)
 	}
 	k.run.done(began, fmt.Sprintf("%d nodes enrol, agents killed %d times each", k.run.f.Nodes, k.run.Keys.Cuts), "killed with %v; the planner once; each node let in with one key; all in service", k.tally.CutAt)
 }
@@ -288,7 +289,7 @@ func (k *keys) robFirst(ctx context.Context) {
 	})
 	k.run.signal(agentName(n), syscall.SIGKILL)
 	if k.enrolled(k.run.folder(n)) {
-		fail("node %d came second and was let in", n)
+		step.Fail("node %d came second and was let in", n)
 	}
 	if !k.run.Keys.Embedded { // mosquitto lets him in until his certificate ends, under the node's client id
 		k.run.signal(name, syscall.SIGKILL)
@@ -297,7 +298,7 @@ func (k *keys) robFirst(ctx context.Context) {
 	k.hand()
 	k.pki(ctx, "token", fmt.Sprint(n), "-out", k.run.path("again"))
 	file := fmt.Sprintf("%s-enrol-%d.token", k.run.f.Name, n)
-	must(os.Rename(k.run.path("again/"+file), k.run.path("tokens/"+file)))
+	step.Must(os.Rename(k.run.path("again/"+file), k.run.path("tokens/"+file)))
 	k.hand()
 	k.alarmed(ctx, fmt.Sprintf("%d/token-used-twice", n), false)
 	k.run.done(began, fmt.Sprintf("a thief comes before node %d", n), "alarm, node told what to do; revoked, another token")
@@ -313,7 +314,7 @@ func (k *keys) robLater(ctx context.Context) {
 		k.run.signal(first, syscall.SIGKILL)
 	}
 	if k.enrolled(folder) {
-		fail("a thief was let in as node %d", n)
+		step.Fail("a thief was let in as node %d", n)
 	}
 	k.run.serving(ctx)
 	k.run.done(began, fmt.Sprintf("a thief plays node %d's token again", n), "refused, alarm; the node is not touched")

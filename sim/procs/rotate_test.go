@@ -1,4 +1,4 @@
-package live
+package procs
 
 import (
 	"context"
@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"ringlight/proto"
+	"ringlight/sim/step"
 )
 
 // refusals are what processes say of messages and connections that they did not take.
@@ -36,7 +37,7 @@ type rotation struct {
 // runs beside; with each a node of another ring loses its power and comes back.
 func (k *keys) rotate(ctx context.Context) {
 	a := &asking{run: k.run, others: map[int]bool{}}
-	a.c = got(a.client())
+	a.c = step.Got(a.client())
 	a.stand(ctx)
 	// Whose agent begins anew protects nobody for that moment.
 	k.run.spared = func(n int) bool {
@@ -67,7 +68,7 @@ func (k *keys) rotate(ctx context.Context) {
 		}, false},
 		{"the planner's former key counts no more", func(ctx context.Context) {
 			if former == "" {
-				fail("there is none: -only %q leaves out the step before", k.run.Keys.Only)
+				step.Fail("there is none: -only %q leaves out the step before", k.run.Keys.Only)
 			}
 			k.told(ctx, "revoke", k.run.f.Name+"/planner/a", "-key", former)
 		}, false},
@@ -81,12 +82,12 @@ func (k *keys) rotate(ctx context.Context) {
 		if !strings.Contains(r.what, k.run.Keys.Only) {
 			continue
 		}
-		within(r.what, func() { k.under(ctx, &r) })
+		step.Within(r.what, func() { k.under(ctx, &r) })
 		k.tally.Replaced = append(k.tally.Replaced, r.what)
-		within(r.what, func() { k.run.unchanged(a.before, "a job that nothing happened to", a.others) })
+		step.Within(r.what, func() { k.run.unchanged(a.before, "a job that nothing happened to", a.others) })
 	}
 	if k.tally.Faults == 0 {
-		fail("%d keys were replaced, and no node was lost meanwhile", len(k.tally.Replaced))
+		step.Fail("%d keys were replaced, and no node was lost meanwhile", len(k.tally.Replaced))
 	}
 }
 
@@ -110,7 +111,7 @@ func (k *keys) keyOf(ctx context.Context, holder string) (id string) {
 			ID   string `json:"key_id"`
 		}
 	}
-	must(json.Unmarshal(got(k.run.once(ctx, "ocsctl", "pki", "list", "-json", "-dir", k.run.path("pki"))), &r))
+	step.Must(json.Unmarshal(step.Got(k.run.once(ctx, "ocsctl", "pki", "list", "-json", "-dir", k.run.path("pki"))), &r))
 	for _, key := range r.Keys {
 		if key.Name == holder {
 			id = key.ID
@@ -147,7 +148,7 @@ func (k *keys) anotherCertificate(ctx context.Context) {
 	k.pki(ctx, "broker", "b", "-host", "127.0.0.1", "-out", out)
 	for _, end := range []string{".key", ".pem"} { // half of a pair is not taken
 		name := k.run.f.Name + "-broker-b" + end
-		must(os.Rename(filepath.Join(out, name), k.run.path("pki/mosquitto/"+name)))
+		step.Must(os.Rename(filepath.Join(out, name), k.run.path("pki/mosquitto/"+name)))
 	}
 	k.hand()
 }
@@ -192,7 +193,7 @@ func (k *keys) under(ctx context.Context, r *rotation) {
 	time.Sleep(calm)
 	n, line := k.refusedSince(from)
 	if k.tally.After += n; n > 0 {
-		fail("%d lines about what was refused when all had it: %s", n, line)
+		step.Fail("%d lines about what was refused when all had it: %s", n, line)
 	}
 	k.run.unchanged(before, r.what, touched)
 	k.run.done(began, r.what, "all have it after %.1f s, %s without power (bypassed: %d) and back, %d agents killed meanwhile; %d lines about what was refused then, 0 after; no other light changed", took.Seconds(), lost, k.tally.Bypassed-bypassed, len(at), meanwhile)
@@ -216,7 +217,7 @@ func (k *keys) loseOne(ctx context.Context) (touched map[int]bool) {
 	k.tally.Faults++
 	k.run.hold("planner", func() { // its repair would come into the bypass
 		k.run.unpower(&x)
-		if attempt(func() { k.run.stepsOver(ctx, &x, alone) }) == nil {
+		if step.Attempt(func() { k.run.stepsOver(ctx, &x, alone) }) == nil {
 			k.tally.Bypassed++
 		}
 		k.run.unchanged(x.before, "a node without power", x.touched())

@@ -1,4 +1,4 @@
-package live
+package procs
 
 import (
 	"cmp"
@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"ringlight/planner/job"
+	"ringlight/sim/step"
 )
 
 // lifeOf is what a job goes through while the planner is killed.
@@ -40,7 +41,7 @@ var livesOf = []lifeOf{
 		a.dark(v, 2)
 	}, "", ""},
 	{"is released", job.Wish{TP: 16, Rings: 1}, 100 * time.Millisecond, func(a *asking, ctx context.Context, id string, _ *job.View) {
-		got(a.c.Release(ctx, id))
+		step.Got(a.c.Release(ctx, id))
 	}, job.Released, ""},
 }
 
@@ -48,7 +49,7 @@ var livesOf = []lifeOf{
 func (a *asking) dark(v *job.View, boards int) {
 	for _, host := range v.Rings[0].Nodes[1 : 1+boards] {
 		var n int
-		got(fmt.Sscan(host, &n))
+		step.Got(fmt.Sscan(host, &n))
 		a.run.unplug(n)
 	}
 }
@@ -59,7 +60,7 @@ func (a *asking) killInEach(ctx context.Context) {
 	began := time.Now()
 	for i := range a.run.Jobs.Kills {
 		life := &livesOf[i%len(livesOf)]
-		within(fmt.Sprintf("kill %d, a job that %s", i, life.what), func() { a.killOne(ctx, fmt.Sprintf("life-%d", i), life) })
+		step.Within(fmt.Sprintf("kill %d, a job that %s", i, life.what), func() { a.killOne(ctx, fmt.Sprintf("life-%d", i), life) })
 	}
 	var in []string
 	for state, n := range a.tally.KilledIn { // any order: sorted
@@ -73,7 +74,7 @@ func (a *asking) killOne(ctx context.Context, id string, life *lifeOf) {
 	if life.hang == asked {
 		a.tellOthers(syscall.SIGSTOP)
 	}
-	got(a.c.Put(ctx, id, &life.wish))
+	step.Got(a.c.Put(ctx, id, &life.wish))
 	f := a.follow(ctx, id)
 	end := life.end
 	if life.do != nil {
@@ -95,7 +96,7 @@ func (a *asking) killOne(ctx context.Context, id string, life *lifeOf) {
 	v := a.until(ctx, id, end)
 	if end != job.Released {
 		if again, err := a.c.Put(ctx, id, &life.wish); err != nil || again.Generation < v.Generation {
-			fail("asked for again: generation %d, then %+v, %v", v.Generation, again, err)
+			step.Fail("asked for again: generation %d, then %+v, %v", v.Generation, again, err)
 		}
 		a.release(ctx, id)
 	}

@@ -1,4 +1,4 @@
-package live
+package procs
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 
 	"ringlight/planner/fabric"
 	"ringlight/proto"
+	"ringlight/sim/live"
 )
 
 // Invariant 9 of package node, usable and out, at the quiet points of processes: by
@@ -54,7 +55,7 @@ func (p *procs) out(ctx context.Context, rings []procRing, nodes []procNode) str
 	for _, r := range rings {
 		for i := 1; i < len(r.Nodes); i++ {
 			link, ok := p.f.Link(proto.NodeID(r.Nodes[i-1]), proto.NodeID(r.Nodes[i]))
-			if !ok || !boards[r.Nodes[i-1]].hears(link.Local) || !boards[r.Nodes[i]].hears(link.Remote) {
+			if !ok || !hears(boards[r.Nodes[i-1]], link.Local) || !hears(boards[r.Nodes[i]], link.Remote) {
 				return fmt.Sprintf("ring %d is in service, and the boards of nodes %d and %d have no light from each other", r.Ring, r.Nodes[i-1], r.Nodes[i])
 			}
 		}
@@ -63,8 +64,8 @@ func (p *procs) out(ctx context.Context, rings []procRing, nodes []procNode) str
 }
 
 // hears: a board listens to a port, with light.
-func (r *BoardRecord) hears(at fabric.Port) bool {
-	return slices.ContainsFunc(r.Paths, func(p PathRecord) bool {
+func hears(r live.BoardRecord, at fabric.Port) bool {
+	return slices.ContainsFunc(r.Paths, func(p live.PathRecord) bool {
 		return p.Bundle == int(at.Bundle) && p.Path == at.Path.String() && p.Selected && p.Lit
 	})
 }

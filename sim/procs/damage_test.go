@@ -1,4 +1,4 @@
-package live
+package procs
 
 import (
 	"bytes"
@@ -13,13 +13,15 @@ import (
 	"time"
 
 	"ringlight/sim/damage"
+	"ringlight/sim/live"
+	"ringlight/sim/step"
 )
 
 // spoiling damages what agents and planner keep, and kills them while they write.
 type spoiling struct {
 	run      *procs
 	rnd      *rand.Rand
-	before   []BoardRecord
+	before   []live.BoardRecord
 	keepers  []keeper         // nodes' agents, then switches'
 	journals [][]damage.Files // by keeper, the last one as it is now
 	stores   []damage.Files
@@ -101,20 +103,20 @@ func kept(patterns ...string) (damage.Files, error) {
 func lay(there, content damage.Files) {
 	for name := range there { // any order: each its own file
 		if _, ok := content[name]; !ok {
-			must(os.Remove(name))
+			step.Must(os.Remove(name))
 		}
 	}
 	for name, raw := range content { // any order: each its own file
-		must(os.WriteFile(name, raw, 0o600))
+		step.Must(os.WriteFile(name, raw, 0o600))
 	}
 }
 
-func (s *spoiling) readStore() damage.Files { return got(kept(s.run.path("planner.db"))) }
+func (s *spoiling) readStore() damage.Files { return step.Got(kept(s.run.path("planner.db"))) }
 
 // remember keeps journals and store as they are, for later damage to go back to.
 func (s *spoiling) remember(context.Context) {
 	for k := range s.run.f.Nodes {
-		s.journals[k] = append(s.journals[k], got(s.keepers[k].readJournal()))
+		s.journals[k] = append(s.journals[k], step.Got(s.keepers[k].readJournal()))
 	}
 	s.stores = append(s.stores, s.readStore())
 }
@@ -177,7 +179,7 @@ func (s *spoiling) damageRound(ctx context.Context, round int) {
 func (s *spoiling) damageOne(n, turn int) (what string, from int) {
 	k := &s.keepers[n]
 	s.run.signal(k.name, syscall.SIGKILL)
-	now := got(k.readJournal())
+	now := step.Got(k.readJournal())
 	way := turn % (damage.Ways + 1)
 	if way == damage.Whole {
 		s.tally.JournalsWhole++
@@ -202,10 +204,10 @@ func (s *spoiling) started(ctx context.Context, n int, what string, from int) {
 	said := s.log(k.name, from)
 	switch {
 	case refused && !strings.Contains(said, k.journal()):
-		fail("%s: %s: ended without naming its journal: %s", k.name, what, said)
+		step.Fail("%s: %s: ended without naming its journal: %s", k.name, what, said)
 	case refused:
 		s.tally.JournalsRefus++
-		must(errors.Join(os.RemoveAll(k.journal()), os.RemoveAll(k.journal()+".mark")))
+		step.Must(errors.Join(os.RemoveAll(k.journal()), os.RemoveAll(k.journal()+".mark")))
 		k.start()
 	case strings.Contains(said, "journal damaged") || strings.Contains(said, "no readable mark") || strings.Contains(said, "was not whole"):
 		s.tally.JournalsTold++
@@ -215,9 +217,9 @@ func (s *spoiling) started(ctx context.Context, n int, what string, from int) {
 // lights holds the boards' own records to those of before.
 func (s *spoiling) lights(what string) {
 	lost := s.run.res.LightLost
-	err := attempt(func() { s.run.unchanged(s.before, what, nil) })
+	err := step.Attempt(func() { s.run.unchanged(s.before, what, nil) })
 	s.tally.WrongLights += s.run.res.LightLost - lost
-	must(err)
+	step.Must(err)
 }
 
 // killWriters kills agents shortly after their start, when they write what they
@@ -235,13 +237,13 @@ func (s *spoiling) killWriters(ctx context.Context) {
 		}
 		s.run.signal(name, syscall.SIGKILL)
 		start()
-		pause(ctx, time.Duration(s.rnd.IntN(40))*time.Millisecond)
+		step.Pause(ctx, time.Duration(s.rnd.IntN(40))*time.Millisecond)
 	}
 	s.lights("killed writers")
 	s.run.serving(ctx)
 	for n := range s.run.f.Nodes {
 		if said := s.log(agentName(n), 0); strings.Count(said, "journal damaged") > s.tally.JournalsTold {
-			fail("agent %d: a kill left a damaged journal", n)
+			step.Fail("agent %d: a kill left a damaged journal", n)
 		}
 	}
 	s.run.done(began, fmt.Sprintf("%d kills -9 within 40 ms of a start, %d of the planner", s.tally.Kills+s.tally.PlannerKills, s.tally.PlannerKills),
@@ -272,13 +274,13 @@ func (s *spoiling) damageStores(ctx context.Context) {
 		})
 		if refused {
 			if said := s.log("planner", from); !strings.Contains(said, s.run.path("planner.db")) {
-				fail("%s: the planner ended without naming its store: %s", what, said)
+				step.Fail("%s: the planner ended without naming its store: %s", what, said)
 			}
 			s.tally.StoresRefused++
 			lay(content, good)
 			s.run.startPlanner()
 		} else if lives++; lives%storeLives == 1 {
-			within(what, func() { s.run.serving(ctx) })
+			step.Within(what, func() { s.run.serving(ctx) })
 		}
 		if s.tally.Stores%16 == 0 {
 			s.lights(what)
