@@ -273,9 +273,6 @@ func (t *chipDrive) progress() (p Progress, running bool) {
 // latchAct is a calibration's write to the latch, and how many pieces of work
 // of a step are still out.
 type latchAct struct {
-	op         hal.Op
-	msg        [1]hal.Msg
-	buf        [4]byte
 	out        int
 	tries      int
 	put        time.Duration
@@ -283,12 +280,8 @@ type latchAct struct {
 }
 
 func (l *latchAct) write(t *chipDrive, now time.Duration, bits uint16) {
-	bus, addr := t.latchBus()
-	t.cfg.Latch.set(t.bundle, bits)
-	l.msg[0] = hal.Msg{Addr: addr, W: t.cfg.Latch.appendWrite(l.buf[:0], t.bundle)}
-	l.op = hal.Op{Token: t.cal.token(t, 0, calLatchOp), Class: hal.ClassSwitch, Msgs: l.msg[:]}
 	l.out, l.put = 1, now
-	t.put(bus, &l.op)
+	t.writeLatch(bits, t.cal.token(t, 0, calLatchOp), hal.ClassSwitch)
 }
 
 // stageOps bring a module to its codes, let its ADCs scan and its lasers shine.

@@ -7,7 +7,6 @@ import (
 	"ringlight/hal/pca953x"
 	"ringlight/ocs/mci"
 	"ringlight/ocs/work"
-	"ringlight/proto"
 )
 
 // chipDrive is the latch and the chips of a bundle's modules: a path is a write to
@@ -159,12 +158,12 @@ func (t *chipDrive) found(now time.Duration) {
 	t.startScan(now, false)
 }
 
-// darken turns the light off and adopts the dark state.
-func (t *chipDrive) darken() {
-	l := t.cfg.Latch
-	l.set(t.bundle, bitsOf(proto.Dark, l.bits(t.bundle)))
+// writeLatch puts out a write that brings the bundle's pins to bits. A switch has its
+// own, which allocates nothing.
+func (t *chipDrive) writeLatch(bits uint16, token uint64, class hal.Class) {
+	t.cfg.Latch.set(t.bundle, bits)
 	bus, addr := t.latchBus()
-	t.put(bus, &hal.Op{Token: t.token(taskLatchClaim, 0, 0), Class: hal.ClassSafety, Msgs: []hal.Msg{{Addr: addr, W: l.appendWrite(nil, t.bundle)}}})
+	t.put(bus, &hal.Op{Token: token, Class: class, Msgs: []hal.Msg{{Addr: addr, W: t.cfg.Latch.appendWrite(nil, t.bundle)}}})
 }
 
 // orRetry goes on after work that must succeed, or tries it again.

@@ -17,9 +17,6 @@ type chipHealth struct {
 	busy  bool
 	out   int
 	path  proto.Path
-	slow  *hal.Op // kept for the next round
-	msgs  []hal.Msg
-	light *hal.Op
 	seen  diode.Reading
 	below int32 // that the first reading of the taps said: see misrouted
 	own   []ownLightOp
@@ -37,32 +34,15 @@ func (t *chipDrive) readHealth(i int) bool {
 	if h.busy || t.lock.act != nil && t.lock.act.module == i {
 		return false
 	}
-	if h.slow == nil {
-		h.slow = &hal.Op{Class: hal.ClassHousekeeping}
-		h.msgs = []hal.Msg{
-			{W: make([]byte, 1)},
-			{W: tmp102.AppendRead(nil, tmp102.RegTemperature), R: make([]byte, 2)},
-			{W: ina219.AppendRead(nil, ina219.RegShunt), R: make([]byte, 2)},
-			{W: ina219.AppendRead(nil, ina219.RegBus), R: make([]byte, 2)},
-			{W: pca9548.AppendNone(nil)},
-		}
-		h.light = &hal.Op{Class: hal.ClassHousekeeping, Msgs: make([]hal.Msg, 1)}
-	}
 	m := &t.bundle.Modules[i]
-	s := h.msgs
-	s[0].Addr, s[1].Addr, s[2].Addr, s[3].Addr, s[4].Addr = m.Mux, m.Temp, m.Rail, m.Rail, m.Mux
-	s[0].W[0] = pca9548.Select(m.MuxChannel)
-	if h.slow.Msgs = s; m.Mux == 0 {
-		h.slow.Msgs = s[1:4]
-	}
-	h.slow.Token = t.token(taskHealth, i, healthSlow)
-	h.light.Msgs[0] = h.seen.Ask(diode.Of(m), diode.Guard, 0, diode.Channels, 0)
-	h.light.Token = t.token(taskHealth, i, healthLight)
 	h.busy, h.out, h.path = true, 1, t.path
-	t.put(m.Slow, h.slow)
+	t.put(m.Slow, &hal.Op{Token: t.token(taskHealth, i, healthSlow), Class: hal.ClassHousekeeping, Msgs: pca9548.Behind(m.Mux, m.MuxChannel,
+		hal.Msg{Addr: m.Temp, W: tmp102.AppendRead(nil, tmp102.RegTemperature), R: make([]byte, 2)},
+		hal.Msg{Addr: m.Rail, W: ina219.AppendRead(nil, ina219.RegShunt), R: make([]byte, 2)},
+		hal.Msg{Addr: m.Rail, W: ina219.AppendRead(nil, ina219.RegBus), R: make([]byte, 2)})})
 	if t.path != proto.Dark && t.cfg.Calibration != nil { // else no scan runs, or nothing is to be seen
 		h.out++
-		t.put(m.ADC, h.light)
+		t.readTaps(i, healthLight)
 	}
 	return true
 }
@@ -80,8 +60,10 @@ func (t *chipDrive) healthDone(now time.Duration, c *hal.Completion, module, n i
 	}
 	s := &t.health.last[module]
 	if n == healthSlow {
-		t.warm(now, c.Start, module, tmp102.Millicelsius(h.msgs[1].R))
-		s.railMicrowatt = railMicrowatt(t.bundle.Modules[module].Optics(), ina219.Value(h.msgs[2].R), ina219.Value(h.msgs[3].R))
+		hw := &t.bundle.Modules[module]
+		slow := pca9548.Inner(hw.Mux, c.Op.Msgs)
+		t.warm(now, c.Start, module, tmp102.Millicelsius(slow[0].R))
+		s.railMicrowatt = railMicrowatt(hw.Optics(), ina219.Value(slow[1].R), ina219.Value(slow[2].R))
 		t.prove(now, module)
 		return
 	}
@@ -99,7 +81,7 @@ func (t *chipDrive) healthDone(now time.Duration, c *hal.Completion, module, n i
 		t.strayed(now, module, below)
 	} else {
 		h.below, h.busy, h.out = below, true, h.out+1
-		defer t.readTaps(module)
+		defer t.readTaps(module, healthTaps)
 	}
 	s.light(c.Start, h.path, o, block)
 }
@@ -114,12 +96,11 @@ func (t *chipDrive) strayed(now time.Duration, module int, below int32) {
 	}
 }
 
-// readTaps reads a module's light once more.
-func (t *chipDrive) readTaps(module int) {
-	h, m := &t.readings, &t.bundle.Modules[module]
-	h.light.Msgs[0] = h.seen.Ask(diode.Of(m), diode.Guard, 0, diode.Channels, 0)
-	h.light.Token = t.token(taskHealth, module, healthTaps)
-	t.put(m.ADC, h.light)
+// readTaps reads a module's light, for the first time or once more.
+func (t *chipDrive) readTaps(module, n int) {
+	m := &t.bundle.Modules[module]
+	t.put(m.ADC, &hal.Op{Token: t.token(taskHealth, module, n), Class: hal.ClassHousekeeping,
+		Msgs: []hal.Msg{t.readings.seen.Ask(diode.Of(m), diode.Guard, 0, diode.Channels, 0)}})
 }
 
 // railMicrowatt is the power on the heater rail for the readings of shunt and
@@ -129,6 +110,7 @@ func railMicrowatt(o *hal.Optics, shunt, bus uint16) int32 {
 	return int32(microamp * ina219.BusMillivolt(bus) / 1000)
 }
 
+// ownLightOp is a read made ready, so that a verification allocates nothing.
 type ownLightOp struct {
 	op  hal.Op
 	msg [1]hal.Msg
@@ -147,8 +129,7 @@ func (t *chipDrive) look() int {
 		h.own = make([]ownLightOp, len(t.bundle.Modules))
 	}
 	for i := range h.own {
-		o, m := &h.own[i], &t.bundle.Modules[i]
-		adc := diode.Guard
+		o, m, adc := &h.own[i], &t.bundle.Modules[i], diode.Guard
 		if t.path == proto.Loopback {
 			adc = diode.Lane
 		}

@@ -36,8 +36,6 @@ type laneSwitch struct {
 	tries int
 	at    time.Duration // end of laneSettle
 	err   error         // why it is undone
-
-	latch latchOp
 }
 
 // laneSettling is how long heaters take that go anywhere: the same as in a
@@ -54,7 +52,7 @@ func (t *chipDrive) setLanes(now time.Duration, p mzi.Permutation) error {
 		return err
 	}
 	t.lock.freeze(t)
-	t.lanes = laneSwitch{asked: now, perm: p, codes: codes, latch: t.lanes.latch}
+	t.lanes = laneSwitch{asked: now, perm: p, codes: codes}
 	t.lanes.stage(t, laneStage, codes)
 	return nil
 }
@@ -159,20 +157,14 @@ func (t *chipDrive) forcedOrOwn() []*heater.Codes {
 	return t.force
 }
 
-func (l *laneSwitch) finish() { *l = laneSwitch{latch: l.latch} }
+func (l *laneSwitch) finish() { *l = laneSwitch{} }
 
 // dark takes the light off the loopback. Until the lanes are set, no write of a
 // Select goes out.
 func (l *laneSwitch) dark(t *chipDrive) {
 	l.step, l.out, l.tries = laneBreak, 1, 0
 	t.sw.held = true
-	bits := t.cfg.Latch.bits(t.bundle)
-	t.cfg.Latch.set(t.bundle, bits|dark)
-	bus, addr := t.latchBus()
-	o := &l.latch
-	o.msg[0] = hal.Msg{Addr: addr, W: t.cfg.Latch.appendWrite(o.buf[:0], t.bundle)}
-	o.op = hal.Op{Token: t.token(taskLanes, 0, 0), Class: hal.ClassSwitch, Msgs: o.msg[:]}
-	t.put(bus, &o.op)
+	t.writeLatch(t.cfg.Latch.bits(t.bundle)|dark, t.token(taskLanes, 0, 0), hal.ClassSwitch)
 }
 
 // fire lets every DAC take its codes over.

@@ -60,8 +60,6 @@ type lockAct struct {
 	code    [lockCells][2]heater.Setting // the step down and the step up
 	seen    lockLook
 
-	op    hal.Op
-	msg   [2]hal.Msg
 	taps  diode.Reading
 	loops diode.Reading // half-sums of loopback, where MZI1's light goes that goes astray
 }
@@ -82,10 +80,8 @@ func pattern(cell, n int) float64 {
 	return -1
 }
 
-func (l *lock) submit(t *chipDrive, bus hal.BusID, class hal.Class, msgs []hal.Msg) {
-	a := l.act
-	a.op = hal.Op{Token: t.token(taskLock, a.module, int(l.gen)), Class: class, Msgs: msgs}
-	t.put(bus, &a.op)
+func (l *lock) submit(t *chipDrive, bus hal.BusID, class hal.Class, msgs ...hal.Msg) {
+	t.put(bus, &hal.Op{Token: t.token(taskLock, l.act.module, int(l.gen)), Class: class, Msgs: msgs})
 }
 
 // open begins a look.
@@ -107,8 +103,7 @@ func (l *lock) open(t *chipDrive, now time.Duration, module int) {
 		a.steps(k, codes)
 	}
 	m := &t.bundle.Modules[module]
-	a.msg[0] = diode.Of(m).Average(diode.Guard, lockAverageLog2)
-	l.submit(t, m.ADC, hal.ClassVerify, a.msg[:1])
+	l.submit(t, m.ADC, hal.ClassVerify, diode.Of(m).Average(diode.Guard, lockAverageLog2))
 }
 
 // register is the DAC register, 0 or 1, that drives a cell on the lit path.
@@ -156,7 +151,7 @@ func (l *lock) move(t *chipDrive) {
 		settings[k] = a.code[k][side]
 	}
 	m := &t.bundle.Modules[a.module]
-	l.submit(t, m.SPI, hal.ClassHousekeeping, t.dacs(a.module).Move(settings[:], a.still))
+	l.submit(t, m.SPI, hal.ClassHousekeeping, t.dacs(a.module).Move(settings[:], a.still)...)
 }
 
 // read asks for both taps, and for what comes to loopback where none should.
@@ -164,13 +159,11 @@ func (l *lock) read(t *chipDrive) {
 	a := l.act
 	a.step = lockRead
 	m := &t.bundle.Modules[a.module]
-	n := 1
-	a.msg[0] = a.taps.Ask(diode.Of(m), diode.Guard, hal.GuardTap1, 2, lockAverageLog2)
+	msgs := []hal.Msg{a.taps.Ask(diode.Of(m), diode.Guard, hal.GuardTap1, 2, lockAverageLog2)}
 	if a.lit != mzi.Loop {
-		a.msg[1] = a.loops.Ask(diode.Of(m), diode.Guard, hal.GuardLoopUpper, 2, lockAverageLog2)
-		n = 2
+		msgs = append(msgs, a.loops.Ask(diode.Of(m), diode.Guard, hal.GuardLoopUpper, 2, lockAverageLog2))
 	}
-	l.submit(t, m.ADC, hal.ClassHousekeeping, a.msg[:n])
+	l.submit(t, m.ADC, hal.ClassHousekeeping, msgs...)
 }
 
 // completed takes the end of one piece of bus work of a look.
@@ -267,9 +260,13 @@ func (l *lock) restore(t *chipDrive, module, gen int) {
 	m := &t.bundle.Modules[module]
 	msgs := t.dacs(module).Change(t.allowed(module, t.codes(module)))
 	t.put(m.SPI, &hal.Op{Token: t.token(taskLock, module, gen), Class: hal.ClassHousekeeping, Msgs: msgs}) // behind the steps
-	t.put(m.ADC, &hal.Op{Token: t.token(taskLock, module, gen), Class: hal.ClassVerify, Msgs: []hal.Msg{
-		diode.Of(m).Average(diode.Guard, 0),
-	}})
+	l.rescan(t, module, gen)
+}
+
+// rescan leaves a module's scan as it was.
+func (l *lock) rescan(t *chipDrive, module, gen int) {
+	m := &t.bundle.Modules[module]
+	t.put(m.ADC, &hal.Op{Token: t.token(taskLock, module, gen), Class: hal.ClassVerify, Msgs: []hal.Msg{diode.Of(m).Average(diode.Guard, 0)}})
 }
 
 // freeze ends a look at once, without a finding.
@@ -314,10 +311,7 @@ func (t *chipDrive) trimmedBefore(module int) bool {
 		t.lock.restore(t, module, int(t.lock.gen))
 		return true
 	}
-	m := &t.bundle.Modules[module]
-	t.put(m.ADC, &hal.Op{Token: t.token(taskLock, module, int(t.lock.gen)), Class: hal.ClassVerify, Msgs: []hal.Msg{
-		diode.Of(m).Average(diode.Guard, 0),
-	}})
+	t.lock.rescan(t, module, int(t.lock.gen))
 	return true
 }
 

@@ -143,8 +143,6 @@ type feeling struct {
 	out    bool
 	module int // next
 	at     time.Duration
-	op     *hal.Op
-	msgs   []hal.Msg
 }
 
 // feelNumber tells its work from that of looks, whose number is a generation.
@@ -161,28 +159,14 @@ func (f *feeling) due(t *chipDrive, now time.Duration) {
 	if f.next(t) > now {
 		return
 	}
-	if f.op == nil {
-		f.op = &hal.Op{Class: hal.ClassHousekeeping}
-		f.msgs = []hal.Msg{
-			{W: make([]byte, 1)},
-			{W: tmp102.AppendRead(nil, tmp102.RegTemperature), R: make([]byte, 2)},
-			{W: pca9548.AppendNone(nil)},
-		}
-	}
 	if t.health.last[f.module].slowAt == 0 { // no health round has come by
 		f.turn(t, now)
 		return
 	}
 	m := &t.bundle.Modules[f.module]
-	s := f.msgs
-	s[0].Addr, s[1].Addr, s[2].Addr = m.Mux, m.Temp, m.Mux
-	s[0].W[0] = pca9548.Select(m.MuxChannel)
-	if f.op.Msgs = s; m.Mux == 0 {
-		f.op.Msgs = s[1:2]
-	}
-	f.op.Token = t.token(taskLock, f.module, feelNumber)
 	f.out = true
-	t.put(m.Slow, f.op)
+	t.put(m.Slow, &hal.Op{Token: t.token(taskLock, f.module, feelNumber), Class: hal.ClassHousekeeping,
+		Msgs: pca9548.Behind(m.Mux, m.MuxChannel, hal.Msg{Addr: m.Temp, W: tmp102.AppendRead(nil, tmp102.RegTemperature), R: make([]byte, 2)})})
 }
 
 // turn goes on to the next module.

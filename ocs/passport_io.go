@@ -63,7 +63,6 @@ type passportIO struct {
 
 	op    hal.Op
 	first int // message of op that is the EEPROM's
-	msgs  [5]hal.Msg
 	w     []byte
 }
 
@@ -84,15 +83,12 @@ func (p *passportIO) begin(q *work.Queue) {
 
 // submit puts messages for the EEPROM out, behind the choice of its channel.
 func (p *passportIO) submit(q *work.Queue, msgs ...hal.Msg) {
-	p.msgs[0] = hal.Msg{Addr: p.hw.Mux, W: pca9548.AppendSelect(nil, p.hw.MuxChannel)}
-	for i, m := range msgs {
-		m.Addr = p.hw.EEPROM
-		p.msgs[1+i] = m
+	for i := range msgs {
+		msgs[i].Addr = p.hw.EEPROM
 	}
-	p.msgs[1+len(msgs)] = hal.Msg{Addr: p.hw.Mux, W: pca9548.AppendNone(nil)}
-	p.op = hal.Op{Token: p.token, Class: hal.ClassHousekeeping, Msgs: p.msgs[:2+len(msgs)]}
+	p.op = hal.Op{Token: p.token, Class: hal.ClassHousekeeping, Msgs: pca9548.Behind(p.hw.Mux, p.hw.MuxChannel, msgs...)}
 	if p.first = 1; p.hw.Mux == 0 {
-		p.op.Msgs, p.first = p.msgs[1:1+len(msgs)], 0
+		p.first = 0
 	}
 	q.Put(p.hw.Slow, &p.op)
 }

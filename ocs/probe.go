@@ -51,12 +51,9 @@ type probe struct {
 	step  probeStep
 	tries int
 
-	op      hal.Op
-	msgs    [12]hal.Msg
 	reading diode.Reading
 	taps    diode.Reading // of mzi.ReadAll, besides
 	all     [2*hal.Lanes + 4]byte
-	w       [4]byte       // of what goes behind the mux
 	at      time.Duration // of probeWait
 
 	settings []heater.Setting
@@ -80,10 +77,8 @@ const (
 // conversion under way and a whole one.
 var railTime = 2 * time.Duration(ina219.ConversionMicros(railConfig)) * time.Microsecond
 
-// submit puts the op out that msgs hold.
-func (p *probe) submit(t *chipDrive, bus hal.BusID, n int) {
-	p.op = hal.Op{Token: t.cal.token(t, p.module, p.module), Class: hal.ClassHousekeeping, Msgs: p.msgs[:n]}
-	t.put(bus, &p.op)
+func (p *probe) submit(t *chipDrive, bus hal.BusID, msgs ...hal.Msg) {
+	t.put(bus, &hal.Op{Token: t.cal.token(t, p.module, p.module), Class: hal.ClassHousekeeping, Msgs: msgs})
 }
 
 // begin makes the module dark and learns under which conditions it stands.
@@ -92,30 +87,29 @@ func (p *probe) begin(t *chipDrive) {
 	m := p.hw
 	identity := p.r[:hal.IdentityBytes]
 	rest := p.r[hal.IdentityBytes:]
-	n := copy(p.msgs[:], pca9548.Behind(m.Mux, m.MuxChannel,
+	p.submit(t, m.Slow, pca9548.Behind(m.Mux, m.MuxChannel,
 		hal.Msg{Addr: m.LaneEnable, W: pca953x.TCA9534.AppendWrite(nil, pca953x.Output, 0, 0)},
 		hal.Msg{Addr: m.LaneEnable, W: pca953x.TCA9534.AppendWrite(nil, pca953x.Config, 0, 0)},
 		hal.Msg{Addr: m.Rail, W: ina219.AppendWrite(nil, ina219.RegConfig, railConfig)},
 		hal.Msg{Addr: m.Rail, W: ina219.AppendRead(nil, ina219.RegBus), R: rest[:2]},
 		hal.Msg{Addr: m.Temp, W: tmp102.AppendRead(nil, tmp102.RegTemperature), R: rest[2:4]},
-		hal.Msg{Addr: m.EEPROM, W: at24.Of(m.Memory).AppendRead(nil, 0), R: identity}))
-	p.submit(t, m.Slow, n)
+		hal.Msg{Addr: m.EEPROM, W: at24.Of(m.Memory).AppendRead(nil, 0), R: identity})...)
 }
 
 // cold takes every heater to 0 V, whatever held it.
 func (p *probe) cold(t *chipDrive) {
 	p.step = probeCold
-	p.drives(t, t.dacs(p.module).Cold())
+	p.submit(t, p.hw.SPI, t.dacs(p.module).Cold()...)
 }
 
 // scan lets both ADCs average.
 func (p *probe) scan(t *chipDrive) {
 	p.step = probeScan
-	n := 0
+	var msgs []hal.Msg
 	for adc := range diode.Both {
-		n += copy(p.msgs[n:], diode.Of(p.hw).Scan(adc, averageLog2))
+		msgs = append(msgs, diode.Of(p.hw).Scan(adc, averageLog2)...)
 	}
-	p.submit(t, p.hw.ADC, n)
+	p.submit(t, p.hw.ADC, msgs...)
 }
 
 // ask lets the search say what it wants next.
@@ -128,7 +122,7 @@ func (p *probe) ask(t *chipDrive, now time.Duration) {
 	if lasers {
 		p.step = probeLasers
 		m := p.hw
-		p.slowly(t, hal.Msg{Addr: m.LaneEnable, W: pca953x.TCA9534.AppendWrite(p.w[:1], pca953x.Output, 0, p.lasers)[1:]})
+		p.slowly(t, hal.Msg{Addr: m.LaneEnable, W: pca953x.TCA9534.AppendWrite(nil, pca953x.Output, 0, p.lasers)})
 		return
 	}
 	p.heat(t, now)
@@ -145,13 +139,7 @@ func (p *probe) heat(t *chipDrive, now time.Duration) {
 	for _, h := range p.drive.Set { // in order of cells
 		p.settings = append(p.settings, p.heater.Allow(h.Cell, 0, heater.Code(h.Voltage)))
 	}
-	p.drives(t, t.dacs(p.module).Set(p.settings))
-}
-
-// drives puts the DACs' work out.
-func (p *probe) drives(t *chipDrive, msgs []hal.Msg) {
-	copy(p.msgs[:], msgs)
-	p.submit(t, p.hw.SPI, len(msgs))
+	p.submit(t, p.hw.SPI, t.dacs(p.module).Set(p.settings)...)
 }
 
 func (p *probe) wait(from time.Duration) {
@@ -177,8 +165,7 @@ func (p *probe) due(t *chipDrive, now time.Duration) {
 	p.step = probeRead
 	m := p.hw
 	block := func(adc diode.Which, first, n int) {
-		p.msgs[0] = p.reading.Ask(diode.Of(m), adc, first, n, averageLog2)
-		p.submit(t, m.ADC, 1)
+		p.submit(t, m.ADC, p.reading.Ask(diode.Of(m), adc, first, n, averageLog2))
 	}
 	switch p.drive.Read {
 	case mzi.ReadLane:
@@ -188,24 +175,21 @@ func (p *probe) due(t *chipDrive, now time.Duration) {
 	case mzi.ReadTaps:
 		block(diode.Guard, hal.GuardTap1, 2)
 	case mzi.ReadAll:
-		p.msgs[0] = p.reading.Ask(diode.Of(m), diode.Lane, 0, hal.Lanes, averageLog2)
-		p.msgs[1] = p.taps.Ask(diode.Of(m), diode.Guard, hal.GuardTap1, 2, averageLog2)
-		p.submit(t, m.ADC, 2)
+		p.submit(t, m.ADC, p.reading.Ask(diode.Of(m), diode.Lane, 0, hal.Lanes, averageLog2),
+			p.taps.Ask(diode.Of(m), diode.Guard, hal.GuardTap1, 2, averageLog2))
 	case mzi.ReadRail:
-		p.slowly(t, hal.Msg{Addr: m.Rail, W: ina219.AppendRead(p.w[:1], ina219.RegShunt)[1:], R: p.r[:2]})
+		p.slowly(t, hal.Msg{Addr: m.Rail, W: ina219.AppendRead(nil, ina219.RegShunt), R: p.r[:2]})
 	}
 }
 
 // slowly puts a message out behind the module's mux, which stays at its channel: what
-// asks next is the same module's. Its bytes lie in p.w from 1 on.
+// asks next is the same module's.
 func (p *probe) slowly(t *chipDrive, msg hal.Msg) {
-	n := 0
-	if p.hw.Mux != 0 {
-		p.w[0] = pca9548.Select(p.hw.MuxChannel)
-		p.msgs[0], n = hal.Msg{Addr: p.hw.Mux, W: p.w[:1]}, 1
+	if p.hw.Mux == 0 {
+		p.submit(t, p.hw.Slow, msg)
+		return
 	}
-	p.msgs[n] = msg
-	p.submit(t, p.hw.Slow, n+1)
+	p.submit(t, p.hw.Slow, hal.Msg{Addr: p.hw.Mux, W: pca9548.AppendSelect(nil, p.hw.MuxChannel)}, msg)
 }
 
 // completed goes on after one piece of bus work. The error is why the module

@@ -114,7 +114,7 @@ func (t *chipDrive) moduleRead(now time.Duration, module, n int, op *hal.Op) {
 	case t.path != proto.Dark && !t.scan.odd && t.trimmedBefore(module):
 		t.nextModule(now)
 	case t.path != proto.Dark && t.renewing:
-		t.darken()
+		t.writeLatch(bitsOf(proto.Dark, t.cfg.Latch.bits(t.bundle)), t.token(taskLatchClaim, 0, 0), hal.ClassSafety) // and dark is adopted
 	case t.path != proto.Dark:
 		// It carries light with other codes than ours. Fail static: the light
 		// is right until it proves otherwise.

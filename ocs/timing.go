@@ -27,8 +27,6 @@ type timing struct {
 	trial int
 	at    time.Duration // of what is waited for
 
-	op     hal.Op
-	msg    [1]hal.Msg
 	seeing diode.Reading
 
 	detect          detection
@@ -152,9 +150,7 @@ func (m *timing) next(t *chipDrive, c *calibrating, now time.Duration) {
 // on the lower half.
 func (m *timing) look(t *chipDrive) {
 	hw := &t.bundle.Modules[m.trial%len(t.bundle.Modules)]
-	m.msg[0] = m.seeing.Ask(diode.Of(hw), diode.Guard, hal.GuardLoopLower, 1, 0)
-	m.op = hal.Op{Token: t.cal.token(t, 0, calReadOp), Class: hal.ClassSwitch, Msgs: m.msg[:]}
-	t.put(hw.ADC, &m.op)
+	t.put(hw.ADC, &hal.Op{Token: t.cal.token(t, 0, calReadOp), Class: hal.ClassSwitch, Msgs: []hal.Msg{m.seeing.Ask(diode.Of(hw), diode.Guard, hal.GuardLoopLower, 1, 0)}})
 }
 
 // read takes a look's result.

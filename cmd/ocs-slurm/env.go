@@ -48,11 +48,7 @@ func environment(ctx context.Context, args []string, t cli.Terminal) (err error)
 	if *task {
 		return taskEnv(t.Out)
 	}
-	j, err := theJob()
-	if err != nil {
-		return err
-	}
-	c, err := p.client(fs, 0)
+	j, c, err := p.job(fs, 0)
 	if err != nil {
 		return err
 	}

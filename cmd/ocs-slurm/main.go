@@ -79,3 +79,13 @@ func theJob() (j slurmJob, err error) {
 	j.name, j.owner = fmt.Sprintf("%s-%s", cluster, j.number), ownerOf(cluster)
 	return j, cli.AsUsage(cmp.Or(job.CheckID(j.name), job.CheckOwner(j.owner)))
 }
+
+// job reads what Slurm says of the job, and makes the client of the planner that is asked.
+func (p *planner) job(fs *flag.FlagSet, away time.Duration) (slurmJob, *client.Client, error) {
+	j, err := theJob()
+	if err != nil {
+		return j, nil, err
+	}
+	c, err := p.client(fs, away)
+	return j, c, err
+}

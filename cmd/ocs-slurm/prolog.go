@@ -48,11 +48,7 @@ func prolog(ctx context.Context, args []string, t cli.Terminal) error {
 	if _, err := cli.ParseNone(fs, args, prologHelp); err != nil {
 		return err
 	}
-	j, err := theJob()
-	if err != nil {
-		return err
-	}
-	c, err := p.client(fs, *away)
+	j, c, err := p.job(fs, *away)
 	if err != nil {
 		return err
 	}
@@ -179,11 +175,7 @@ func epilog(ctx context.Context, args []string, t cli.Terminal) error {
 example: exec /usr/bin/ocs-slurm epilog -http unix:/run/ocs-planner/http`); err != nil {
 		return err
 	}
-	j, err := theJob()
-	if err != nil {
-		return err
-	}
-	c, err := p.client(fs, *away)
+	j, c, err := p.job(fs, *away)
 	if err != nil {
 		return err
 	}

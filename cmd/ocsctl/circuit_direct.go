@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"ringlight/planner/job"
 	"ringlight/planner/model"
 	"ringlight/planner/topo"
 	"ringlight/proto"
@@ -51,16 +52,7 @@ func readJobTopology(raw json.RawMessage, servers, gpusPerServer int) (*proto.Jo
 		return nil, inTopology(err)
 	}
 	t := &proto.JobTopology{Degree: uint32(max(0, in.Degree)), Bidirectional: in.Bidirectional, Method: method, Seed: in.Seed}
-	for _, g := range in.AllReduce {
-		r := proto.Reduce{Bytes: uint64(g.Bytes)}
-		for _, s := range g.Servers {
-			r.Servers = append(r.Servers, uint16(s))
-		}
-		t.AllReduce = append(t.AllReduce, r)
-	}
-	for _, d := range in.MP {
-		t.MP = append(t.MP, proto.Demand{From: uint16(d.From), To: uint16(d.To), Bytes: uint64(d.Bytes)})
-	}
+	job.AddTraffic(t, in.AllReduce, in.MP)
 	return t, nil
 }
 

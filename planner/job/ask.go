@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"ringlight/planner/fabric"
+	"ringlight/planner/topo"
 	"ringlight/proto"
 )
 
@@ -130,17 +131,22 @@ func (t *Traffic) spec() (*proto.JobTopology, *proto.Error) {
 		}
 		out.MP = append(out.MP, proto.Demand{From: uint16(d[0]), To: uint16(d[1]), Bytes: d[2]})
 	}
-	for _, g := range t.groups {
+	AddTraffic(out, t.groups, t.demands)
+	return out, nil
+}
+
+// AddTraffic adds to a topology what a request of planner/topo has.
+func AddTraffic(to *proto.JobTopology, groups []topo.Group, demands []topo.Demand) {
+	for _, g := range groups {
 		r := proto.Reduce{Bytes: uint64(g.Bytes)}
 		for _, s := range g.Servers {
 			r.Servers = append(r.Servers, uint16(s))
 		}
-		out.AllReduce = append(out.AllReduce, r)
+		to.AllReduce = append(to.AllReduce, r)
 	}
-	for _, d := range t.demands {
-		out.MP = append(out.MP, proto.Demand{From: uint16(d.From), To: uint16(d.To), Bytes: uint64(d.Bytes)})
+	for _, d := range demands {
+		to.MP = append(to.MP, proto.Demand{From: uint16(d.From), To: uint16(d.To), Bytes: uint64(d.Bytes)})
 	}
-	return out, nil
 }
 
 // checkCircuits says what is wrong with a wish for circuits, but for what the

@@ -41,13 +41,7 @@ type hub struct {
 func (h *hub) join(peer string) (chan struct{}, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if len(h.waiting) >= maxWatch {
-		if out, ok := limit.Yields(h.waiting, peer); ok {
-			delete(h.waiting, out)
-			close(out)
-		}
-	}
-	if len(h.waiting) >= maxWatch {
+	if !limit.Room(h.waiting, maxWatch, peer) {
 		return nil, &proto.Error{Code: proto.Busy, Field: "watch", Limit: fmt.Sprintf("%d at once", maxWatch), Reason: "so many watch already"}
 	}
 	c := make(chan struct{}, 1)

@@ -204,13 +204,7 @@ func (h *hub) join(ctx context.Context, seq uint64, peer string) (chan message, 
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if len(h.viewers) >= maxViewers {
-		if out, ok := limit.Yields(h.viewers, peer); ok {
-			delete(h.viewers, out)
-			close(out)
-		}
-	}
-	if len(h.viewers) >= maxViewers {
+	if !limit.Room(h.viewers, maxViewers, peer) {
 		h.load.Refused++
 		return nil, errFull
 	}

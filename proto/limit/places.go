@@ -1,5 +1,17 @@
 package limit
 
+// Room makes room for one more of a peer where so many places are taken, and says whether
+// there is any: who yields has his channel closed.
+func Room[T any](places map[chan T]string, most int, peer string) bool {
+	if len(places) >= most {
+		if out, ok := Yields(places, peer); ok {
+			delete(places, out)
+			close(out)
+		}
+	}
+	return len(places) < most
+}
+
 // Yields says who gives his place to one more of a peer where all are taken: one of the
 // peer that has most, while it still has more than the newcomer. places has the peer
 // that each belongs to.
