@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"time"
 
 	"ringlight/planner/model"
 	"ringlight/proto"
@@ -81,4 +82,47 @@ func readModel(name string) (*model.Model, error) {
 
 func refusedModel(reason string) error {
 	return &proto.Error{Code: proto.Invalid, Field: "models", Limit: strings.Join(model.Names(), ", ") + " or a file", Reason: reason}
+}
+
+func studyReconfig(ctx context.Context, s *studyRun) error {
+	cfg := study.DefaultReconfig()
+	fs := s.flags("-servers 128 -degree 4 -models dlrm,vgg")
+	fs.IntVar(&cfg.Servers, "servers", cfg.Servers, "servers of a job")
+	fs.IntVar(&cfg.GPUsPerServer, "gpus", cfg.GPUsPerServer, "GPUs of a server")
+	fs.IntVar(&cfg.Degree, "degree", cfg.Degree, "interfaces of a server")
+	fs.IntVar(&cfg.Gbps, "gbps", cfg.Gbps, "bandwidth of an interface, Gb/s")
+	fs.IntVar(&cfg.Iterations, "iterations", cfg.Iterations, "of a job")
+	fs.DurationVar(&cfg.Period, "period", cfg.Period, "between two looks at what is unsent")
+	fs.DurationVar(&cfg.Dark, "dark", cfg.Dark, "while links are made")
+	models := fs.String("models", "all", "which, separated by commas: names of study topology or JSON files")
+	if err := s.parse(); err != nil {
+		return err
+	}
+	cfg.Seed, cfg.Progress = *s.seed, s.progress()
+	var err error
+	if cfg.Models, err = readModels(*models, cfg.Models); err != nil {
+		return err
+	}
+	return s.compute(ctx, func() (result, error) { return study.Reconfig(cfg) })
+}
+
+func studyRewire(ctx context.Context, s *studyRun) error {
+	cfg := study.DefaultRewire()
+	fs := s.flags("-pods 128 -groups 16 -spine-ports 16 -length 10 -svg rewire.svg")
+	fs.IntVar(&cfg.Pods, "pods", cfg.Pods, "pods")
+	fs.IntVar(&cfg.Groups, "groups", cfg.Groups, "spines of a pod, each the like-numbered spine's group of switches")
+	fs.IntVar(&cfg.SpinePorts, "spine-ports", cfg.SpinePorts, "ports of a spine towards its switches, even; as many switches in a group")
+	fs.IntVar(&cfg.Length, "length", cfg.Length, "topologies after the first in every sequence")
+	fs.IntVar(&cfg.Steps, "steps", 0, "steps of the search for one topology, all groups; 0: 120 a link")
+	idle := ratioList(fs, "idle", cfg.Idle, "ports that stay idle")
+	churn := ratioList(fs, "churn", cfg.Churn, "links that change from one topology to the next")
+	if err := s.parse(); err != nil {
+		return err
+	}
+	cfg.Idle, cfg.Churn, cfg.Seed, cfg.Progress = *idle, *churn, *s.seed, s.progress()
+	if s.gather == nil {
+		start := time.Now()
+		cfg.Clock = func() time.Duration { return time.Since(start) }
+	}
+	return s.compute(ctx, func() (result, error) { return study.Rewire(cfg) })
 }
