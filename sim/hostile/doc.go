@@ -4,10 +4,10 @@
 // are still what they were. It knows the protocol from schema.cddl and shares
 // no code with agents and planner but the codec.
 //
-// Besides it lies as a device with its own key and no other (Lies, Liar): every
+// Besides it knows what a device with its own key and no other can lie (Lies): every
 // field of what a device says is pushed to its limits, one at a time. The fields
-// are read off the messages, so that a new one is lied about, too. package fleet's
-// tests and ocs-sim procs -lies tell the lies and judge what comes of them.
+// are read off the messages, so that a new one is lied about, too. The tests of
+// sim/fleet and sim/procs tell the lies and judge what comes of them.
 //
 // What it cannot see, light and memory, whoever started it must look at: the
 // record of the boards and the processes.

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 )
 
 // readSelf is what Linux says of this process; empty elsewhere.
@@ -14,21 +13,6 @@ func readSelf() string {
 		return ""
 	}
 	return string(raw)
-}
-
-// PeakKiB is the most memory that a process has had resident, 0 where that cannot
-// be told.
-func PeakKiB(pid int) int { return StatusKiB(pid, "VmHWM:") }
-
-// StatusKiB is one line of what Linux says of a process's memory.
-func StatusKiB(pid int, key string) (kib int) {
-	raw, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	for line := range strings.Lines(string(raw)) {
-		if rest, ok := strings.CutPrefix(line, key); ok {
-			_, _ = fmt.Sscan(rest, &kib)
-		}
-	}
-	return kib
 }
 
 // waited is how long this process's threads were ready to run and had to wait for a

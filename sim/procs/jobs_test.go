@@ -225,7 +225,7 @@ func (a *asking) watch(ctx context.Context) {
 	if a.run.Jobs.Watchers == 0 {
 		return
 	}
-	began, resident := time.Now(), func() int { return live.StatusKiB(a.run.runs["planner"].Process.Pid, "VmRSS:") }
+	began, resident := time.Now(), func() int { return statusKiB(a.run.runs["planner"].Process.Pid, "VmRSS:") }
 	a.tally.Watchers, a.tally.AloneKiB = a.run.Jobs.Watchers, resident()
 	step.Got(a.c.Put(ctx, "watched", &job.Wish{TP: 16, Rings: 1, Spares: 1}))
 	all := make([]*follower, a.run.Jobs.Watchers)
@@ -251,7 +251,7 @@ func (a *asking) watch(ctx context.Context) {
 			step.Fail("watcher %d heard %d events, the first %d", i, a.tally.Events, len(all[0].heard))
 		}
 	}
-	a.tally.AfterKiB = live.PeakKiB(a.run.runs["planner"].Process.Pid)
+	a.tally.AfterKiB = peakKiB(a.run.runs["planner"].Process.Pid)
 	a.run.done(began, fmt.Sprintf("%d watch a job, the planner killed", a.run.Jobs.Watchers), "%d events, each once and in order by all; planner %.1f MiB alone, %.1f watched, at most %.1f after the kill",
 		a.tally.Events, mebi(a.tally.AloneKiB), mebi(a.tally.WithKiB), mebi(a.tally.AfterKiB))
 }

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"ringlight/proto"
-	"ringlight/sim/hostile"
 	"ringlight/sim/step"
 )
 
@@ -53,7 +52,7 @@ func (p *procs) lieAll(ctx context.Context) {
 		took := x.quiet(ctx)
 		x.tally.Usual = max(x.tally.Usual, took.Milliseconds())
 	}
-	for _, u := range hostile.Untruths(p.Seed, p.Lies) {
+	for _, u := range untruths(p.Seed, p.Lies) {
 		x.try(ctx, &u)
 	}
 	fmt.Fprintf(p.Out, "%d cases, %d held; a repair without a liar took %d ms at most\n", x.tally.Cases, x.tally.Held, x.tally.Usual)
@@ -128,8 +127,8 @@ func (p *procs) alarms(ctx context.Context) []procAlarm {
 type lieTrial struct {
 	run   *procs
 	of    *lying
-	u     *hostile.Untruth
-	l     *hostile.Liar
+	u     *untruth
+	l     *liar
 	own   procRing // the liar's, or that beside it
 	lost  loss     // in an unrelated ring
 	hurt  int      // of the own ring, so that its members are asked something; -1: nobody
@@ -143,13 +142,13 @@ func (t *lieTrial) fails(format string, args ...any) {
 }
 
 // try is one case.
-func (x *lying) try(ctx context.Context, u *hostile.Untruth) {
+func (x *lying) try(ctx context.Context, u *untruth) {
 	began := time.Now()
 	rings := x.run.rings(ctx)
 	t := lieTrial{run: x.run, of: x, u: u, hurt: -1, how: "not named"}
 	var id int
 	id, t.own = x.whoLies(rings, u.Member)
-	t.l = &hostile.Liar{Fabric: x.run.f.Name, Node: proto.NodeID(id), Broker: x.run.toAgents, Identity: x.run.folder(id)}
+	t.l = &liar{Fabric: x.run.f.Name, Node: proto.NodeID(id), Broker: x.run.toAgents, Identity: x.run.folder(id)}
 	alice := x.run.path("pki/" + x.run.f.Name + "-op-alice")
 	step.Must(t.l.Learn(ctx, x.run.url, x.run.path("head/ca.pem"), alice+".pem", alice+".key"))
 	t.lost = step.Got(x.mended(rings, t.own.Ring, id))

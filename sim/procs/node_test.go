@@ -190,7 +190,7 @@ type FloodResult struct {
 // peaks takes the most memory that planner and agents had.
 func (f *FloodResult) peaks(h *processes) {
 	for name, c := range h.runs { // any order: the largest counts
-		kib := live.PeakKiB(c.Process.Pid)
+		kib := peakKiB(c.Process.Pid)
 		switch {
 		case name == "planner":
 			f.PlannerKiB = max(f.PlannerKiB, kib)

@@ -10,11 +10,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"ringlight/sim/live"
-	"ringlight/sim/step"
 	"strings"
 	"syscall"
 	"time"
+
+	"ringlight/sim/live"
+	"ringlight/sim/step"
 )
 
 // processes are those of a small cluster on this machine, each started,
@@ -128,4 +129,19 @@ func await(ctx context.Context, limit time.Duration, what string, so func() (boo
 		case <-time.After(200 * time.Millisecond):
 		}
 	}
+}
+
+// peakKiB is the most memory that a process has had resident, 0 where that cannot
+// be told.
+func peakKiB(pid int) int { return statusKiB(pid, "VmHWM:") }
+
+// statusKiB is one line of what Linux says of a process's memory.
+func statusKiB(pid int, key string) (kib int) {
+	raw, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	for line := range strings.Lines(string(raw)) {
+		if rest, ok := strings.CutPrefix(line, key); ok {
+			_, _ = fmt.Sscan(rest, &kib)
+		}
+	}
+	return kib
 }

@@ -7,7 +7,6 @@ import (
 	"maps"
 	"math"
 	"os"
-	"ringlight/sim/live"
 	"runtime"
 	"slices"
 	"strings"
@@ -61,7 +60,7 @@ func (g *gauges) process(at time.Duration, name string, pid int) error {
 		i = len(g.lives)
 		g.lives = append(g.lives, &usages{name: name, pid: pid})
 	}
-	g.lives[i].read = append(g.lives[i].read, usage{at, live.StatusKiB(pid, "VmRSS:"), len(opened)})
+	g.lives[i].read = append(g.lives[i].read, usage{at, statusKiB(pid, "VmRSS:"), len(opened)})
 	return nil
 }
 

@@ -10,11 +10,12 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"ringlight/sim/step"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"ringlight/sim/step"
 )
 
 // A soak is the cluster of processes under a fault after the other for as long as
