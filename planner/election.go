@@ -47,9 +47,6 @@ func (e *election) lead() {
 	p.listened()
 }
 
-// Serving: it is in service.
-func Serving(p *Planner) bool { return p.state == serving }
-
 // copies are those of this planner's store: who is in service, and who stands by.
 func (e *election) copies(s *proto.Status) {
 	p := e.p

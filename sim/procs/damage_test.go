@@ -237,7 +237,7 @@ func (s *spoiling) killWriters(ctx context.Context) {
 		}
 		s.run.signal(name, syscall.SIGKILL)
 		start()
-		step.Pause(ctx, time.Duration(s.rnd.IntN(40))*time.Millisecond)
+		pause(ctx, time.Duration(s.rnd.IntN(40))*time.Millisecond)
 	}
 	s.lights("killed writers")
 	s.run.serving(ctx)

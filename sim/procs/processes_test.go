@@ -145,3 +145,12 @@ func statusKiB(pid int, key string) (kib int) {
 	}
 	return kib
 }
+
+// pause waits.
+func pause(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+		step.Must(ctx.Err())
+	case <-time.After(d):
+	}
+}

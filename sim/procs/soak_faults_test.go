@@ -43,8 +43,8 @@ var soakFaults = []soakFault{
 	{"optics without supply", (*soak).blink},
 	{"fibre cut and mended", (*soak).cutFibre},
 	{"node drained and let in", (*soak).drain},
-	quietly("broker hangs for 5 s", func(s *soak, ctx context.Context) { s.run.hold("broker", func() { step.Pause(ctx, 5*time.Second) }) }),
-	quietly("planner hangs for 3 s", func(s *soak, ctx context.Context) { s.run.hold("planner", func() { step.Pause(ctx, 3*time.Second) }) }),
+	quietly("broker hangs for 5 s", func(s *soak, ctx context.Context) { s.run.hold("broker", func() { pause(ctx, 5*time.Second) }) }),
+	quietly("planner hangs for 3 s", func(s *soak, ctx context.Context) { s.run.hold("planner", func() { pause(ctx, 3*time.Second) }) }),
 	quietly("levels of logs read again", (*soak).reload),
 	quietly("fabric edited", (*soak).edit),
 	quietly("edit that is refused", (*soak).refused),
@@ -143,7 +143,7 @@ func (s *soak) blink(ctx context.Context) map[int]bool {
 	n := ring.Nodes[at]
 	return s.around(ctx, n, func() {
 		s.run.tell(boardName(n), "power off")
-		step.Pause(ctx, outages[s.rnd.IntN(len(outages)-1)])
+		pause(ctx, outages[s.rnd.IntN(len(outages)-1)])
 		s.run.tell(boardName(n), "power on")
 	})
 }
@@ -204,7 +204,7 @@ func (s *soak) failHost(ctx context.Context) map[int]bool {
 	n := ring.Nodes[at]
 	return s.around(ctx, n, func() {
 		s.host(n, "host_fault")
-		step.Pause(ctx, time.Second)
+		pause(ctx, time.Second)
 		s.host(n, "host_ok")
 	})
 }
@@ -224,7 +224,7 @@ func (s *soak) flapHost(ctx context.Context) map[int]bool {
 	for range soakFlaps {
 		for _, verb := range []string{"host_fault", "host_ok"} {
 			s.host(n, verb)
-			step.Pause(ctx, 2*time.Millisecond)
+			pause(ctx, 2*time.Millisecond)
 		}
 	}
 	return map[int]bool{n: true}

@@ -54,7 +54,7 @@ func (p *procs) soak(ctx context.Context) {
 	kills := [2]time.Time{s.began.Add(p.Soak.Kill / 2), s.began.Add(p.Soak.Kill)} // of the planner and of the broker
 	var order []int
 	for next := s.began; time.Now().Before(end); {
-		step.Pause(ctx, time.Until(next))
+		pause(ctx, time.Until(next))
 		if next = next.Add(p.Soak.Fault); next.Before(time.Now()) {
 			next = time.Now()
 		}

@@ -28,7 +28,7 @@ func (p *procs) loseSupply(ctx context.Context) {
 			p.kill(agentName(n))
 			p.startAgent(n)
 		}
-		step.Pause(ctx, lost)
+		pause(ctx, lost)
 		p.tell(boardName(n), "power on")
 		well := func() (bool, string) {
 			s := p.status(n)

@@ -1,9 +1,7 @@
 package step
 
 import (
-	"context"
 	"fmt"
-	"time"
 )
 
 // ended is how a step ends that cannot go on.
@@ -45,14 +43,5 @@ func Attempt(do func()) (err error) {
 func Within(where string, do func()) {
 	if err := Attempt(do); err != nil {
 		Fail("%s: %w", where, err)
-	}
-}
-
-// Pause waits.
-func Pause(ctx context.Context, d time.Duration) {
-	select {
-	case <-ctx.Done():
-		Must(ctx.Err())
-	case <-time.After(d):
 	}
 }
