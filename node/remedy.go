@@ -105,7 +105,7 @@ func (m *Machine) pathOK(id proto.BundleID) {
 	if !b.failed {
 		return
 	}
-	b.failed, b.wellAt, b.remedyAt, m.unsaved = false, m.now, Never, true
+	b.failed, b.wellAt, m.unsaved = false, m.now, true
 	m.note(proto.Event{Kind: proto.EvRemedy, Resolved: true, Bundle: id, Path: b.path, Cause: proto.CauseRemedy, Text: "optics recovered"})
 	if !slices.ContainsFunc(m.bundles, func(b bundle) bool { return b.failed }) {
 		m.become(m.reasons&^ownFault, proto.CauseOwnFault)
