@@ -249,14 +249,19 @@ func (t *Table) Sweep(may bool) {
 			continue
 		}
 		if d.resendAt <= t.j.Now {
+			wait := min(ResendFirst<<d.resent, resendLast)
 			switch {
+			case d.took && d.resent < trailAsks: // the decision may be lost, or its report
+				t.askNow(d)
+				wait = trailWait
 			case d.took:
 				t.Numbers.trail(d)
+				d.resent, wait = 0, ResendFirst
 			case d.resent > 0:
 				d.own().wrong = wrong{tookNoPlan, fmt.Sprintf("does not report generation %d, which it was sent again", d.Want.Gen), t.j.Now}
 			}
 			t.j.SendRaw(t.j.Topics.Desired(d.ID), proto.TopicDesired, []byte(d.Want.Payload))
-			d.resendAt = t.j.Now + min(ResendFirst<<d.resent, resendLast)
+			d.resendAt = t.j.Now + wait
 			d.resent = min(d.resent+1, resentMost)
 			if d.ID.IsSwitch() {
 				t.SendDecision(d.Group, *d.Want.Decided) // a group's switches are told at different times

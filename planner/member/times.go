@@ -42,6 +42,11 @@ const (
 	// trailLeast is how many doublings of ResendFirst a device that did not follow a plan is left
 	// out at least. chosen: longer than its ring waits before it goes round it.
 	trailLeast = 2
+	// A device that has prepared a plan is sent it again and asked trailAsks times, trailWait
+	// apart, before it is held not to follow. chosen: the decision may be lost, or its report, of
+	// some messages one in a hundred, and who is asked twice and is innocent is one in 10,000.
+	trailAsks = 2
+	trailWait = time.Second
 
 	// askFirst is the first wait before a device is asked again to announce itself; it
 	// doubles up to resendLast. chosen: the broker brings an answer in

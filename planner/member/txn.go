@@ -276,7 +276,9 @@ func (x *Txn) Commit() {
 		d := x.Parts[i].Device
 		d.Want = Target{&decided, string(x.Parts[i].Payload)}
 		d.Unassigned, d.took = false, x.Parts[i].Prepared
-		d.resendAt, d.resent = now+ResendFirst, 0
+		if d.resendAt, d.resent = now+ResendFirst, 0; d.took {
+			d.resendAt = now + trailWait
+		}
 		x.t.queue(d)
 	}
 	x.t.sweepAt = now + sweepPeriod

@@ -360,3 +360,46 @@ func TestARefusalIsSoonForgivenWhoTakesPlans(t *testing.T) {
 		}
 	}
 }
+
+// Goal: a device that says that it holds what it was never given is named with that, as one
+// that took no plan.
+func TestWhoStrayedIsNamed(t *testing.T) {
+	w := newWorld()
+	d := present(w)
+	d.Want = Target{Decided: &Decided{Term: 3, Gen: 5}}
+	w.t.Reported(d, &proto.Reported{Version: 1, Session: 7, Seq: 2, Term: 3, Generation: 9}, false)
+	if !d.Beyond() {
+		t.Fatalf("%+v is not beyond %+v", d.Report.Decided, d.Want.Decided)
+	}
+	d.Strayed(w.j.Now)
+	if what, why := d.Lately(w.j.Now + claimStands); what != tookNoPlan || why != "says that it has generation 9 of term 3, which it was not given" {
+		t.Errorf("%q, %q", what, why)
+	}
+}
+
+// Goal: a generation's course has when a device confirmed it, once: not with what it
+// reports before, nor with what it reports later.
+func TestConfirmedOnce(t *testing.T) {
+	w := newWorld()
+	d := present(w)
+	w.x.Prepare(9, "", 0, []proto.Desired{{Version: 1, Node: 0, Term: 3, Generation: 9, Decisions: []proto.RingID{0}}}, func(*Device) bool { return false })
+	w.x.Decide(nil)
+	w.x.Commit()
+	for seq, want := range []int{0, 1, 1} {
+		m := &proto.Reported{Version: 1, Session: 7, Seq: uint64(seq) + 2}
+		if want > 0 {
+			m.Term, m.Generation, m.Plan = w.x.Term, w.x.Gen, w.x.Plan
+		}
+		w.t.Reported(d, m, false)
+		r, n := proto.OpReply{}, 0
+		w.t.Trace(&proto.OpRequest{Generation: 9}, &r)
+		for _, x := range r.Trace {
+			if x.Stage == proto.TraceConfirmed {
+				n++
+			}
+		}
+		if n != want {
+			t.Errorf("after report %d it has confirmed %d times, want %d", m.Seq, n, want)
+		}
+	}
+}
