@@ -18,6 +18,11 @@ const (
 	flushDelay = 20 * time.Millisecond
 	// MaxEntries is how many events and notes are kept.
 	MaxEntries = 100_000
+	// noteBurst is how many notes of one rule and one node are kept in noteWindow, the last of
+	// them saying so; the others are logged alone. chosen: an hour of a node that goes and comes
+	// back all the time is a hundredth of the journal, and no fault makes as many in a minute.
+	noteBurst  = 16
+	noteWindow = time.Minute
 )
 
 // Prefixes of the store's keys.
@@ -76,6 +81,9 @@ type Journal struct {
 	flying  uint64    // the Persist under way, 0 = none
 	touched []touched // with events since the last flush
 	taken   []Taken   // to be acknowledged when flying is on disk
+
+	often   map[Note]int // by rule and node, since oftenAt
+	oftenAt time.Duration
 }
 
 // New makes an empty journal.
@@ -135,11 +143,30 @@ func (j *Journal) put(e Entry) {
 	j.first = (j.first + 1) % MaxEntries
 }
 
-// Note writes down a decision, and tells the shell's log.
+// Note writes down a decision, and tells the shell's log. Whoever provokes the same of
+// one node again and again must not push out what is known of others.
 func (j *Journal) Note(level Level, message string, n Note) {
 	n.Text = proto.Clip(n.Text)
-	j.add(Entry{Note: &n})
+	if kept := n; j.counted(&kept) {
+		j.add(Entry{Note: &kept})
+	}
 	j.Line(Line{Level: level, Message: message, Rule: n.Rule, Node: n.Node, Ring: n.Ring, Generation: n.Gen, Text: n.Text})
+}
+
+// counted tells whether a note is kept; the last of many says that it is.
+func (j *Journal) counted(n *Note) bool {
+	if n.Node < 0 {
+		return true // the planner's own
+	}
+	if j.Now >= j.oftenAt+noteWindow || j.often == nil {
+		j.often, j.oftenAt = map[Note]int{}, j.Now
+	}
+	k := Note{Rule: n.Rule, Node: n.Node}
+	j.often[k]++
+	if j.often[k] == noteBurst {
+		n.Text = proto.Clip(fmt.Sprintf("%d times within %v, no more of them are kept: %s", noteBurst, noteWindow, n.Text))
+	}
+	return j.often[k] <= noteBurst
 }
 
 // Take writes down an event that is the next of its device.
