@@ -8,7 +8,6 @@ import (
 
 	"ringlight/planner/fabric"
 	"ringlight/planner/journal"
-	"ringlight/planner/ring"
 	"ringlight/proto"
 )
 
@@ -83,14 +82,10 @@ func (c *cuts) again(at [2]proto.NodeID, now time.Duration) {
 }
 
 // reborn gives the fibres of a node that starts anew another chance.
-func (c *cuts) reborn(o ring.Order, id proto.NodeID, now time.Duration) {
-	for hop := -o.K; hop <= o.K; hop++ {
-		other := int(id) + hop
-		if o.Wrap {
-			other = (other + o.Nodes) % o.Nodes
-		}
-		if other >= 0 && other != int(id) {
-			c.again(pair(id, proto.NodeID(other)), now)
+func (c *cuts) reborn(id proto.NodeID, now time.Duration) {
+	for at := range c.known { // any order: each by itself
+		if at[0] == id || at[1] == id {
+			c.again(at, now)
 		}
 	}
 }
@@ -203,8 +198,10 @@ func (e *evidence) ClearFibre(name string) bool {
 			continue
 		}
 		delete(e.cuts.known, at)
-		e.tryFibre(at[0], at[1])
-		e.wantBetter = true
+		e.usableAgain(at[0], at[1])
+		for _, id := range at {
+			e.mark(e.ring(e.nodes[id].Group))
+		}
 		e.replan(0)
 		return true
 	}
@@ -214,18 +211,9 @@ func (e *evidence) ClearFibre(name string) bool {
 // usableAgain enters the fibre between two nodes anew, and marks rings that lack a node.
 func (e *evidence) usableAgain(a, b proto.NodeID) {
 	e.reads(a)
-	e.reads(b)
 	e.markNear(a)
 	e.wantBetter = true
 	e.replan(debounce)
-}
-
-// tryFibre has the fibre between two nodes looked at again.
-func (e *evidence) tryFibre(a, b proto.NodeID) {
-	e.usableAgain(a, b)
-	for _, id := range [2]proto.NodeID{a, b} {
-		e.mark(e.ring(e.nodes[id].Group))
-	}
 }
 
 func (e *evidence) broken(a, b proto.NodeID) bool { return e.cuts.broken(a, b, e.j.Now) }
@@ -235,7 +223,6 @@ func (e *evidence) hold(r *ringView, at int, why string) {
 	a, b := r.nodes[at], r.nodes[at+1]
 	wait := e.cuts.hold(a, b, e.j.Now, e.j.Wall)
 	e.reads(a)
-	e.reads(b)
 	e.j.Note(journal.Error, "fibre is held to be cut", journal.Note{Rule: "cut", Node: int64(a), Ring: r.id, Gen: r.Gen, Cause: proto.CauseLightLost,
 		Text: fmt.Sprintf("%s of fibre %s between nodes %d and %d, both well; no ring uses it for %v", why, e.fibre(a, b), a, b, wait)})
 }

@@ -239,7 +239,7 @@ func (h *Rings) Persisted(id uint64) bool {
 	}
 	for _, r := range q.rings {
 		if took := h.j.Now - h.txn.Began(); took > slowPrepare {
-			r.toldAt, r.slow = h.j.Now, followTurns*took
+			r.toldAt, r.slow = h.j.Now, min(followTurns*took, followMost)
 		}
 		h.enter(r, h.txn.Decided)
 		h.mark(h.ring(r.id))

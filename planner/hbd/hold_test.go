@@ -90,3 +90,46 @@ func TestWhoGoesOutTooOftenWaits(t *testing.T) {
 		t.Errorf("%+v", p.obstacles)
 	}
 }
+
+// Goal: a node that is quarantined stays so when it is drained, too, and the drain's reason is
+// the one that counts; lifted, it is heard again.
+func TestQuarantineOutlivesADrain(t *testing.T) {
+	p := standing(t, 80, 16)
+	n := idle(t, p, 1)[0]
+	var r proto.OpReply
+	if Quarantine(p, &proto.OpRequest{Node: n.ID, Reason: "it lies"}, &r); r.Code != proto.OK {
+		t.Fatalf("%+v", r)
+	}
+	if later := p.drains.begin("c", &proto.OpRequest{Node: n.ID, Reason: "a fan"}, n, &r); later || r.Code != proto.Duplicate {
+		t.Fatalf("%t: %+v", later, r)
+	}
+	if n.hold.about() != "quarantined: a fan" || !n.Ignored {
+		t.Errorf("%s, ignored %t", n.hold.about(), n.Ignored)
+	}
+	r = proto.OpReply{}
+	if Lift(p, &proto.OpRequest{Node: n.ID}, &r); r.Code != proto.OK || n.Ignored || n.hold != nil {
+		t.Errorf("%+v, ignored %t", r, n.Ignored)
+	}
+}
+
+// Goal: what is known of the light of a node whose agent is away is said to be of before.
+func TestWhyOfWhoIsOffline(t *testing.T) {
+	p, r := shining(t, 0)
+	n := r.at(3)
+	said := func() (bundles, before int) {
+		for _, l := range p.Facts(n.ID, -1) {
+			if l.Rule == "bundle" {
+				bundles++
+				before += strings.Count(l.Text, ", as it was last heard 1s ago")
+			}
+		}
+		return bundles, before
+	}
+	if bundles, before := said(); bundles != 2 || before != 0 {
+		t.Errorf("online: %d bundles, %d of before", bundles, before)
+	}
+	p.table.Presence(n.Device, &proto.Presence{Node: n.ID, Session: 1})
+	if bundles, before := said(); bundles != 2 || before != 2 {
+		t.Errorf("offline: %d bundles, %d of before", bundles, before)
+	}
+}

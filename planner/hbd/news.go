@@ -22,7 +22,7 @@ func (h *Rings) News(x member.News) {
 		if !x.Again {
 			// A node that speaks is not dead, and what was seen on its fibres is over.
 			h.answered(n, "a new birth")
-			h.cuts.reborn(h.order, n.ID, h.j.Now)
+			h.cuts.reborn(n.ID, h.j.Now)
 			h.reads(n.ID)
 			h.unseen(n)
 		}

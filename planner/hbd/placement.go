@@ -119,8 +119,12 @@ func (p *placement) enter(r *ringView, d member.Decided) {
 	r.Decided, r.lit = d, make([]bool, len(r.nodes)-1)
 	old := p.ring(r.id)
 	if old != nil {
-		r.renewed, r.renewAt, r.marked, r.unsettled, r.retold = old.renewed, old.renewAt, old.marked, old.unsettled, old.retold
-		r.moved = old.state == proto.RingInService && !slices.Equal(old.nodes, r.nodes)
+		r.marked, r.unsettled, r.retold = old.marked, old.unsettled, old.retold
+		if slices.Equal(old.nodes, r.nodes) {
+			r.renewed, r.renewAt = old.renewed, old.renewAt // of these fibres
+		} else {
+			r.moved = old.state == proto.RingInService
+		}
 	}
 	for _, n := range r.nodes {
 		p.place(n, r.id)

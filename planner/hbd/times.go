@@ -16,10 +16,11 @@ const (
 	splitWait = 300 * time.Millisecond
 	// slowPrepare is how long the agents of a ring take to prepare at most that are
 	// quick. Slow ones need followTurns times as long to go where a plan wants them,
-	// before their ring is held to be split. chosen: seen with agents that have a
-	// twentieth of a processor.
+	// before their ring is held to be split, and followMost at most. chosen: seen with agents
+	// that have a twentieth of a processor; a prepare that was lost is no slow agent.
 	slowPrepare = 20 * time.Millisecond
 	followTurns = 10
+	followMost  = 5 * time.Second
 	// betterWait is how long after a repair, or a return, rings may be moved or
 	// formed. chosen: longer than a repair takes, so that what is hurt next need
 	// not wait for it.

@@ -1,0 +1,94 @@
+package hbd
+
+import (
+	"testing"
+	"time"
+
+	"ringlight/planner/journal"
+	"ringlight/proto"
+)
+
+// mend commits what is to be changed until nothing is, and tells how often.
+func mend(p *Rings) (times int) {
+	for times < 8 {
+		p.j.Now += settleWait
+		q := p.look()
+		if q == nil {
+			break
+		}
+		commit(p, q)
+		times++
+	}
+	return times
+}
+
+// Goal: a fibre that gets another chance is used by the ring that lacks a node for it at
+// once, though what could be better placed has to wait.
+// Method: one in the middle of a ring is held to be cut, which leaves a node out that
+// nobody can look from.
+func TestAFibreThatIsWellMendsItsRingAtOnce(t *testing.T) {
+	p, r := shining(t, 0)
+	p.hold(r, 7, "no light")
+	p.mark(r)
+	if mend(p) == 0 || len(p.ring(r.id).nodes) != 15 {
+		t.Fatalf("ring %d of %v", r.id, p.ring(r.id).nodes)
+	}
+	p.betterAt = journal.Never
+	p.j.Now = p.cuts.at
+	p.Conclude()
+	if mend(p) != 1 || len(p.ring(r.id).nodes) != 16 {
+		t.Errorf("ring %d of %v", r.id, p.ring(r.id).nodes)
+	}
+}
+
+// Goal: where a ring is missing, a fibre that has light again lets it be formed.
+// Method: one of four rings is gone, and all six fibres between the first eight of its nodes
+// and the others are held to be cut; one has light.
+func TestAFibreThatIsWellLetsARingBeFormed(t *testing.T) {
+	p := standing(t, 64, 0)
+	gone := p.rings[1]
+	p.dropRing(gone.id)
+	for _, id := range gone.nodes {
+		p.place(id, 0)
+	}
+	mid := gone.nodes[8]
+	for a := mid - 3; a < mid; a++ {
+		for b := mid; b <= a+3; b++ {
+			p.cuts.hold(a, b, p.j.Now, 0)
+			p.cuts.known[pair(a, b)].until = p.j.Now + time.Hour
+			p.reads(a)
+		}
+	}
+	p.markAll()
+	if mend(p) != 0 || len(p.rings) != 3 {
+		t.Fatalf("%d rings", len(p.rings))
+	}
+	p.cuts.known[pair(mid-1, mid)].until, p.cuts.at = p.j.Now, p.j.Now
+	p.Conclude()
+	tried := Doubted(p)
+	if len(tried) != 1 || !p.broken(mid-1, mid) {
+		t.Fatalf("%+v are looked at", tried)
+	}
+	Looked(p, &tried[0], true)
+	if p.planAt != p.j.Now+debounce {
+		t.Errorf("looked at again at %v, it is %v", p.planAt, p.j.Now)
+	}
+	if mend(p) != 1 || len(p.rings) != 4 {
+		t.Errorf("%d rings", len(p.rings))
+	}
+}
+
+// Goal: how often a ring was formed anew in vain is of its members: with others it has not
+// been tried, and waits for nothing.
+func TestAttemptsAreOfTheMembers(t *testing.T) {
+	p, r := shining(t, 0)
+	for _, nodes := range [][]proto.NodeID{r.nodes, r.nodes[1:]} {
+		old := p.ring(r.id)
+		old.renewed, old.renewAt, old.retold = 2, time.Hour, time.Minute
+		same := len(nodes) == len(old.nodes)
+		p.enter(p.view(r.id, nodes, r.size), r.Decided)
+		if now := p.ring(r.id); (now.renewed == 2 && now.renewAt == time.Hour) != same || !same && now.renewed+int(now.renewAt) != 0 || now.retold != time.Minute {
+			t.Errorf("the same %t: %d attempts, not before %v", same, now.renewed, now.renewAt)
+		}
+	}
+}
