@@ -3,6 +3,7 @@ package hbd
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -104,11 +105,7 @@ func (c *cuts) prove(r *ringView) {
 
 // keep drops what is known of fibres of nodes that are gone.
 func (c *cuts) keep(nodes int) {
-	for at := range c.known { // any order: each is judged by itself
-		if int(at[1]) >= nodes {
-			delete(c.known, at)
-		}
-	}
+	maps.DeleteFunc(c.known, func(at [2]proto.NodeID, _ *cut) bool { return int(at[1]) >= nodes })
 }
 
 // doubtful: some dark link of the ring was held to be cut before, so one
@@ -125,9 +122,7 @@ func (c *cuts) doubtful(r *ringView) bool {
 // fibre is what people call the fibre between two nodes: its label, or the two.
 func (p *placement) fibre(a, b proto.NodeID) string {
 	if link, ok := p.fab.Link(a, b); ok {
-		if label := p.fab.Label(link); label != "" {
-			return label
-		}
+		return cmp.Or(p.fab.Label(link), between(a, b))
 	}
 	return between(a, b)
 }

@@ -142,7 +142,10 @@ func (ds *drains) run(d *draining) (*proto.OpReply, bool) {
 		ds.h.j.Note(journal.Info, "node is drained", journal.Note{Rule: "drain", Node: int64(n.ID), Ring: d.ring, Cause: proto.CauseOperator, Text: "its ring has light without it"})
 		return &proto.OpReply{Cost: &d.cost}, true
 	case !n.usable() && !n.said.out && n.over == "":
-		return stop(absent(n), n.whyNot())
+		if n.dead { // which says nothing of its hardware
+			return stop(proto.Expired, n.whyNot())
+		}
+		return stop(proto.HardwareFailed, n.whyNot())
 	case n.Group == 0 && (v == nil || v.hasLight()) && (!n.Online() || n.Unassigned && !n.Ready() || ds.h.j.Now >= d.deadline):
 		text := "it is in no ring; its agent does not answer, and it is drained when it does"
 		ds.h.j.Note(journal.Info, "node is kept out", journal.Note{Rule: "drain", Node: int64(n.ID), Ring: d.ring, Cause: proto.CauseOperator, Text: text})
@@ -266,13 +269,4 @@ func (ds *drains) resume() {
 		d.deadline = ds.h.j.Now + d.ttl
 		ds.h.j.Note(journal.Info, "drain goes on", journal.Note{Rule: "drain", Node: int64(d.node), Ring: d.ring, Cause: proto.CauseOperator, Text: "a former planner began it"})
 	}
-}
-
-// absent is the code for a node that cannot be drained: its agent is away, which says
-// nothing of its hardware, or its optics are at fault.
-func absent(n *node) proto.Code {
-	if n.dead {
-		return proto.Expired
-	}
-	return proto.HardwareFailed
 }

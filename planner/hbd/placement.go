@@ -143,15 +143,14 @@ func (p *placement) enter(r *ringView, d member.Decided) {
 
 func (p *placement) dropRing(id proto.RingID) {
 	p.touchRing(id)
-	for i, r := range p.rings {
-		if r.id == id {
-			p.tell(r)
-			p.rings = append(p.rings[:i], p.rings[i+1:]...)
-			if p.index != nil {
-				p.index.Drop(id)
-			}
-			return
-		}
+	at, ok := p.find(id)
+	if !ok {
+		return
+	}
+	p.tell(p.rings[at])
+	p.rings = slices.Delete(p.rings, at, at+1)
+	if p.index != nil {
+		p.index.Drop(id)
 	}
 }
 

@@ -53,10 +53,13 @@ func (r *ringView) needs() bool {
 // stepOver looks after a ring that needs a change and has members that cannot take
 // part. They are stepped over when that makes it better.
 func (o *obstacles) stepOver(r *ringView) {
-	due, wished := r.needAt+stepWait, false
+	due, wished, usable := r.needAt+stepWait, false, 0 // as long as those in the way count
 	var who []proto.NodeID
 	for _, id := range r.nodes {
 		n := &o.h.nodes[id]
+		if n.usable() {
+			usable++
+		}
 		wished = wished || n.leaving || n.hold != nil || n.ended
 		if !n.blocks() {
 			continue
@@ -81,12 +84,7 @@ func (o *obstacles) stepOver(r *ringView) {
 		o.at = min(o.at, due)
 		return
 	}
-	usable, closed := 0, r.closed() // as long as those in the way count
-	for _, id := range r.nodes {
-		if o.h.nodes[id].usable() {
-			usable++
-		}
-	}
+	closed := r.closed()
 	for _, id := range who {
 		n := &o.h.nodes[id]
 		n.stepped(fmt.Sprintf("stepped over: %s, and its ring needed a change", n.whyNot()))

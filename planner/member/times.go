@@ -43,8 +43,7 @@ const (
 	// out at least. chosen: longer than its ring waits before it goes round it.
 	trailLeast = 2
 	// A device that has prepared a plan is sent it again and asked trailAsks times, trailWait
-	// apart, before it is held not to follow. chosen: the decision may be lost, or its report, of
-	// some messages one in a hundred, and who is asked twice and is innocent is one in 10,000.
+	// apart, before it is held not to follow. chosen: one message in a hundred may be lost.
 	trailAsks = 2
 	trailWait = time.Second
 

@@ -2,6 +2,7 @@ package member
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"ringlight/proto"
@@ -51,10 +52,8 @@ func (c *courses) begin(gen proto.Generation, text string, asked, now time.Durat
 }
 
 func (c *courses) find(gen proto.Generation) *Course {
-	for _, x := range c.kept {
-		if x.Gen == gen {
-			return x
-		}
+	if at := slices.IndexFunc(c.kept, func(x *Course) bool { return x.Gen == gen }); at >= 0 {
+		return c.kept[at]
 	}
 	return nil
 }

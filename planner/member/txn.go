@@ -1,7 +1,9 @@
 package member
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	"ringlight/planner/audit"
@@ -138,18 +140,11 @@ func (x *Txn) Complete() bool { return x.waiting == 0 }
 
 // Part finds a device's share, nil when it has none.
 func (x *Txn) Part(d *Device) *Part {
-	lo, hi := 0, len(x.Parts)
-	for lo < hi {
-		if mid := (lo + hi) / 2; x.Parts[mid].Device.ID < d.ID {
-			lo = mid + 1
-		} else {
-			hi = mid
-		}
+	at, ok := slices.BinarySearchFunc(x.Parts, d.ID, func(p Part, id proto.NodeID) int { return cmp.Compare(p.Device.ID, id) })
+	if x.phase != Preparing || !ok || x.Parts[at].Device != d {
+		return nil
 	}
-	if x.phase == Preparing && lo < len(x.Parts) && x.Parts[lo].Device == d {
-		return &x.Parts[lo]
-	}
-	return nil
+	return &x.Parts[at]
 }
 
 // LinkUp: the time without a broker does not count, and nothing sent in it
