@@ -20,8 +20,8 @@
 // Two ends that both looked while the other had no processor would miss each
 // other without end. So a node that finds that it was late - by its own timers, or
 // by the time at which the hardware noted the light that it is told of - searches
-// again with its closed sides, a few times from then on, and stays on the planned
-// candidate as long as it was late, so that an end that is as late sees it. Whoever was
+// again with its closed sides, a few times from then on, and stays on each candidate
+// as long as it was late, so that an end that is as late sees it. Whoever was
 // not late listens, as ever; no search is endless, since light that passes a fibre one
 // way only would open rings again and again.
 //

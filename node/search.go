@@ -120,7 +120,7 @@ func (s *side) step() {
 		}
 		probe := s.takeProbe(k)
 		dwell, cause := s.node.timers.dwell, proto.CauseLightLost
-		if s.from == none && k == s.working {
+		if s.from == none {
 			dwell = max(dwell, s.lag)
 		}
 		if k == s.from {

@@ -39,10 +39,9 @@ const (
 	searchFirst = 50 * time.Millisecond
 	searchLast  = 1600 * time.Millisecond
 
-	// A closed side whose node was late stays as long on its planned candidate as the node
+	// A closed side whose node was late stays as long on each candidate as the node
 	// was late, maxLag at most: the other end may be as late to see it. chosen: longer than
-	// an agent with a twentieth of a processor mostly waits for its turn, and over before
-	// the next search.
+	// an agent with a twentieth of a processor mostly waits for its turn.
 	maxLag = searchFirst
 
 	// maxJumps bounds how often one search may go to a light. chosen: once to

@@ -155,18 +155,14 @@ func (j *Journal) Note(level Level, message string, n Note) {
 
 // counted tells whether a note is kept; the last of many says that it is.
 func (j *Journal) counted(n *Note) bool {
-	if n.Node < 0 {
-		return true // the planner's own
-	}
 	if j.Now >= j.oftenAt+noteWindow || j.often == nil {
 		j.often, j.oftenAt = map[Note]int{}, j.Now
 	}
 	k := Note{Rule: n.Rule, Node: n.Node}
-	j.often[k]++
-	if j.often[k] == noteBurst {
+	if j.often[k]++; n.Node >= 0 && j.often[k] == noteBurst {
 		n.Text = proto.Clip(fmt.Sprintf("%d times within %v, no more of them are kept: %s", noteBurst, noteWindow, n.Text))
 	}
-	return j.often[k] <= noteBurst
+	return n.Node < 0 || j.often[k] <= noteBurst // the planner's own are all kept
 }
 
 // Take writes down an event that is the next of its device.
