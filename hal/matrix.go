@@ -8,7 +8,7 @@ package hal
 // two ports (cross).
 const MatrixStages = 5
 
-// matrixWire is the recursive Benes construction: stage 0 deals its outputs
+// matrixWire is the recursive Benes construction: stage 0 assigns its outputs
 // to two 4 x 4 networks, stage 1 to four 2 x 2 cells, and back.
 var matrixWire = [MatrixStages - 1][Lanes]uint8{
 	{0, 4, 1, 5, 2, 6, 3, 7},

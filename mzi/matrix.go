@@ -10,7 +10,7 @@ const (
 )
 
 // wire is the port of the following stage to which an output port of a stage
-// is led: stage 0 deals its outputs to two 4 x 4 networks, stage 1 to four
+// is led: stage 0 assigns its outputs to two 4 x 4 networks, stage 1 to four
 // single cells, and back.
 var wire = [Stages - 1][Lanes]uint8{
 	{0, 4, 1, 5, 2, 6, 3, 7},

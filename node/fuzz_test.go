@@ -61,7 +61,7 @@ func (r *reader) event(m *Machine) Event {
 	return ev
 }
 
-// desired is mostly a valid next plan: the eight ways out dealt to two sides.
+// desired is mostly a valid next plan: the eight ways out assigned to two sides.
 func (r *reader) desired(m *Machine) *proto.Desired {
 	d := &proto.Desired{Node: 5, Term: max(m.seenTerm, 1), Plan: proto.Digest{r.next() % 3}, BypassSeq: m.bypassSeq, Decisions: []proto.RingID{1, proto.RingID(r.next())}}
 	_, g := m.inForce()

@@ -220,7 +220,7 @@ func TestRingsShowPlantedDefects(t *testing.T) {
 	}
 }
 
-// deafWhenClosed leaves a closed side without an ear for late light.
+// deafWhenClosed leaves a closed side without an ear for light after the deadline.
 func deafWhenClosed(m *Machine) {
 	for i := range m.sides {
 		if m.sides[i].state == proto.SideClosed {

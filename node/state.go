@@ -21,7 +21,7 @@ import "ringlight/proto"
 //	c  light of the target or of the probe;     f  no step is left: loopback; or a new plan
 //	   or dwell over where a request ties it    g  nothing to try; forced into loopback; or
 //	d  a plan gives the side no candidate          the node leaves service
-//	                                            h  late light, a plan or a request; or the
+//	                                            h  light after the deadline, a plan or a request; or the
 //	                                               node was late: it searches again
 //
 // At start a side is adopted: END to WORK or CLOSED.

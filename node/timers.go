@@ -10,7 +10,7 @@ import (
 // Times that do not depend on the hardware.
 const (
 	persist    = 100 * time.Microsecond  // chosen: light shorter than this moves nobody
-	answer     = 500 * time.Microsecond  // chosen: at least 2 D; late light is already there, so rarely waited for
+	answer     = 500 * time.Microsecond  // chosen: at least 2 D; light after the deadline is already there, so rarely waited for
 	shortRetry = 2 * time.Millisecond    // chosen: rides out what comes back by itself, where hardware allows less
 	rideOut    = 2500 * time.Microsecond // chosen: a glitch of this length must not part a link
 
@@ -74,7 +74,7 @@ type timers struct {
 	dwell  time.Duration // on one step of a search
 	grace  time.Duration // for the target before the probe is adopted
 	retry  time.Duration // on the lost candidate, and after a jump
-	answer time.Duration // after late light
+	answer time.Duration // after light that came late
 	alone  time.Duration // on the lost candidate, when there is no other
 	steady time.Duration // of light before a switch counts as restored
 	late   time.Duration // for a bundle to settle

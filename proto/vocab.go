@@ -241,7 +241,7 @@ const (
 	SideSwitch                   // a path is being switched
 	SideListen                   // switched, waiting for the peer's light
 	SideClosing                  // on the way into loopback
-	SideClosed                   // loopback, listening for late light
+	SideClosed                   // loopback, listening for light after the deadline
 )
 
 var sideStateNames = [...]string{"end", "work", "switch", "listen", "closing", "closed"}

@@ -194,6 +194,6 @@ func (k *kept) lastWord() string {
 	case p.Online:
 		return fmt.Sprintf("none answers; the broker keeps a sign of %s of term %d", proto.PlannerCopy{Planner: p.Planner, Host: p.Host}, p.Term)
 	default:
-		return fmt.Sprintf("none answers; that of term %d, %s, is gone", p.Term, proto.PlannerCopy{Planner: p.Planner, Host: p.Host})
+		return fmt.Sprintf("none answers; %s is gone", proto.PlannerCopy{Planner: p.Planner, Host: p.Host})
 	}
 }

@@ -44,7 +44,7 @@ type Crossbar struct {
 
 	round     round
 	ready     bool // the first look is over
-	sees      bool // brown-outs are dealt with when all is at rest
+	sees      bool // brown-outs are looked at when all is at rest
 	stray     bool // the first look saw light where there is no circuit
 	busErrors uint32
 

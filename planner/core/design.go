@@ -47,7 +47,7 @@ func (c interleaved) design(from standing, jobs []*job, list bool) design {
 	}
 	c.number(jobs)
 	d := design{jobs: jobs}
-	c.deal(d.jobs)
+	c.assign(d.jobs)
 	groups := make([]groupPlan, c.fab.Groups())
 	missing := slices.ContainsFunc(d.jobs, (*job).lacks)
 	for h := range groups {

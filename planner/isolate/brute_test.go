@@ -469,7 +469,7 @@ func planted(r *detmath.Random, leaves, spines, switches int, want shape) Core {
 }
 
 // Goal: a virtual Clos that is there is found, though no port may be over.
-// Method: planted ones; some are found only by looking at every deal.
+// Method: planted ones; some are found only by looking at every way.
 func TestPlantedClosIsFound(t *testing.T) {
 	r := detmath.Stream(9, 0)
 	shapes := []shape{{2, 8}, {8, 2}, {4, 4}, {16, 1}, {3, 5}, {5, 3}, {6, 2}, {4, 3}, {3, 4}, {7, 2}}

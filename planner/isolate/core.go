@@ -44,7 +44,7 @@ type Optics struct {
 	Spine    [][]int // by spine and switch
 }
 
-// Clos is a core without optics: every leaf has as many uplinks as GPUs, dealt
+// Clos is a core without optics: every leaf has as many uplinks as GPUs, assigned
 // evenly to the spines.
 func Clos(leaves, gpusPerLeaf, gpusPerServer, spines int) Core {
 	c := regular(leaves, gpusPerLeaf, gpusPerServer)

@@ -1,6 +1,6 @@
 package isolate
 
-// filler deals virtual leaves to leaves such that all their circuits find free
+// filler puts virtual leaves into leaves such that all their circuits find free
 // ports at switches where the chosen spines have some: augmenting paths between
 // leaves and switches, which miss nothing. Which spine a circuit goes to is left
 // to the weave.

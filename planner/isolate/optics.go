@@ -12,7 +12,7 @@ import (
 // leaf and any s that T divides).
 
 // maxSteps bounds the work of one decision; a step is a circuit tried or a
-// deal looked at. chosen: about 10 ms; one decision in a hundred on 2,048 GPUs
+// way looked at. chosen: about 10 ms; one decision in a hundred on 2,048 GPUs
 // takes more than a tenth of it.
 const maxSteps = 100_000
 
@@ -130,9 +130,9 @@ func (o *optical) oneSpine() (Placement, bool) {
 	return Placement{}, false
 }
 
-// severalSpines tries the few deals that mostly do in every shape, and then
+// severalSpines tries the few ways that mostly do in every shape, and then
 // orders of chance: first with as few spines as will do, as one that no job
-// has is all that the largest jobs can use, then with many. At last all deals
+// has is all that the largest jobs can use, then with many. At last all ways
 // that there are.
 func (o *optical) severalSpines() (Placement, bool) {
 	shapes := o.core.shapes(o.need * o.core.GPUsPerServer)
@@ -162,7 +162,7 @@ func (o *optical) severalSpines() (Placement, bool) {
 			}
 		}
 	}
-	return o.everyDeal(shapes)
+	return o.everyWay(shapes)
 }
 
 func shuffle(r *detmath.Random, list []int32) {

@@ -157,7 +157,9 @@ func (t *Table) Spoke(d *Device, s proto.Session) {
 		}
 	case t.j.Now >= x.since+strangerLate:
 		x := d.own()
-		x.stranger.since, x.lostAt = t.j.Now, t.j.Now
+		if x.stranger.since = t.j.Now; d.Session == 0 || s == d.Session { // else of a former life
+			x.lostAt = t.j.Now
+		}
 		t.ask(d, s, 0, 1)
 	}
 }

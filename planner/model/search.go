@@ -202,7 +202,7 @@ func Search(m *Model, c Cluster, net Network, bitsPerSecond int64, seed uint64) 
 	return s, t, nil
 }
 
-// Start is how a model is divided by hand: data parallel, with tables dealt out
+// Start is how a model is divided by hand: data parallel, with tables shared out
 // evenly and experts among as many servers as there are of them.
 func Start(m *Model, c Cluster) (Strategy, error) { return newJob(m, c).start() }
 
@@ -217,7 +217,7 @@ func (j *job) start() (Strategy, error) {
 			}
 		}
 		err := j.check(s)
-		if err != nil && j.over(s) && stages == 1 { // by number they are dealt out, not by size
+		if err != nil && j.over(s) && stages == 1 { // by number they are shared out, not by size
 			j.level(s.Table)
 			err = j.check(s)
 		}

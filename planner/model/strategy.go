@@ -31,7 +31,7 @@ type Strategy struct {
 	Table  []int // by table: its server, or Everywhere
 }
 
-// dataParallel gives every server all layers and deals the tables out, evenly
+// dataParallel gives every server all layers and shares the tables out, evenly
 // over all servers.
 func (m *Model) dataParallel(servers int) Strategy {
 	s := Strategy{Stages: 1, Share: slices.Repeat([]int{1}, len(m.units()))}

@@ -169,7 +169,7 @@ func tightest(room []int, need int) int {
 	return best
 }
 
-// inPod deals servers to the leaves of a pod.
+// inPod assigns servers to the leaves of a pod.
 func (c Cluster) inPod(p, need int) []Share {
 	leaves := c.Idle[p]
 	taken := make([]int, len(leaves))

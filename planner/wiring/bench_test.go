@@ -145,7 +145,7 @@ func BenchmarkHalve(b *testing.B) {
 
 // BenchmarkRollout is what a new job costs besides the search: of 1,024 leaves
 // in 128 pods with nearly all ports in use a tenth of the paths change; these are
-// spread beside those that stay, and the change of 16 groups is dealt to
+// spread beside those that stay, and the change of 16 groups is assigned to
 // stages that move at most a quarter of a leaf's links.
 func BenchmarkRollout(b *testing.B) {
 	r := detmath.Random(12)

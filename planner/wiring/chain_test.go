@@ -113,7 +113,7 @@ type rollout struct {
 	Moved, Of int
 }
 
-// rollout deals the pieces to stages such that no more than iotaMille
+// rollout assigns the pieces to stages such that no more than iotaMille
 // thousandths of any leaf's links move at once (see Stages). At a stage's
 // switch everything that goes is before anything that comes.
 func (s Spread) rollout(old, wanted []Half, iotaMille int) (rollout, error) {

@@ -38,16 +38,16 @@ func (g Group) blocks(sideBySide func(n int, do func(int))) []Group {
 	}
 }
 
-// halve deals the links of a group to the two halves of its even switches so
+// halve assigns the links of a group to the two halves of its even switches so
 // that as many as can be go where their pair had circuits, by min-cost flow.
 //
 // The pods' degrees make this a problem on an undirected graph, which a flow
 // does not solve; so links are first given ways by Euler walks, and the flow
-// deals out circuits per sender and receiver. The ways serve for that alone:
+// shares out circuits per sender and receiver. The ways serve for that alone:
 // each half is free to choose them anew. What would like to go to a half is
 // walked by itself, so that it comes to as much out as in at every pod and
 // the ways forbid none of it. The next flow starts from ways with which the
-// present deal is allowed, so it can only be better.
+// present division is allowed, so it can only be better.
 func (g Group) halve() (a, b Group) {
 	switches := [2]int{g.Old.Switches / 2, g.Old.Switches - g.Old.Switches/2}
 	cut := switches[0] * g.Pods
@@ -59,14 +59,14 @@ func (g Group) halve() (a, b Group) {
 	for side := range old {
 		h.had[side] = h.count(old[side].Links())
 	}
-	deal := h.wishes()
+	assign := h.wishes()
 	for range halveRounds {
-		next, value := h.deal(deal)
+		next, value := h.assign(assign)
 		if value <= h.best {
 			break
 		}
 		h.best, h.links = value, next[0]
-		deal = next
+		assign = next
 	}
 	parts := h.parts([][]int32{h.links, h.rest(h.links)})
 	return Group{parts[0], old[0]}, Group{parts[1], old[1]}
@@ -95,7 +95,7 @@ func (h *halving) count(links []Link) []int32 {
 	return out
 }
 
-// wishes deals every link to a half where its pair had a circuit, as far as
+// wishes assigns every link to a half where its pair had a circuit, as far as
 // there were; the last share are those with no such wish.
 func (h *halving) wishes() [][]int32 {
 	share := [][]int32{make([]int32, len(h.group.Links)), make([]int32, len(h.group.Links)), make([]int32, len(h.group.Links))}
@@ -108,9 +108,9 @@ func (h *halving) wishes() [][]int32 {
 	return share
 }
 
-// deal solves one flow: of the circuits on every arc, how many go to the
-// first half. The ways come from a deal before.
-func (h *halving) deal(before [][]int32) (deal [][]int32, value int) {
+// assign solves one flow: of the circuits on every arc, how many go to the
+// first half. The ways come from the call before.
+func (h *halving) assign(before [][]int32) (assign [][]int32, value int) {
 	pods := h.group.Pods
 	shares, ways := orientShares(h.parts(before))
 	f := newFlow(2*pods+2, 3*len(ways.Arcs)+6*pods+1)
@@ -134,7 +134,7 @@ func (h *halving) deal(before [][]int32) (deal [][]int32, value int) {
 		f.arc(from, to, 0, int(a.Count-high), keptCost)
 	}
 	if !f.solve() {
-		panic("wiring: invariant: half of everything is a deal in fractions, so one in integers exists")
+		panic("wiring: invariant: half of everything is a division in fractions, so one in integers exists")
 	}
 	links := make([]int32, len(h.group.Links))
 	for n, a := range ways.Arcs {

@@ -66,7 +66,7 @@ type Spread struct {
 	Spine []Topology // over leaves
 }
 
-// SpreadNeed deals a need to the spines. With tau = 2 no leaf has more than 2
+// SpreadNeed assigns a need to the spines. With tau = 2 no leaf has more than 2
 // paths on a spine, as many as it has links there (Th. 4.1). With tau = 1 it
 // has no more than 1 where no leaf needs more than half of its ports (Th.
 // 4.2), and otherwise 2 at most, which for some needs is the least there is.

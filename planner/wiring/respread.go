@@ -41,7 +41,7 @@ func (l Leaves) Beside(need Topology, old Spread, others []int32) (Spread, error
 	return d.spread(), nil
 }
 
-func (l Leaves) beside(need Topology, old Spread, others []int32) (*deal, error) {
+func (l Leaves) beside(need Topology, old Spread, others []int32) (*sharing, error) {
 	if err := l.CheckNeed(need); err != nil {
 		return nil, err
 	}
@@ -53,7 +53,7 @@ func (l Leaves) beside(need Topology, old Spread, others []int32) (*deal, error)
 			return nil, wrong(fmt.Sprintf("spread of spine %d", h), fmt.Sprintf("%d leaves", len(l.PodOf)), "%d leaves", t.Pods)
 		}
 	}
-	d := l.newDeal(need)
+	d := l.newSharing(need)
 	copy(d.podLoad, others)
 	d.keep(old, d.fits)
 	for n := range need.Links {
@@ -92,8 +92,8 @@ func (l Leaves) respreadAll(need Topology, old Spread) (Spread, error) {
 	return s, nil
 }
 
-// deal gives paths to spines one by one.
-type deal struct {
+// sharing gives paths to spines one by one.
+type sharing struct {
 	Leaves
 	need    Topology
 	left    []int32   // of a link of the need: paths without a spine
@@ -104,8 +104,8 @@ type deal struct {
 	room    []int32   // of a pod: ports of each of its spines
 }
 
-func (l Leaves) newDeal(need Topology) *deal {
-	d := &deal{
+func (l Leaves) newSharing(need Topology) *sharing {
+	d := &sharing{
 		Leaves: l, need: need, left: make([]int32, len(need.Links)), count: make([][]int32, l.Spines),
 		load: make([]int32, len(l.PodOf)*l.Spines), podLoad: make([]int32, l.Pods*l.Spines),
 		limit: 2, room: make([]int32, l.Pods),
@@ -126,7 +126,7 @@ func (l Leaves) newDeal(need Topology) *deal {
 }
 
 // keep gives every path of a spread that is still needed the spine it has.
-func (d *deal) keep(old Spread, may func(n, h int) bool) {
+func (d *sharing) keep(old Spread, may func(n, h int) bool) {
 	for h, t := range old.Spine {
 		n := 0
 		for _, was := range t.Links {
@@ -147,23 +147,25 @@ func (d *deal) keep(old Spread, may func(n, h int) bool) {
 }
 
 // lacks: some path has no spine.
-func (d *deal) lacks() bool { return slices.ContainsFunc(d.left, func(n int32) bool { return n > 0 }) }
+func (d *sharing) lacks() bool {
+	return slices.ContainsFunc(d.left, func(n int32) bool { return n > 0 })
+}
 
 // ends gives where a link's leaves and pods count their paths on a spine.
-func (d *deal) ends(n, h int) (a, b, p, q int) {
+func (d *sharing) ends(n, h int) (a, b, p, q int) {
 	link := d.need.Links[n]
 	a, b = int(link.I), int(link.J)
 	p, q = int(d.PodOf[a]), int(d.PodOf[b])
 	return a*d.Spines + h, b*d.Spines + h, p*d.Spines + h, q*d.Spines + h
 }
 
-func (d *deal) fits(n, h int) bool {
+func (d *sharing) fits(n, h int) bool {
 	a, b, p, q := d.ends(n, h)
 	return d.load[a] < d.limit && d.load[b] < d.limit &&
 		d.podLoad[p] < d.room[p/d.Spines] && d.podLoad[q] < d.room[q/d.Spines]
 }
 
-func (d *deal) give(n, h int) {
+func (d *sharing) give(n, h int) {
 	a, b, p, q := d.ends(n, h)
 	d.load[a]++
 	d.load[b]++
@@ -175,7 +177,7 @@ func (d *deal) give(n, h int) {
 
 // least is the spine on which the two leaves, then their pods, have the
 // fewest paths; -1 where none has room.
-func (d *deal) least(n int) int {
+func (d *sharing) least(n int) int {
 	best, leaves, pods := -1, int32(0), int32(0)
 	for h := range d.Spines {
 		if !d.fits(n, h) {
@@ -190,7 +192,7 @@ func (d *deal) least(n int) int {
 	return best
 }
 
-func (d *deal) spread() Spread {
+func (d *sharing) spread() Spread {
 	s := Spread{Leaves: d.Leaves, Spine: make([]Topology, d.Spines)}
 	for h := range s.Spine {
 		s.Spine[h].Pods = len(d.PodOf)

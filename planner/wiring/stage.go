@@ -15,7 +15,7 @@ type Change struct {
 	Moved []LeafLinks
 }
 
-// Stages deals changes to as few stages as it finds, so that in none more
+// Stages assigns changes to as few stages as it finds, so that in none more
 // than iotaMille thousandths of a leaf's links move. links is what each leaf
 // has in use. A stage lists changes by index.
 //

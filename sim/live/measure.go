@@ -217,7 +217,7 @@ func (s *stepper) switched(f *struck, e end) (*proto.Event, error) {
 // ledger puts the agent's ledger of its switch behind the true time of the
 // loss, which only the world knows, and checks that the two fit together: the
 // agent's parts must lead back from the confirmation to the moment at which the
-// world handed the edge in. A switch that answers late light was not the first
+// world handed the edge in. A switch that answers light after the deadline was not the first
 // try, and leads back to its own beginning: what lies before counts as detection.
 func (s *stepper) ledger(f *struck, e end, ev *proto.Event, lost time.Duration) (LedgerMicros, error) {
 	micros := func(n uint32) time.Duration { return time.Duration(n) * time.Microsecond }

@@ -130,7 +130,7 @@ func (t TopologyTimes) direct() float64 { return min(t.Totient, t.Random) }
 // TopologyJob is one model alone on a cluster.
 type TopologyJob struct {
 	Model       string  `json:"model"`
-	Division    string  `json:"division"` // by hand (data parallel, tables dealt out) or searched
+	Division    string  `json:"division"` // by hand (data parallel, tables shared out) or searched
 	Degree      int     `json:"degree"`
 	Gbps        int     `json:"gbps"`
 	FatTreeGbps float64 `json:"fat_tree_gbps"` // of a host

@@ -150,7 +150,7 @@ func (r *TopologyResult) describe(c TopologyConfig) {
 	r.Title = fmt.Sprintf("Direct links, %d servers", c.Servers)
 	r.note("%d servers of %d GPUs; direct links are bidirectional; a ring of AllReduce runs both ways", c.Servers, c.GPUsPerServer)
 	r.note("iteration: compute, then the fullest link by AllReduce, then by the rest, nothing overlapped ([TOPO] eq. 1); a dense layer takes 0.15 ms and its FLOP at 71e12/s forward, 1.9 times that backward")
-	r.note("by hand: data parallel, tables dealt out evenly; searched: annealing of 4,000 proposals, on direct links in turn with the topology; layers shared among servers: %v", c.ShareLayers)
+	r.note("by hand: data parallel, tables shared out evenly; searched: annealing of 4,000 proposals, on direct links in turn with the topology; layers shared among servers: %v", c.ShareLayers)
 	r.note("Fat-tree of equal cost: a host's bandwidth at which full bisection costs what patch panels do, prices of [TOPO] Table 2 on straight lines; Ideal: all of d x B")
 	if c.Shared > 0 {
 		r.note("432 servers: Fat-trees by flows (sim/flow, rounds) on 72 leaves of 6 servers, ECMP, servers drawn by chance, %d draws; direct links share nothing, so an iteration is that of the job alone", c.Shared)

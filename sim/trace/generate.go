@@ -170,7 +170,7 @@ func drawStarts(r *detmath.Random) []draft {
 	return out
 }
 
-// drawKinds deals the kinds out. The faults of a burst of four or more are of
+// drawKinds shares the kinds out. The faults of a burst of four or more are of
 // one kind as far as there are enough: it is one cause.
 func drawKinds(r *detmath.Random, faults []draft) {
 	var deck []int
@@ -206,7 +206,7 @@ func drawKinds(r *detmath.Random, faults []draft) {
 	}
 }
 
-// drawRepairs deals the repair times out by rank: the distribution is kept
+// drawRepairs shares the repair times out by rank: the distribution is kept
 // exactly, and what takes long goes to the kinds and the time that take long.
 func drawRepairs(r *detmath.Random, faults []draft) {
 	n := len(faults)
@@ -253,7 +253,7 @@ func repairTime(rank, n int) time.Duration {
 	return time.Duration(repairTicks[len(repairTicks)-1].ticks) * tick
 }
 
-// drawServers deals the servers out in order of time. One that is down does
+// drawServers shares the servers out in order of time. One that is down does
 // not fail again; one that has just come back often does.
 func drawServers(r *detmath.Random, faults []draft) {
 	order := make([]int, Servers)

@@ -10,10 +10,10 @@ import (
 
 // Which way links go: every granted link of a job gets a spine.
 
-// deal gives granted links a spine. Links that have one keep it; the rest goes
+// assign gives granted links a spine. Links that have one keep it; the rest goes
 // where its leaves have fewest, and where there is no room beside the others,
 // it goes without: see chain.
-func (c *interleaved) deal(jobs []*job) {
+func (c *interleaved) assign(jobs []*job) {
 	c.anchor(jobs)
 	var running []sched.Placed
 	old := wiring.Spread{Leaves: c.sched.Leaves, Spine: make([]wiring.Topology, c.fab.SpinesPerPod)}

@@ -1,28 +1,28 @@
 package isolate
 
-// deals.go is the last resort of stage 3: every deal of virtual leaves to
+// ways.go is the last resort of stage 3: every way of virtual leaves to
 // leaves and of virtual spines to spines, each coloured exactly, until the
 // decision's work is spent. On small cores nothing is missed so.
 
 const (
 	// exactCircuits is up to how many circuits it is worth while; chosen: with
-	// more, few of the deals are reached.
+	// more, few of the ways are reached.
 	exactCircuits = 32
 	// exactSteps bounds one exact colouring; chosen: enough for 16 circuits
 	// over 4 switches, nearly always.
 	exactSteps = 3000
 )
 
-// everyDeal looks at all deals of all shapes.
-func (o *optical) everyDeal(shapes []shape) (p Placement, ok bool) {
+// everyWay looks at all ways of all shapes.
+func (o *optical) everyWay(shapes []shape) (p Placement, ok bool) {
 	if o.need*o.core.GPUsPerServer > exactCircuits {
 		return p, false
 	}
 	for _, want := range shapes {
 		leaves := rooms(o.core.Leaves(), func(n int) int { return o.leavesAt(n, want.s) })
 		spines := rooms(o.core.Spines(), func(m int) int { return int(o.spine.row[m]) / want.l })
-		o.deal(leaves, want.l, nil, func(at []share) bool {
-			return o.deal(spines, want.s, nil, func(on []share) bool {
+		o.way(leaves, want.l, nil, func(at []share) bool {
+			return o.way(spines, want.s, nil, func(on []share) bool {
 				if o.colourExactly(at, on) {
 					p, ok = o.placement(want, at, on), true
 				}
@@ -61,9 +61,9 @@ func rooms(n int, room func(n int) int) []share {
 	return out
 }
 
-// deal shows every way to put so many things into rooms, the fullest first,
+// way shows every way to put so many things into rooms, the fullest first,
 // until one is taken or the decision's work is spent.
-func (o *optical) deal(rooms []share, things int, to []share, take func([]share) bool) bool {
+func (o *optical) way(rooms []share, things int, to []share, take func([]share) bool) bool {
 	if o.w.steps++; o.w.steps > maxSteps {
 		return true
 	}
@@ -83,7 +83,7 @@ func (o *optical) deal(rooms []share, things int, to []share, take func([]share)
 		if of > 0 {
 			next = append(to[:len(to):len(to)], share{first.at, of})
 		}
-		if o.deal(rooms[1:], things-of, next, take) {
+		if o.way(rooms[1:], things-of, next, take) {
 			return true
 		}
 	}
