@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"ringlight/planner/core"
+	"ringlight/planner/fabric"
 	"ringlight/planner/hbd"
 	"ringlight/planner/job"
 	"ringlight/planner/journal"
@@ -234,12 +235,12 @@ func (p *Planner) askedNode(q *proto.OpRequest, r *proto.OpReply) *member.Device
 
 // askedServers takes servers of the core out, or lets them in.
 func askedServers(p *Planner, q *proto.OpRequest, r *proto.OpReply) {
-	servers := p.fab.FindServers(q.Name)
-	if p.core == nil || len(servers) == 0 {
-		r.Refuse(&proto.Error{Code: proto.NotFound, Field: "server", Limit: "a server of the core by name, or a leaf for all of its: leaf3", Reason: fmt.Sprintf("no server %.80q", q.Name)})
+	part, ok := p.fab.FindPart(q.Name)
+	if !ok {
+		r.Refuse(&proto.Error{Code: proto.NotFound, Field: "server", Limit: fabric.PartNames, Reason: fmt.Sprintf("the core has no %.80q", q.Name)})
 		return
 	}
-	core.TakeOut(p.core, servers, q, r)
+	core.TakeOut(p.core, part, q, r)
 }
 
 // whyPage answers why a node or bundle is as it is: what is true now, with
@@ -381,6 +382,9 @@ func (p *Planner) Change() proto.ChangeStatus {
 	}
 	return p.core.Change()
 }
+
+// CircuitsOf are the circuits of a core, as jobs have them.
+func CircuitsOf(p *Planner) core.Claims { return core.ClaimsOf(p.core) }
 
 // JobsOf are those that asked for rings.
 func JobsOf(p *Planner) *job.Table { return p.jobs }

@@ -5,12 +5,14 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
 	"ringlight/cmd/cli"
 	"ringlight/planner/fabric"
 	"ringlight/proto"
+	"ringlight/sim/fleet"
 	"ringlight/sim/live"
 )
 
@@ -25,6 +27,7 @@ func core(ctx context.Context, args []string, t cli.Terminal) error {
 	runs := fs.Int("runs", 0, "over 0: instead of in real time, so many seeds on a virtual clock, an agent killed in the middle of every stage")
 	ahead := fs.Bool("look-ahead", true, "with -runs, of a direct core: provision jobs beside those whose servers they get, and flip")
 	kill := fs.Bool("kill", true, "with -runs: an agent dies in the middle of every stage, planner or broker in some")
+	fail := fs.String("fail", "", "with -runs: parts of these kinds fail after each list and come back later, in what the planner is told and a switch in its supply: any of "+strings.Join(fleet.Fails, ", ")+", or all")
 	trace := fs.Bool("trace", false, "with -runs: print strikes, violations and the planner's log on stderr")
 	fs.Bool("wide", false, "lines of any length")
 	asJSON := fs.Bool("json", false, "print the result as JSON and nothing else")
@@ -34,7 +37,8 @@ judged by the light itself.
 
 example: ocs-sim core -pods 6 -changes 10 -json
 example: ocs-sim core -kind leaf-spine -leaves 8 -changes 10
-example: ocs-sim core -kind direct -servers 32 -degree 4 -runs 50`); err != nil {
+example: ocs-sim core -kind direct -servers 32 -degree 4 -runs 50
+example: ocs-sim core -runs 50 -fail all`); err != nil {
 		return err
 	}
 	var err error
@@ -59,8 +63,12 @@ example: ocs-sim core -kind direct -servers 32 -degree 4 -runs 50`); err != nil 
 	if cfg.Core.Direct != nil && *runs == 0 {
 		return cli.AsUsage(&proto.Error{Code: proto.Invalid, Field: "runs", Limit: "1 and up on a direct core", Reason: "0"})
 	}
+	kinds, err := failKinds(*fail, *runs)
+	if err != nil {
+		return err
+	}
 	if *runs > 0 {
-		return coreSeeds(ctx, t, fs, args, &cfg, *runs, *ahead, *kill, *trace, *asJSON)
+		return coreSeeds(ctx, t, fs, args, &cfg, kinds, *runs, *ahead, *kill, *trace, *asJSON)
 	}
 	if cfg.Hold {
 		cfg.Listen = holdAddress
@@ -83,9 +91,28 @@ example: ocs-sim core -kind direct -servers 32 -degree 4 -runs 50`); err != nil 
 // maxCoreRuns is chosen: an hour.
 const maxCoreRuns = 100_000
 
+// failKinds reads kinds of parts that fail.
+func failKinds(text string, runs int) (kinds []string, err error) {
+	switch {
+	case text == "":
+		return nil, nil
+	case runs == 0:
+		return nil, cli.AsUsage(&proto.Error{Code: proto.Invalid, Field: "fail", Limit: "with -runs", Reason: text})
+	case text == "all":
+		return fleet.Fails, nil
+	}
+	for _, kind := range strings.Split(text, ",") {
+		if !slices.Contains(fleet.Fails, kind) {
+			return nil, cli.AsUsage(&proto.Error{Code: proto.Invalid, Field: "fail", Limit: strings.Join(fleet.Fails, ", ") + " or all", Reason: fmt.Sprintf("%.40q", kind)})
+		}
+		kinds = append(kinds, kind)
+	}
+	return kinds, nil
+}
+
 // coreSeeds runs a core on the virtual clock, once for each seed.
-func coreSeeds(ctx context.Context, t cli.Terminal, fs *flag.FlagSet, args []string, cfg *live.CoreConfig, runs int, ahead, kill, trace, asJSON bool) error {
-	seeds := live.CoreSeedsConfig{Core: cfg.Core, Seed: cfg.Seed, Runs: runs, Lists: cfg.Changes + 1, Mix: cfg.Mix, Alone: !ahead, Calm: !kill,
+func coreSeeds(ctx context.Context, t cli.Terminal, fs *flag.FlagSet, args []string, cfg *live.CoreConfig, fail []string, runs int, ahead, kill, trace, asJSON bool) error {
+	seeds := live.CoreSeedsConfig{Core: cfg.Core, Seed: cfg.Seed, Runs: runs, Lists: cfg.Changes + 1, Mix: cfg.Mix, Alone: !ahead, Calm: !kill, Fail: fail,
 		Replay: func(seed uint64) string { return replay(fs, args, "core", seed) + " -runs 1 -trace" }}
 	if trace {
 		seeds.TraceOut = t.Err
@@ -101,6 +128,9 @@ func coreSeeds(ctx context.Context, t cli.Terminal, fs *flag.FlagSet, args []str
 	}
 	cli.Say(t.Out, "%d runs of %d switches: %d generations committed, %d agents killed in the middle of one, %d strikes in all", r.Runs, r.Switches, r.Commits, r.Killed, r.Struck)
 	cli.Say(t.Out, "%d looks at circuits that had to stay, %d violations; %d of %d links; longest tuning %.1f ms", r.Looks, r.Violations, r.Realised, r.Granted, float64(r.DarkMicros)/1000)
+	if r.Failed > 0 {
+		cli.Say(t.Out, "%d parts failed: %d times a job at rest was short of some, each by name; %d routes followed over light", r.Failed, r.Short, r.Routes)
+	}
 	if r.Dark != nil {
 		fmt.Fprint(t.Out, r.Dark)
 	}

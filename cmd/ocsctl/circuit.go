@@ -14,7 +14,7 @@ import (
 )
 
 const circuitHelp = `ocsctl circuit list | show JOB | tables [JOB] | apply FILE | plan FILE | flip JOB |
-drain SERVER | undrain SERVER [flags]
+drain PART | undrain PART [flags]
 
 Jobs between pods, on leaves and spines, or on servers joined directly, and the
 circuits of optical switches that carry them. list: every circuit with its switch, ports, job, state and loss,
@@ -28,9 +28,10 @@ and does nothing; with -prune they end. Jobs that asked by name (ocsctl job subm
 jobs that end, circuits made and removed, links that move, stages, links realised.
 flip: JOB, which stands by, starts; who has its servers ends. With -dry-run it
 only says so.
-drain: SERVER, by its name, or leaf3, all of a leaf's, is given to no job; a job that has
-it gets another in its place, another place, or where there is none is named degraded.
-undrain lets it in again. Both take -dry-run and -reason.
+drain: PART is given to no job: a server by its name, SERVER/gpu1, leaf3, leaf3/up1,
+pod0-spine1 or spine1, switch3, switch3/a5 or b5, SERVER/if1 of servers joined
+directly. A job that has some of it gets other servers or links, another place, or where
+there is none is named degraded. undrain lets it in again. Both take -dry-run and -reason.
 
 FILE is JSON, "-" is stdin:
   {"jobs": [{"id": 1, "tp": 4, "pp": 2, "dp": 10},

@@ -150,13 +150,13 @@ func (c *Circuits) lit() (links map[proto.JobID]int, circuits int) {
 			if x := c.jobs.find(id); x != nil && x.standsBy() {
 				way = way[:1]
 			}
-			if !slices.ContainsFunc(way, func(s slot) bool { return !tuned(s) }) {
+			if c.out.hits(way...) == "" && !slices.ContainsFunc(way, func(s slot) bool { return !tuned(s) }) {
 				links[id]++
 			}
 		})
 		for _, s := range c.switchesOf(at) {
 			for _, x := range c.circuitsOf(s, d) {
-				if tuned(slot{s, x.A, x.B}) {
+				if k := (slot{s, x.A, x.B}); tuned(k) && c.out.hits(k) == "" {
 					circuits++
 				}
 			}
@@ -182,7 +182,7 @@ func (c *Circuits) jobStatus(j *job, lit map[proto.JobID]int) proto.JobStatus {
 	switch {
 	case j.found:
 		s.State = proto.JobAdopted
-		s.Asked = uint32(c.made(c.maps)[j.spec.Job])
+		s.Asked = uint32(c.made(c.maps, &c.out)[j.spec.Job])
 		s.Granted = s.Asked
 	case !j.runs():
 		s.State = proto.JobWaiting
@@ -191,7 +191,7 @@ func (c *Circuits) jobStatus(j *job, lit map[proto.JobID]int) proto.JobStatus {
 	case s.Realised >= s.Granted:
 		s.State = proto.JobRealised
 	case c.Quiet():
-		s.State, s.Reason = proto.JobShort, proto.Clip(c.whyShort())
+		s.State, s.Reason = proto.JobShort, proto.Clip(c.whyShort(j))
 	default:
 		s.State = proto.JobPlacing
 	}
@@ -204,8 +204,11 @@ func describe(c *Circuits, j *job, s *proto.JobStatus) {
 	c.designer.describe(j, s)
 }
 
-// whyShort names the first switch that keeps links from being made.
-func (c *Circuits) whyShort() string {
+// whyShort names what is out, or the first switch that keeps links from being made.
+func (c *Circuits) whyShort(j *job) string {
+	if _, links, part := lost(c, c.designer.at(standingOf(c)), j); part != "" {
+		return fmt.Sprintf("%s is out: %s; %s of %d lost", part, c.out.why[part], proto.Count(links, "link"), j.granted())
+	}
 	for s := range c.switches {
 		if why := c.switches[s].whyUnable(); why != "" {
 			return fmt.Sprintf("switch %d: %s", s, why)
@@ -241,11 +244,15 @@ func (c *Circuits) Status() proto.CoreStatus {
 			s.Online++
 		}
 		at, _ := c.mapOf(i)
-		s.Circuits += uint32(len(c.circuitsOf(i, c.maps[at])))
+		for _, x := range c.circuitsOf(i, c.maps[at]) {
+			if c.out.hits(slot{i, x.A, x.B}) == "" {
+				s.Circuits++
+			}
+		}
 	}
 	lit, circuits := c.lit()
 	s.Tuned = uint32(circuits)
-	there := c.made(c.maps)
+	there := c.made(c.maps, &c.out)
 	for _, j := range c.jobs.all {
 		s.Realised += uint32(lit[j.spec.Job])
 		if j.found {

@@ -55,6 +55,7 @@ type chains struct {
 	pod     []int     // of a pod and spine: how many
 	ports   []int32   // of a map and pod that sends, then of those that receive: the link there
 	closed  []bool    // of a group: some switch of it cannot be told
+	gone    []int32   // of a leaf and spine: paths for which there is no link
 	dark    bool      // only links without light may move
 	steps   int       // of eject
 	log     []was
@@ -120,6 +121,10 @@ func (s *chains) allow(lit []int) {
 func (c *interleaved) newChains(jobs []*job, groups []groupPlan, ends [][]leafPair, lit []int) *chains {
 	s := &chains{interleaved: c, closed: make([]bool, len(groups)),
 		holders: make([][]int32, c.fab.Leaves()*c.fab.SpinesPerPod), pod: make([]int, c.fab.Pods*c.fab.SpinesPerPod)}
+	s.gone = c.goneOfLeaves()
+	for end := range c.goneEnds() { // any order: counted
+		s.pod[s.of(end.from, int32(c.groupOf(int(end.k))))]++
+	}
 	s.ports = slices.Repeat([]int32{nobodys}, 2*len(c.maps)*c.fab.Pods)
 	s.allow(lit)
 	for at, able := range c.able {
@@ -202,7 +207,7 @@ func (s *chains) has(port int, circuit bool) (links []int32, full bool) {
 	if circuit {
 		return s.ports[port : port+1], s.ports[port] != nobodys
 	}
-	return s.holders[port], len(s.holders[port]) >= leafLoad
+	return s.holders[port], len(s.holders[port]) >= leafLoad-int(s.gone[port])
 }
 
 // sites are the places that a link may go to, in an order that turns: circuits

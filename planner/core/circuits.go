@@ -88,8 +88,9 @@ type Circuits struct {
 	switches []switchView
 	maps     []crossMap // as committed
 	jobs     jobList
-	bad      map[slot]bool // did not come up, and not when told again
+	bad      map[slot]proto.Session // did not come up, and not when told again, in this life of the switch
 	out      out
+	lapses   uint64                    // how often what is out, or did not come up, was otherwise
 	tried    map[slot]proto.Generation // failed with this one, and told again
 
 	txn    member.Txn
@@ -112,7 +113,7 @@ func New(fab *fabric.Core, j *journal.Journal, root interface {
 	Root
 	member.Root
 }) *Circuits {
-	c := &Circuits{layout: layout{fab}, j: j, root: root, fresh: true, bad: map[slot]bool{}, tried: map[slot]proto.Generation{}, planAt: journal.Never}
+	c := &Circuits{layout: layout{fab}, j: j, root: root, fresh: true, bad: map[slot]proto.Session{}, out: newOut(fab, nil), tried: map[slot]proto.Generation{}, planAt: journal.Never}
 	c.table = member.NewTable(proto.FirstSwitch, fab.Switches(), j, root, c)
 	c.txn = member.NewTxn(c.table)
 	c.switches = make([]switchView, fab.Switches())

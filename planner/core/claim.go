@@ -3,9 +3,11 @@ package core
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
+	"ringlight/planner/fabric"
 	"ringlight/planner/journal"
 	"ringlight/proto"
 )
@@ -29,8 +31,9 @@ type Lent struct {
 	GPUs  int
 	Told  bool   // every link that it was granted is in what is committed
 	Quiet bool   // nothing is under way that would bring it more
-	Lost  int    // GPUs of it on servers that are out
-	Out   int    // the first of those servers
+	Lost  int    // GPUs of it that are out
+	Short int    // links of it that nothing carries
+	Out   string // the part with which the first of them is gone
 	Why   string // that is out
 	Dark  string // the first circuit of it that light does not prove
 }
@@ -144,18 +147,18 @@ func (x Claims) Release(id proto.JobID) {
 func (x Claims) Lent() map[proto.JobID]*Lent {
 	c, out := x.c, map[proto.JobID]*Lent{}
 	lit, _ := c.lit()
-	made := c.made(c.maps)
+	made, d := c.made(c.maps, &c.out), c.designer.at(standingOf(c))
 	for _, j := range c.jobs.all {
 		if j.owner != "" {
 			s := c.jobStatus(j, lit)
-			gpus, server, why := lost(c, j)
-			out[j.spec.Job] = &Lent{JobStatus: s, GPUs: j.placed.GPUs(), Told: made[s.Job] >= int(s.Granted), Quiet: c.Quiet(), Lost: gpus, Out: server, Why: why}
+			gpus, links, part := lost(c, d, j)
+			out[j.spec.Job] = &Lent{JobStatus: s, GPUs: j.placed.GPUs(), Told: made[s.Job] >= int(s.Granted), Quiet: c.Quiet(), Lost: gpus, Short: links, Out: part, Why: c.out.why[part]}
 		}
 	}
 	for at, m := range c.maps {
 		for _, s := range c.switchesOf(at) {
 			for _, w := range c.circuitsOf(s, m) {
-				if l := out[w.Job]; l != nil && l.Dark == "" && l.Realised < l.Granted {
+				if l := out[w.Job]; l != nil && l.Dark == "" && l.Realised < l.Granted && c.out.hits(slot{s, w.A, w.B}) == "" {
 					if state := c.stateOf(s, w); !state.Lit() {
 						l.Dark = fmt.Sprintf("switch %d: port %d to %d is %s", s, w.A, w.B, state)
 						if why := c.switches[s].whyUnable(); why != "" {
@@ -190,15 +193,46 @@ func (x Claims) Ranks(id proto.JobID) Ranks {
 // Routes gives, outside of a step, what leaves, spines and servers do with a job's
 // packets, and why some have no route.
 func (x Claims) Routes(id proto.JobID) func() ([]Route, string) {
-	j, d := x.c.jobs.find(id), x.c.designer
+	j := x.c.jobs.find(id)
 	if j == nil {
 		return nil
 	}
+	from := standingOf(x.c)
+	from.maps, from.bad = slices.Clone(from.maps), maps.Clone(from.bad)
+	d := x.c.designer.at(from)
 	return func() ([]Route, string) { return routesOf(d, j) } // a job is replaced, never changed
 }
 
-// Stamp stands for where a job is: as long as it is the same, so are its routes.
-func (x Claims) Stamp(id proto.JobID) string { return x.c.jobs.saved[id] }
+// Stamp stands for where a job is and what of that is gone: as long as it is the same,
+// so are its routes.
+func (x Claims) Stamp(id proto.JobID) string {
+	stamp := fmt.Sprintf("%s %d", x.c.jobs.saved[id], x.c.lapses)
+	if x.c.fab.Backup {
+		stamp += fmt.Sprintf(" %d", x.c.decided)
+	}
+	return stamp
+}
+
+// Out are the parts that are out, in order.
+func (x Claims) Out() []string { return slices.Sorted(maps.Keys(x.c.out.why)) }
+
+// IDs are the numbers of all jobs.
+func (x Claims) IDs() (ids []proto.JobID) {
+	for _, j := range x.c.jobs.all {
+		ids = append(ids, j.spec.Job)
+	}
+	return ids
+}
+
+// Links are a job's links between leaves and spines, where jobs are alone on them.
+func (x Claims) Links(id proto.JobID) (out []fabric.LeafLink) {
+	if j := x.c.jobs.find(id); j != nil && j.own != nil {
+		for _, l := range j.own.Links {
+			out = append(out, fabric.LeafLink(l))
+		}
+	}
+	return out
+}
 
 // takeList makes a design the wanted one.
 func takeList(c *Circuits, d design) {

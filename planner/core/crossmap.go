@@ -192,11 +192,16 @@ func (c layout) difference(was, is crossMap) (made, gone int) {
 	return made, gone
 }
 
-// made counts each job's links in maps.
-func (c layout) made(maps []crossMap) map[proto.JobID]int {
+// made counts each job's links in maps, but for those over what is out: of a switch
+// that is, nobody knows.
+func (c layout) made(maps []crossMap, gone *out) map[proto.JobID]int {
 	out := map[proto.JobID]int{}
 	for at, d := range maps {
-		c.links(at, d, func(_, _ int32, id proto.JobID) { out[id]++ })
+		c.links(at, d, func(i, j int32, id proto.JobID) {
+			if len(gone.ports) == 0 || gone.hits(c.slots(at, i, j)...) == "" {
+				out[id]++
+			}
+		})
 	}
 	return out
 }

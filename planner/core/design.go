@@ -125,7 +125,7 @@ func (c *interleaved) planGroup(h int, lots []lot) groupPlan {
 		able := c.able[first+k]
 		g.stay[k] = newMap(c.fab.Pods)
 		c.links(first+k, d, func(i, j int32, id proto.JobID) {
-			if !(able && c.failed(c.slots(first+k, i, j))) && take(left, id, i, j) {
+			if way := c.slots(first+k, i, j); !(able && c.failed(way)) && c.out.hits(way...) == "" && take(left, id, i, j) {
 				c.put(g.stay[k], i, j, id)
 			}
 		})
@@ -175,6 +175,11 @@ func (c *interleaved) anyBad(h int) bool {
 			return true
 		}
 	}
+	for p := range c.out.ports { // any order: whether there is one
+		if p.Switch/c.fab.SpinePorts == h {
+			return true
+		}
+	}
 	return false
 }
 
@@ -208,8 +213,9 @@ func (c *interleaved) insertOne(first int, now, maps []crossMap, l lot) bool {
 	for try := range 3 {
 		for k := range maps {
 			for _, w := range ways {
-				same, bad := now[k].to[w[0]] == w[1], c.failed(c.slots(first+k, w[0], w[1]))
-				fits := try == 0 && same && !bad || try == 1 && !bad || try == 2 && same
+				way := c.slots(first+k, w[0], w[1])
+				same, bad := now[k].to[w[0]] == w[1], c.failed(way)
+				fits := try == 0 && same && !bad || try == 1 && !bad || try == 2 && same && c.out.hits(way...) == ""
 				if fits && c.able[first+k] && c.free(maps[k], w[0], w[1]) {
 					c.put(maps[k], w[0], w[1], l.job)
 					return true

@@ -20,6 +20,11 @@ type designer interface {
 	start(from standing, jobs []*job)
 	// places are the GPUs of a job by rank.
 	places(j *job) []Place
+	// lost is how many links of a job nothing carries though it was given them, and
+	// the part with which the first of them is gone, if it is.
+	lost(j *job) (links int, part string)
+	// at is the designer of where circuits stand.
+	at(from standing) designer
 	// describe fills in what an operator who asks for this one job sees beyond
 	// its state.
 	describe(j *job, s *proto.JobStatus)
@@ -30,13 +35,13 @@ type wrongJob func(field, limit, format string, args ...any) *proto.Error
 
 // standing is what a design starts from.
 type standing struct {
-	known *jobList      // as committed
-	maps  []crossMap    // as committed
-	bad   map[slot]bool // circuits that did not come up
-	able  []bool        // by map: its switches can be told
-	dark  uint32        // microseconds, the longest that a change took so far
-	out   out           // servers that nobody is given
-	nowMS int64         // wall clock: only for durations that operators declare
+	known *jobList               // as committed
+	maps  []crossMap             // as committed
+	bad   map[slot]proto.Session // circuits that did not come up, and in whose life
+	able  []bool                 // by map: its switches can be told
+	dark  uint32                 // microseconds, the longest that a change took so far
+	out   out                    // what nobody is given
+	nowMS int64                  // wall clock: only for durations that operators declare
 }
 
 // design is what a job list comes to.
@@ -61,10 +66,14 @@ func (c *Circuits) design(jobs []*job, list bool) design {
 	return c.designer.design(standingOf(c), copyJobs(jobs), list)
 }
 
-// failed: a circuit of a link did not come up.
+// failed: a circuit of a link did not come up, or is out.
 func (s *standing) failed(of []slot) bool {
-	return slices.ContainsFunc(of, func(x slot) bool { return s.bad[x] })
+	return slices.ContainsFunc(of, func(x slot) bool { return s.bad[x] != 0 || s.out.hits(x) != "" })
 }
+
+func (c interleaved) at(from standing) designer { c.standing = from; return c }
+func (c isolated) at(from standing) designer    { c.standing = from; return c }
+func (c direct) at(from standing) designer      { c.standing = from; return c }
 
 // notDirect refuses what is only of servers joined directly.
 func notDirect(s *proto.JobSpec, bad wrongJob) *proto.Error {
@@ -102,5 +111,5 @@ func (c layout) accountAlone(from *standing, d *design) {
 	if s.Moved > 0 {
 		s.DarkMicros = from.dark
 	}
-	c.accountJobs(d)
+	c.accountJobs(d, &from.out)
 }

@@ -200,7 +200,7 @@ func (c *direct) carry(jobs []*job) []crossMap {
 		}
 	}
 	put := func(s slot, id proto.JobID) {
-		if c.able[s.sw] && (!c.bad[s] || c.maps[s.sw].to[s.a] == int32(s.b)) {
+		if c.able[s.sw] && (c.bad[s] == 0 || c.maps[s.sw].to[s.a] == int32(s.b)) {
 			c.put(out[s.sw], int32(s.a), int32(s.b), id)
 		}
 	}
@@ -210,12 +210,27 @@ func (c *direct) carry(jobs []*job) []crossMap {
 		if j.shard == nil {
 			continue
 		}
+		deaf := map[slot]bool{} // interfaces to which nothing leads; they may send
 		for layer := range j.shard.Layers {
 			for a, b := range j.shard.joined(layer) {
 				way := c.slots(layer, c.end(j.shard, a), c.end(j.shard, b))
+				if c.out.hits(way[:1]...) != "" {
+					deaf[way[2]] = true
+				}
+			}
+			for a, b := range j.shard.joined(layer) {
+				way := c.slots(layer, c.end(j.shard, a), c.end(j.shard, b))
+				if deaf[way[2]] {
+					continue
+				}
 				put(way[0], j.spec.Job)
-				if j.shard.Active {
-					put(way[1], j.spec.Job)
+				for _, end := range way[1:] {
+					switch free := j.shard.Active && c.free(out[end.sw], int32(end.a), int32(end.b)); {
+					case free && deaf[end] && c.able[end.sw]:
+						c.put(out[end.sw], int32(end.a), int32(end.b), j.spec.Job)
+					case free:
+						put(end, j.spec.Job)
+					}
 				}
 			}
 		}
@@ -224,7 +239,7 @@ func (c *direct) carry(jobs []*job) []crossMap {
 		_, server := c.fab.ServerOf(at)
 		for i, j := range m.to {
 			id := m.job[i]
-			if j < 0 || !c.able[at] || server && !found[id] || c.bad[slot{at, uint16(i), uint16(j)}] || !c.free(out[at], int32(i), j) {
+			if j < 0 || !c.able[at] || server && !found[id] || c.failed([]slot{{at, uint16(i), uint16(j)}}) || !c.free(out[at], int32(i), j) {
 				continue
 			}
 			if !found[id] {

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -14,7 +15,7 @@ import (
 // dark are the links of a shard of which a circuit did not come up, by ranks, and those
 // on servers that are out.
 func (c *direct) dark(s *shard) (links [][2]int) {
-	if len(c.bad)+len(c.out) == 0 {
+	if len(c.bad)+len(c.out.why) == 0 {
 		return nil
 	}
 	for rank, server := range s.Servers {
@@ -24,16 +25,38 @@ func (c *direct) dark(s *shard) (links [][2]int) {
 	}
 	for layer := range s.Layers {
 		for a, b := range s.joined(layer) {
-			way := c.slots(layer, c.end(s, a), c.end(s, b))
-			if !s.Active {
-				way = way[:1] // its transceivers are another's as yet
-			}
-			if c.failed(way) {
+			if c.failed(c.way(s, layer, a, b)) {
 				links = append(links, [2]int{a, b})
 			}
 		}
 	}
 	return links
+}
+
+// lost are links of which a circuit is gone.
+func (c direct) lost(j *job) (links int, part string) {
+	if j.shard == nil {
+		return 0, ""
+	}
+	for layer := range j.shard.Layers {
+		for a, b := range j.shard.joined(layer) {
+			if way := c.way(j.shard, layer, a, b); c.failed(way) {
+				links++
+				part = cmp.Or(part, c.out.hits(way...))
+			}
+		}
+	}
+	return links, part
+}
+
+// way is what a link of a shard goes over; of one that stands by the transceivers are
+// another's as yet.
+func (c *direct) way(s *shard, layer, a, b int) []slot {
+	way := c.slots(layer, c.end(s, a), c.end(s, b))
+	if !s.Active {
+		way = way[:1]
+	}
+	return way
 }
 
 // mended is a shard with as few dark links as steps come to of which each leaves fewer;

@@ -62,10 +62,19 @@ func (f *floor) take(j *job) {
 	}
 }
 
+// isOff: a server is out as a whole.
+func (c *direct) isOff(server int) bool { return c.out.of(server) && !ofGPU(c.out.servers[server]) }
+
+// isOut: nothing goes over a switch.
+func (c *direct) isOut(s int) bool {
+	_, is := c.out.why[fmt.Sprintf("switch%d", s)]
+	return is
+}
+
 // away names what of a job's way cannot be told; "": all can.
 func (c *direct) away(s *shard) string {
 	for l := range s.Layers {
-		if !c.able[l] {
+		if !c.able[l] && !c.isOut(l) {
 			return fmt.Sprintf("the switch of layer %d cannot be told", l)
 		}
 	}

@@ -81,6 +81,9 @@ func (s *chains) inTheWay(l *link, at site, turns []int) (out []int32, cost int)
 			return nil, math.MaxInt
 		}
 		there, full := s.has(s.of(leaf, at.spine), false)
+		if full && len(there) == 0 {
+			return nil, math.MaxInt // there is no link
+		}
 		if full && !slices.ContainsFunc(there, func(f int32) bool { return slices.Contains(out, f) }) &&
 			!add(slices.MinFunc(there, func(a, b int32) int { return cmp.Compare(price(a), price(b)) })) {
 			return nil, math.MaxInt

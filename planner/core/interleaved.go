@@ -82,12 +82,16 @@ func (c *interleaved) admit(jobs []*job) {
 // within is the core as a job sees it that may be in some pods only: elsewhere
 // no server is idle, as those that are out are nowhere, where nobody holds them.
 func (c *interleaved) within(running []sched.Placed, pods []uint16, held map[int]bool) sched.Core {
-	if len(pods)+len(c.out) == 0 {
+	if len(pods)+len(c.out.servers)+len(c.out.links) == 0 {
 		return c.sched
 	}
 	s := c.sched
 	s.Servers = slices.Clone(c.sched.Servers)
-	for server := range c.out { // any order: counted
+	s.Gone = make([]int, c.fab.Leaves())
+	for x := range c.out.links { // any order: counted
+		s.Gone[x.Leaf]++
+	}
+	for server := range c.out.servers { // any order: counted
 		if !held[server] {
 			s.Servers[server/c.fab.ServersPerLeaf]--
 		}

@@ -191,6 +191,12 @@ func (c *isolated) queue(jobs []*job) *isolate.Queue {
 			}
 		}
 	}
+	for x := range c.out.ports { // any order: each is a port, withheld or not
+		s.Withhold(x.Switch, c.end(int32(x.Port)))
+	}
+	for l := range c.out.links { // any order: each is a link, withheld or not
+		s.WithholdLink(isolate.Link(l))
+	}
 	for b := range c.bad { // any order: each is a port, withheld or not
 		s.Withhold(b.sw, c.end(int32(b.a)))
 		s.Withhold(b.sw, c.end(int32(b.b)))
@@ -221,7 +227,7 @@ func (c *isolated) isFound(m crossMap, port int) bool {
 func (c *isolated) adoptFound(jobs []*job, adopt func(isolate.Job, isolate.Placement, int64)) {
 	free := c.used(jobs)
 	var gone isolate.Placement
-	for server := range c.out { // any order: a set
+	for server := range c.out.servers { // any order: a set
 		n, i := server/c.fab.LeafServers(), server%c.fab.LeafServers()
 		if left := c.shape.GPUsPerServer - free[[2]int{n, i}]; left > 0 {
 			gone.Servers = append(gone.Servers, isolate.Server{Leaf: n, Server: i, GPUs: left})
@@ -277,70 +283,6 @@ func (c *isolated) port(e isolate.End) int32 {
 	return int32(c.fab.LeafPort(e.Number, e.Port))
 }
 
-// mend finds other ports for circuits of jobs that carry nothing: they did not
-// come up, or their switch could not be told so far and cannot now.
-func (c *isolated) mend(jobs []*job) {
-	owned := make([][]bool, len(c.maps))
-	for at, m := range c.maps {
-		owned[at] = make([]bool, len(m.to))
-		for port := range m.to {
-			owned[at][port] = c.isFound(m, port)
-		}
-	}
-	for _, j := range jobs {
-		if j.own == nil {
-			continue
-		}
-		for _, x := range j.own.Circuits {
-			owned[x.Switch][c.port(x.A)], owned[x.Switch][c.port(x.B)] = true, true
-		}
-	}
-	for _, j := range jobs {
-		if j.own == nil {
-			continue
-		}
-		for n, x := range j.own.Circuits {
-			a, b := c.port(x.A), c.port(x.B)
-			lit := c.maps[x.Switch].to[a] == b && c.maps[x.Switch].job[a] == j.spec.Job
-			if !c.failed(c.slots(x.Switch, a, b)) && (lit || c.able[x.Switch]) {
-				continue
-			}
-			if y, ok := c.elsewhere(x, owned); ok {
-				p := *j.own
-				p.Circuits = slices.Clone(p.Circuits)
-				p.Circuits[n] = y
-				j.own = &p
-				owned[x.Switch][a], owned[x.Switch][b] = false, false
-				owned[y.Switch][c.port(y.A)], owned[y.Switch][c.port(y.B)] = true, true
-			}
-		}
-	}
-}
-
-// elsewhere is the same link over ports of another switch.
-func (c *isolated) elsewhere(x isolate.Circuit, owned [][]bool) (isolate.Circuit, bool) {
-	ports := func(e isolate.End) int {
-		if e.Spine {
-			return c.fab.SpinePortsPerSwitch()
-		}
-		return c.fab.LeafPorts()
-	}
-	for at := range c.maps {
-		if at == x.Switch || !c.able[at] {
-			continue
-		}
-		for i := range ports(x.A) {
-			for k := range ports(x.B) {
-				y := isolate.Circuit{Switch: at, A: isolate.End{Spine: x.A.Spine, Number: x.A.Number, Port: i}, B: isolate.End{Spine: x.B.Spine, Number: x.B.Number, Port: k}}
-				if a, b := c.port(y.A), c.port(y.B); !owned[at][a] && !owned[at][b] && !c.failed(c.slots(at, a, b)) {
-					return y, true
-				}
-			}
-		}
-	}
-	return x, false
-}
-
 // sayWhy gives each waiting job its reason.
 func (c *isolated) sayWhy(jobs []*job, q *isolate.Queue) {
 	away := 0
@@ -391,7 +333,7 @@ func (c *isolated) carry(jobs []*job) []crossMap {
 		}
 		for _, x := range j.own.Circuits {
 			a, b := c.port(x.A), c.port(x.B)
-			if c.able[x.Switch] && (!c.failed(c.slots(x.Switch, a, b)) || c.maps[x.Switch].to[a] == b) {
+			if way := c.slots(x.Switch, a, b); c.able[x.Switch] && c.out.hits(way...) == "" && (!c.failed(way) || c.maps[x.Switch].to[a] == b) {
 				c.put(out[x.Switch], a, b, j.spec.Job)
 			}
 		}

@@ -6,84 +6,156 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
+	"ringlight/planner/fabric"
 	"ringlight/planner/isolate"
 	"ringlight/planner/journal"
 	"ringlight/planner/sched"
 	"ringlight/proto"
 )
 
-// Servers that an operator, or what watches them, has taken out: one set of facts that
-// every designer reads. Nobody is given one. A job that has one gets another in its
-// place where that moves no light, else another place as a whole, and where there is
-// none it keeps what it has, and is said to be short of it.
+// What of a core is out, as an operator says or what watches it: servers, GPUs, leaves,
+// spines, their links, switches, fibres. One set of facts, which every designer reads:
+// nobody is given a server of them, no circuit uses a port, no path a link. A job that
+// has one gets another in its place where that moves no light, else another place as a
+// whole, and where there is none it keeps what is left, and is said to be short of it.
 
-const keyOut = "out" // of the store: why, by server
+const keyOut = "out" // of the store: why, by part
 
-// out is why servers are out, by number through all leaves. It is replaced, never changed.
-type out map[int]string
+// out is what is out. It is replaced, never changed. What is found out about ports and
+// links has the key of the part that it is gone with.
+type out struct {
+	why     map[string]string // by part
+	servers map[int]string
+	gpus    map[Place]string // one by one
+	ports   map[fabric.SwitchPort]string
+	links   map[fabric.LeafLink]string
+}
 
-func (o out) of(server int) bool { _, is := o[server]; return is }
+// newOut reads what is gone with parts; what the core does not have is not in it.
+func newOut(fab *fabric.Core, why map[string]string) out {
+	o := out{map[string]string{}, map[int]string{}, map[Place]string{}, map[fabric.SwitchPort]string{}, map[fabric.LeafLink]string{}}
+	for _, key := range slices.Backward(slices.Sorted(maps.Keys(why))) { // the first names what several have
+		p, ok := fab.Part(key)
+		if !ok {
+			continue
+		}
+		o.why[key] = why[key]
+		for _, s := range p.Servers {
+			if o.servers[s] == "" || len(p.GPUs) == 0 || ofGPU(o.servers[s]) {
+				o.servers[s] = key
+			}
+		}
+		for _, g := range p.GPUs {
+			o.gpus[Place{g[0], g[1]}] = key
+		}
+		for _, x := range p.Ports {
+			o.ports[x] = key
+		}
+		for _, x := range p.Links {
+			o.links[x] = key
+		}
+	}
+	return o
+}
+
+func (o *out) of(server int) bool { _, is := o.servers[server]; return is }
+
+// at is the part with which a GPU is gone, "": it is there.
+func (o *out) at(p Place) string {
+	key := o.servers[p.Server]
+	if ofGPU(key) {
+		return o.gpus[p]
+	}
+	return key
+}
+
+func ofGPU(key string) bool { return strings.Contains(key, "/gpu") }
+
+// hits is the part with which a cross-connect is gone, "": it is there.
+func (o *out) hits(of ...slot) string {
+	for _, s := range of {
+		if key := cmp.Or(o.ports[fabric.SwitchPort{Switch: s.sw, Port: int(s.a)}], o.ports[fabric.SwitchPort{Switch: s.sw, Side: 1, Port: int(s.b)}]); key != "" {
+			return key
+		}
+	}
+	return ""
+}
 
 // restoreOut takes what the store has of it.
 func restoreOut(c *Circuits, raw []byte) error {
 	if raw == nil {
 		return nil
 	}
-	if err := json.Unmarshal(raw, &c.out); err != nil {
+	why := map[string]string{}
+	if err := json.Unmarshal(raw, &why); err != nil {
 		return fmt.Errorf("store: %s: %w", keyOut, err)
 	}
-	for s := range c.out { // any order: each by itself
-		if s < 0 || s >= c.fab.Servers() {
-			return fmt.Errorf("store: %s: no server %d", keyOut, s)
-		}
+	if c.out = newOut(c.fab, why); len(c.out.why) < len(why) {
+		return fmt.Errorf("store: %s: %d of %d parts are not of this core", keyOut, len(why)-len(c.out.why), len(why))
 	}
 	return nil
 }
 
-// TakeOut takes servers out, or by an undrain lets them in, or says what that would do
-// to jobs.
-func TakeOut(c *Circuits, servers []int, q *proto.OpRequest, r *proto.OpReply) {
+// within: with one part goes all that goes with another.
+func within(a, b *fabric.Part) bool {
+	return (len(b.GPUs) == 0 || len(a.GPUs) > 0 && all(a.GPUs, b.GPUs)) && all(a.Servers, b.Servers) && all(a.Ports, b.Ports) && all(a.Links, b.Links)
+}
+
+func all[T comparable](of, in []T) bool {
+	return !slices.ContainsFunc(of, func(x T) bool { return !slices.Contains(in, x) })
+}
+
+// TakeOut takes a part out, or by an undrain lets it in with all that goes with it, or
+// says what that would do to jobs.
+func TakeOut(c *Circuits, part fabric.Part, q *proto.OpRequest, r *proto.OpReply) {
 	if !c.heard || c.root.Busy() != "" {
 		r.Refuse(&proto.Error{Code: proto.Busy, Reason: "the planner is looking round first"})
 		return
 	}
-	next := out{}
-	maps.Copy(next, c.out)
-	for _, s := range servers {
-		if q.Noun == proto.NounUndrain {
-			delete(next, s)
-		} else {
-			next[s] = cmp.Or(q.Reason, "drained")
+	why := maps.Clone(c.out.why)
+	if q.Noun == proto.NounUndrain {
+		for key := range why { // any order: each by itself
+			p, _ := c.fab.Part(key)
+			switch {
+			case within(&p, &part):
+				delete(why, key)
+			case within(&part, &p) && c.out.why[part.Key] == "":
+				r.Refuse(&proto.Error{Code: proto.Conflict, Field: "server", Limit: "what is out by itself", Reason: fmt.Sprintf("%s is out with %s", part.Key, key)})
+				return
+			}
 		}
+	} else {
+		why[part.Key] = cmp.Or(q.Reason, "drained")
 	}
+	next := newOut(c.fab, why)
 	from := standingOf(c)
 	from.out = next
 	d := c.designer.design(from, copyJobs(c.jobs.all), true)
 	r.Change = &d.change
-	if q.DryRun || maps.Equal(next, c.out) {
+	if q.DryRun || maps.Equal(why, c.out.why) {
 		return
 	}
 	c.out = next
-	c.j.Persist(journal.Encode(keyOut, next))
-	c.j.Note(journal.Info, "servers are taken out or let in", journal.Note{Rule: "out", Node: -1, Cause: proto.CauseOperator,
-		Text: proto.Clip(fmt.Sprintf("%s by %s: %s; %d are out", q.Noun, q.Author, q.Name, len(next)))})
+	c.lapses++
+	c.j.Persist(journal.Encode(keyOut, why))
+	c.j.Note(journal.Info, "parts are taken out or let in", journal.Note{Rule: "out", Node: -1, Cause: proto.CauseOperator,
+		Text: proto.Clip(fmt.Sprintf("%s by %s: %s; %d are out", q.Noun, q.Author, q.Name, len(why)))})
 	takeList(c, d)
 }
 
-// lost are the GPUs of a job on servers that are out, and why the first of those is.
-func lost(c *Circuits, j *job) (gpus, server int, why string) {
-	if len(c.out) == 0 {
-		return 0, 0, ""
-	}
-	for _, p := range c.designer.places(j) {
-		if c.out.of(p.Server) {
-			if gpus++; gpus == 1 {
-				server, why = p.Server, c.out[p.Server]
-			}
+// lost is what a job has not of what it was given: GPUs and links, and the part with
+// which the first of them is gone; "": a circuit did not come up, or has no room.
+func lost(c *Circuits, d designer, j *job) (gpus, links int, part string) {
+	for _, p := range d.places(j) {
+		if key := c.out.at(p); key != "" {
+			part = cmp.Or(part, key)
+			gpus++
 		}
 	}
-	return gpus, server, why
+	links, key := d.lost(j)
+	return gpus, links, cmp.Or(part, key)
 }
 
 // held are the servers of jobs, but of one.
@@ -112,7 +184,7 @@ func (c *interleaved) eachServer(j *job, f func(n, server int)) {
 
 // reseat takes jobs off servers that are out.
 func (c *interleaved) reseat(jobs []*job) {
-	if len(c.out) == 0 {
+	if len(c.out.servers) == 0 {
 		return
 	}
 	for _, j := range jobs {
@@ -140,6 +212,9 @@ func (c *interleaved) reseat(jobs []*job) {
 				others = append(others, x.placed)
 			}
 		}
+		if c.exchange(others, j, c.held(jobs, nil)) {
+			continue
+		}
 		if placed, err := c.within(others, j.spec.Pods, c.held(jobs, j)).Admit(others, j.placed.Job); err == nil {
 			j.placed, j.servers, j.paths, j.ways, j.laid = placed, nil, nil, nil, false
 			c.number(jobs)
@@ -147,10 +222,77 @@ func (c *interleaved) reseat(jobs []*job) {
 	}
 }
 
+// exchange gives a job idle servers of other leaves, of its pod where domains are of
+// several servers, in place of those that are out, if there is room for its links; what
+// it has between its other leaves stays.
+func (c *interleaved) exchange(others []sched.Placed, j *job, held map[int]bool) bool {
+	pod := func(server int) int { return server / c.fab.ServersPerLeaf / c.fab.LeavesPerPod }
+	bound := max(j.placed.TP, j.placed.EP) > c.fab.GPUsPerServer
+	var own []int
+	c.eachServer(j, func(_, server int) {
+		if c.out.of(server) {
+			was, best := server, -1
+			for y := range c.fab.Servers() {
+				if near := pod(y) == pod(was); !held[y] && !c.out.of(y) && (near || !bound) && (best < 0 || near && pod(best) != pod(was)) {
+					best = y
+				}
+			}
+			if best < 0 {
+				return
+			}
+			server, held[best] = best, true
+		}
+		own = append(own, server)
+	})
+	if len(own) < len(j.servers) {
+		return false
+	}
+	slices.Sort(own)
+	next := sched.Placed{Job: j.placed.Job}
+	for n, server := range own {
+		leaf := server / c.fab.ServersPerLeaf
+		if n == 0 || leaf != own[n-1]/c.fab.ServersPerLeaf {
+			next.Shares = append(next.Shares, sched.Share{Pod: pod(server), Leaf: leaf % c.fab.LeavesPerPod})
+		}
+		next.Shares[len(next.Shares)-1].Servers++
+		own[n] %= c.fab.ServersPerLeaf
+	}
+	wants, err := c.sched.Wants(next.Job, next.Shares)
+	if err != nil {
+		return false
+	}
+	need, err := c.sched.Need(others)
+	if err != nil {
+		return false
+	}
+	used := need.Ports()
+	for x := range c.out.links { // any order: counted
+		used[x.Leaf]++
+	}
+	if next.Links, err = sched.Fit(wants, used, c.sched.Ports()); err != nil {
+		return false
+	}
+	next.Wants = wants
+	j.placed, j.servers, j.laid = next, own, false
+	for _, x := range slices.Clone(j.paths) {
+		granted := 0
+		for n, w := range wants {
+			if w.A == x.A && w.B == x.B {
+				granted = next.Links[n]
+			}
+		}
+		if over := min(x.Count, j.between(x.A, x.B)-granted); over > 0 {
+			j.drop(path{x.Spine, x.A, x.B, over})
+		}
+	}
+	j.ways = slices.DeleteFunc(slices.Clone(j.ways), func(w way) bool { return c.sched.PodOf[w.A] == c.sched.PodOf[w.B] })
+	return true
+}
+
 // reseat takes jobs off servers that are out: to others of the same leaf, over the same
 // links, or as a whole.
 func (c *isolated) reseat(jobs []*job) {
-	if len(c.out) == 0 {
+	if len(c.out.servers) == 0 {
 		return
 	}
 	for _, j := range jobs {

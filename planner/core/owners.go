@@ -96,7 +96,7 @@ func (c isolated) routes(j *job) []proto.RoutingTable {
 		return nil
 	}
 	var out []proto.RoutingTable
-	t := c.shape.Empty().Tables(j.own.Placement)
+	t := c.shape.Empty().Tables(c.detour(j))
 	for _, l := range t.Leaves {
 		x := proto.RoutingTable{Job: j.spec.Job, Number: uint16(l.Leaf), Virtual: uint32(l.Virtual)}
 		for _, r := range l.Sends {
@@ -119,7 +119,7 @@ func (c isolated) routes(j *job) []proto.RoutingTable {
 
 // tablesPage gives the routing tables of a job, or of all.
 func tablesPage(c *Circuits, q *proto.OpRequest, r *proto.OpReply) {
-	of, ok := c.designer.(isolated)
+	of, ok := c.designer.at(standingOf(c)).(isolated)
 	if !ok {
 		r.Refuse(&proto.Error{Code: proto.Unsupported, Field: "fabric", Limit: "a leaf-spine core", Reason: "elsewhere no leaf or spine has routes of one job"})
 		return

@@ -144,7 +144,7 @@ func (c *interleaved) number(jobs []*job) {
 			}
 		}
 	}
-	for s := range c.out { // any order: a set
+	for s := range c.out.servers { // any order: a set
 		taken[Place{s / c.fab.ServersPerLeaf, s % c.fab.ServersPerLeaf}] = true
 	}
 	for _, j := range jobs {

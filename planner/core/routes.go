@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"ringlight/planner/fabric"
+	"ringlight/planner/isolate"
 	"ringlight/planner/topo"
 	"ringlight/proto"
 )
@@ -216,7 +217,9 @@ func (c isolated) leafRoutes(j *job) (out []Route) {
 		of[leaf] = append(of[leaf], r)
 	}
 	local := map[int]bool{}
-	t := c.shape.Empty().Tables(j.own.Placement)
+	p := c.detour(j)
+	t := c.shape.Empty().Tables(p)
+	carries := func(virtual, column int) bool { return c.carries(j, &p, virtual*p.S+column) }
 	for _, l := range t.Leaves {
 		at := fmt.Sprintf("leaf%d", l.Leaf)
 		if !local[l.Leaf] {
@@ -231,8 +234,11 @@ func (c isolated) leafRoutes(j *job) (out []Route) {
 		}
 		for i, s := range l.Sends {
 			next := ""
-			if j.own.S > 0 {
-				v := t.VRFs[j.own.Map[i]]
+			if !carries(l.Virtual, p.Map[i]) {
+				continue
+			}
+			if p.S > 0 {
+				v := t.VRFs[p.Map[i]]
 				next = fmt.Sprintf("spine%d port%d", v.Spine, v.Ports[l.Virtual])
 			} else {
 				next = fmt.Sprintf("leaf%d up%d", t.Leaves[1].Leaf, t.Leaves[1].Reaches[i].Uplink)
@@ -242,18 +248,21 @@ func (c isolated) leafRoutes(j *job) (out []Route) {
 			}
 		}
 		for i, s := range l.Reaches {
-			if n := number(s.Leaf, s.Port); known(n) {
+			if n := number(s.Leaf, s.Port); known(n) && carries(0, p.Map[i]) {
 				out = append(out, Route{At: at, From: -1, To: n, Out: fmt.Sprintf("up%d", s.Uplink), Next: fmt.Sprintf("leaf%d up%d", s.Leaf, t.Leaves[0].Sends[i].Uplink)})
 			}
 		}
 	}
 	for _, v := range t.VRFs {
 		at := fmt.Sprintf("spine%d", v.Spine)
-		nth := slices.Index(j.own.Map, v.Virtual)
+		nth := slices.Index(p.Map, v.Virtual)
 		for from, in := range v.Ports {
 			for to, port := range v.Ports {
-				for i := range j.own.S {
-					if r := to*j.own.S + i; from != to && r < len(places) {
+				if nth < 0 || !carries(from, v.Virtual) || !carries(to, v.Virtual) {
+					continue
+				}
+				for i := range p.S {
+					if r := to*p.S + i; from != to && r < len(places) {
 						out = append(out, Route{At: at, In: fmt.Sprintf("port%d", in), From: -1, To: address(r), Out: fmt.Sprintf("port%d", port),
 							Next: fmt.Sprintf("leaf%d up%d", t.Leaves[to].Leaf, t.Leaves[to].Sends[nth].Uplink)})
 					}
@@ -262,6 +271,29 @@ func (c isolated) leafRoutes(j *job) (out []Route) {
 		}
 	}
 	return out
+}
+
+// detour is where a job is, with others of its links in place of those of columns of
+// which one carries nothing.
+func (c *isolated) detour(j *job) isolate.Placement {
+	p := j.own.Placement
+	whole := func(column int) bool {
+		return !slices.ContainsFunc(identity(max(p.L*min(1, p.S), 1)), func(v int) bool { return !c.carries(j, &p, v*p.S+column) })
+	}
+	p.Map = slices.Clone(p.Map)
+	columns := slices.Clone(j.own.Map)
+	for i, at := range j.own.Map {
+		if whole(at) {
+			continue
+		}
+		for n := range columns { // the next that is whole, so that they are not all over one
+			if other := columns[(i+1+n)%len(columns)]; whole(other) {
+				p.Map[i] = other
+				break
+			}
+		}
+	}
+	return p
 }
 
 // serverRoutes are the routes over direct links: to servers that are joined directly by
@@ -280,8 +312,12 @@ func (c direct) serverRoutes(j *job) (out []Route, why string) {
 	faces := map[[2]int][]int{} // from rank to rank
 	layers := make([]topo.Layer, len(s.Layers))
 	for l, to := range s.Layers {
-		layers[l].To = to
+		layers[l].To = slices.Clone(to)
 		for a, b := range s.joined(l) {
+			if c.failed(c.way(s, l, a, b)) || c.isOff(s.Servers[a]) || c.isOff(s.Servers[b]) {
+				layers[l].To[a] = -1 // packets go over others
+				continue
+			}
 			faces[[2]int{a, b}] = append(faces[[2]int{a, b}], l)
 			add(a, -1, address(b, l), l, b)
 		}

@@ -296,13 +296,13 @@ func (c *interleaved) account(d *design, groups []groupPlan) {
 	if s.Moved > 0 {
 		s.DarkMicros = c.dark
 	}
-	c.accountJobs(d)
+	c.accountJobs(d, &c.out)
 }
 
 // accountJobs fills in what becomes of jobs and their links.
-func (c layout) accountJobs(d *design) {
+func (c layout) accountJobs(d *design, gone *out) {
 	s := &d.change
-	there := c.made(d.maps)
+	there := c.made(d.maps, gone)
 	for _, j := range d.jobs {
 		switch {
 		case j.found:

@@ -17,6 +17,7 @@ import (
 const (
 	keyHead   = "circuits" // head
 	keyStage  = "stage"    // stageRecord: of a stage that is not proven yet
+	keyBad    = "dark"     // badRecords: circuits that did not come up
 	prefixJob = "job/"     // jobRecord
 	prefixMap = "deck/"    // mapRecord
 )
@@ -176,6 +177,13 @@ func (c *Circuits) Restore(prefix, rest string, raw []byte) error {
 	return nil
 }
 
+// badRecord is a circuit that did not come up in a life of its switch.
+type badRecord struct {
+	Switch int
+	A, B   uint16
+	Life   proto.Session
+}
+
 // RestoreStage takes the head and the open stage.
 func (c *Circuits) RestoreStage(st journal.State) error {
 	if err := c.jobs.checkOwners(); err != nil {
@@ -183,6 +191,18 @@ func (c *Circuits) RestoreStage(st journal.State) error {
 	}
 	if err := restoreOut(c, st.Get(keyOut)); err != nil {
 		return err
+	}
+	if raw := st.Get(keyBad); raw != nil {
+		var list []badRecord
+		if err := json.Unmarshal(raw, &list); err != nil {
+			return fmt.Errorf("store: %s: %w", keyBad, err)
+		}
+		for _, b := range list {
+			if b.Switch < 0 || b.Switch >= len(c.switches) || b.Life == 0 || int(max(b.A, b.B)) >= c.fab.PortsOf(b.Switch) {
+				return fmt.Errorf("store: %s: no such circuit: %+v", keyBad, b)
+			}
+			c.bad[slot{b.Switch, b.A, b.B}] = b.Life
+		}
 	}
 	if raw := st.Get(keyHead); raw != nil {
 		var h head

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -115,9 +116,9 @@ func (c *Circuits) Resendable(d *member.Device) bool {
 // born begins a new life: what did not come up in the old one is forgotten.
 func (c *Circuits) born(v *switchView) {
 	v.Refusing(0)
-	for s := range c.bad { // any order: each is judged by itself
-		if s.sw == v.index() {
-			delete(c.bad, s)
+	for s, life := range c.bad { // any order: each is judged by itself
+		if s.sw == v.index() && life != v.Session {
+			setBad(c, s, false)
 			c.replan(debounce)
 		}
 	}
@@ -130,6 +131,25 @@ func (c *Circuits) born(v *switchView) {
 		v.Refused(member.Refusal{Code: proto.Invalid, Until: journal.Never, Reason: fmt.Sprintf("%d ports, and %d have fibres", ports, need)})
 		c.j.Note(journal.Error, "switch is too small", journal.Note{Rule: "ports", Node: int64(v.ID), Text: v.Refusal.Reason})
 	}
+}
+
+// setBad notes whether a circuit did not come up; the next planner knows it too.
+func setBad(c *Circuits, k slot, bad bool) {
+	switch was := c.bad[k] != 0; {
+	case was == bad:
+		return
+	case bad:
+		c.bad[k] = max(1, c.switches[k.sw].Session)
+	default:
+		delete(c.bad, k)
+	}
+	c.lapses++
+	var list []badRecord
+	for s, life := range c.bad { // any order: sorted below
+		list = append(list, badRecord{s.sw, s.a, s.b, life})
+	}
+	slices.SortFunc(list, func(x, y badRecord) int { return cmp.Or(x.Switch-y.Switch, int(x.A)-int(y.A), int(x.B)-int(y.B)) })
+	c.j.Persist(journal.Encode(keyBad, list))
 }
 
 // reported takes a report.
@@ -167,12 +187,12 @@ func (c *Circuits) readCircuits(v *switchView) {
 		case r == nil || r.Job != x.Job:
 			again = true
 		case r.State.Lit():
-			delete(c.bad, k)
+			setBad(c, k, false)
 			delete(c.tried, k)
-		case r.State == proto.Failed && !c.bad[k] && (c.tried[k] == 0 || c.tried[k] == v.Want.Gen):
+		case r.State == proto.Failed && c.bad[k] == 0 && (c.tried[k] == 0 || c.tried[k] == v.Want.Gen):
 			failed, again = append(failed, k), true
-		case r.State == proto.Failed && !c.bad[k]:
-			c.bad[k] = true
+		case r.State == proto.Failed && c.bad[k] == 0:
+			setBad(c, k, true)
 			c.j.Note(journal.Warn, "circuit has failed", journal.Note{Rule: "circuit_failed", Node: int64(v.ID),
 				Text: fmt.Sprintf("port %d to %d, job %d", x.A, x.B, x.Job)})
 			c.replan(debounce)

@@ -127,7 +127,7 @@ func (c *Circuits) darkStage(dark []int) {
 		for _, x := range c.unlit(s) {
 			if c.movedByStage(s, x) {
 				moved = true
-				c.bad[slot{s, x.A, x.B}] = true
+				setBad(c, slot{s, x.A, x.B}, true)
 			}
 			c.j.Note(journal.Warn, "circuit did not come up", journal.Note{Rule: "circuit_dark", Node: int64(c.switches[s].ID), Gen: c.switches[s].Want.Gen,
 				Text: fmt.Sprintf("port %d to %d, job %d: %s", x.A, x.B, x.Job, c.stateOf(s, x))})

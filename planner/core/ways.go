@@ -2,8 +2,10 @@ package core
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 
+	"ringlight/planner/fabric"
 	"ringlight/proto"
 )
 
@@ -29,7 +31,7 @@ type ups struct {
 	n           []int
 }
 
-const crossing = 1 << 16
+const crossing, noWay = 1 << 16, 1 << 40
 
 func (u ups) at(leaf, spine, nth int) *int { return &u.n[(leaf*u.spines+spine)*u.tau+nth] }
 
@@ -53,20 +55,27 @@ func (u ups) least(leaf, spine int) (nth, n int) {
 // way over the links that are left. What is there and still right stays.
 func (c *interleaved) lay(jobs []*job, maps []crossMap) {
 	used, lit := ups{c.fab.SpinesPerPod, c.fab.LeafLinks, make([]int, c.fab.Leaves()*c.fab.SpinesPerPod*c.fab.LeafLinks)}, c.circuitsByPods(maps)
+	for x := range c.out.links { // any order: a set
+		*used.at(x.Leaf, x.Spine, x.Nth) = noWay
+	}
 	missing := make([][]path, len(jobs))
 	for i, j := range jobs {
-		missing[i] = c.keepWays(j, lit)
+		missing[i] = c.keepWays(j, lit, used)
 		for n := range j.ways {
 			used.take(&j.ways[n], c.weight(&j.ways[n]))
 		}
 	}
 	for i, j := range jobs {
-		add := func(spine, a, b int) {
+		add := func(spine, a, b int) bool {
 			w := way{Spine: spine, A: a, B: b, Map: -1}
 			w.UpA, _ = used.least(a, spine)
 			w.UpB, _ = used.least(b, spine)
+			if c.gone(&w, used) {
+				return false // no link leads there
+			}
 			used.take(&w, c.weight(&w))
 			j.ways = append(j.ways, w)
+			return true
 		}
 		for _, x := range missing[i] {
 			for range x.Count {
@@ -74,10 +83,10 @@ func (c *interleaved) lay(jobs []*job, maps []crossMap) {
 			}
 		}
 		if !j.laid {
-			for _, p := range c.withinPods(j) {
-				add(c.emptiest(used, p.a, p.b), p.a, p.b)
-			}
 			j.laid = len(j.servers) > 0
+			for _, p := range c.unlaid(j) {
+				j.laid = add(c.emptiest(used, p.a, p.b), p.a, p.b) && j.laid
+			}
 		}
 	}
 	c.giveWay(jobs, used)
@@ -90,6 +99,11 @@ func (c *interleaved) lay(jobs []*job, maps []crossMap) {
 			}
 		}
 	}
+}
+
+// gone: a link of a way is out.
+func (c *interleaved) gone(w *way, used ups) bool {
+	return max(*used.at(w.A, w.Spine, w.UpA), *used.at(w.B, w.Spine, w.UpB)) >= noWay
 }
 
 func (c *interleaved) weight(w *way) int {
@@ -129,6 +143,9 @@ func (c *interleaved) circuitsByPods(maps []crossMap) map[sameLinks][][2]int {
 	out := map[sameLinks][][2]int{}
 	for at, d := range maps {
 		c.links(at, d, func(i, j int32, id proto.JobID) {
+			if c.failed(c.slots(at, i, j)) {
+				return
+			}
 			k := sameLinks{id, int32(c.groupOf(at)), min(i, j), max(i, j), true}
 			out[k] = append(out[k], [2]int{at, int(i)})
 		})
@@ -138,7 +155,7 @@ func (c *interleaved) circuitsByPods(maps []crossMap) map[sameLinks][][2]int {
 
 // keepWays drops the ways of a job whose paths are gone, and circuits that are; those
 // that stay are taken out of what is lit. It gives the paths that have no way.
-func (c *interleaved) keepWays(j *job, lit map[sameLinks][][2]int) (missing []path) {
+func (c *interleaved) keepWays(j *job, lit map[sameLinks][][2]int, used ups) (missing []path) {
 	if len(j.paths)+len(j.ways) == 0 {
 		return nil
 	}
@@ -147,8 +164,9 @@ func (c *interleaved) keepWays(j *job, lit map[sameLinks][][2]int) (missing []pa
 		left[[3]int{x.Spine, min(x.A, x.B), max(x.A, x.B)}] += x.Count
 	}
 	j.ways = slices.DeleteFunc(slices.Clone(j.ways), func(w way) bool {
-		if c.sched.PodOf[w.A] == c.sched.PodOf[w.B] {
-			return false
+		if within := c.sched.PodOf[w.A] == c.sched.PodOf[w.B]; within || c.gone(&w, used) {
+			j.laid = j.laid && !(within && c.gone(&w, used))
+			return c.gone(&w, used)
 		}
 		k := [3]int{w.Spine, w.A, w.B}
 		left[k]--
@@ -198,6 +216,38 @@ func (c *interleaved) withinPods(j *job) (out []leaves) {
 	}
 	slices.SortFunc(out, func(x, y leaves) int { return cmp.Or(x.a-y.a, x.b-y.b) })
 	return out
+}
+
+// unlaid are the pairs of leaves of a pod between which a job needs more ways than it has.
+func (c *interleaved) unlaid(j *job) []leaves {
+	has := map[leaves]int{}
+	for _, w := range j.ways {
+		has[leaves{w.A, w.B}]++
+	}
+	return slices.DeleteFunc(c.withinPods(j), func(p leaves) bool {
+		has[p]--
+		return has[p] >= 0
+	})
+}
+
+// lost: circuits that are not there, and ways between leaves of a pod.
+func (c interleaved) lost(j *job) (links int, part string) {
+	if links = j.granted() - c.made(c.maps, &c.out)[j.spec.Job]; !j.laid {
+		links += len(c.unlaid(j))
+	}
+	if links <= 0 || j.found {
+		return 0, ""
+	}
+	for _, key := range slices.Sorted(maps.Keys(c.out.why)) {
+		p, _ := c.fab.Part(key)
+		for _, s := range j.placed.Shares {
+			if slices.ContainsFunc(p.Ports, func(x fabric.SwitchPort) bool { return x.Port == s.Pod }) ||
+				slices.ContainsFunc(p.Links, func(x fabric.LeafLink) bool { return x.Leaf == s.Pod*c.fab.LeavesPerPod+s.Leaf }) {
+				return links, key
+			}
+		}
+	}
+	return links, ""
 }
 
 // emptiest is the spine to which two leaves have the links that fewest use.

@@ -53,22 +53,6 @@ func (f *Fabric) ServerName(server int) string {
 	return fmt.Sprintf("leaf%d-server%d", server/f.Core.LeafServers(), server%f.Core.LeafServers())
 }
 
-// FindServers are the servers of a core that a name means: one by its name, or all of a
-// leaf, leaf3.
-func (f *Fabric) FindServers(name string) (servers []int) {
-	if f.Core == nil {
-		return nil
-	}
-	leaf := strings.TrimPrefix(name, "leaf")
-	for s := range f.Core.Servers() {
-		n := f.Core.LeafServers()
-		if f.ServerName(s) == name || n > 0 && leaf != name && strconv.Itoa(s/n) == leaf {
-			servers = append(servers, s)
-		}
-	}
-	return servers
-}
-
 // validateNames checks that a name is one node's, or one server's, alone, and no number.
 func validateNames(of string, names []string, most int) []error {
 	if n := len(names); n > most {

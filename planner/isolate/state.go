@@ -232,6 +232,13 @@ func (s *State) Withhold(at int, e End) bool {
 	return true
 }
 
+// WithholdLink does the same with a free link between a leaf and a spine.
+func (s *State) WithholdLink(l Link) {
+	if u := s.links.unit(l.Leaf, l.Spine, l.Nth); u >= 0 && !s.links.taken[u] {
+		s.links.set(l.Leaf, l.Spine, u, true)
+	}
+}
+
 // Release frees what a job owns. Its circuits stay lit.
 func (s *State) Release(id JobID) bool {
 	p, ok := s.jobs[id]

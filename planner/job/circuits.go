@@ -1,6 +1,7 @@
 package job
 
 import (
+	"cmp"
 	"fmt"
 
 	"ringlight/planner/core"
@@ -131,8 +132,8 @@ func (t circuitJobs) stand(x *job) (s State, cause string, changed bool) {
 	changed = t.news(x)
 	t.wantRoutes(x, l)
 	lacks, refused := t.routers.lacks(x.ID)
-	if l.Lost > 0 {
-		lacks, refused = fmt.Sprintf("server %s is out: %s", t.fab().ServerName(l.Out), l.Why), true
+	if l.Out != "" {
+		lacks, refused = fmt.Sprintf("%s is out: %s", t.fab().PartName(l.Out), l.Why), true
 		x.gpus -= l.Lost
 	}
 	switch lit := l.Realised >= l.Granted; {
@@ -153,11 +154,11 @@ func (t circuitJobs) stand(x *job) (s State, cause string, changed bool) {
 	case lit:
 		s, cause = Repairing, lacks
 	case x.Once && !l.Quiet:
-		s, cause = Repairing, l.Dark
+		s, cause = Repairing, cmp.Or(l.Dark, lacks)
 	case x.Once && l.Realised == 0:
-		s, cause, x.gpus = Down, l.Dark, 0
+		s, cause, x.gpus = Down, cmp.Or(l.Dark, lacks), 0
 	case x.Once:
-		s, cause = Degraded, l.Dark
+		s, cause = Degraded, cmp.Or(l.Dark, lacks)
 	case !l.Told:
 		s, cause = Reserved, l.Reason
 	default:

@@ -12,6 +12,7 @@ type Core struct {
 	wiring.Leaves
 	GPUsPerServer int
 	Servers       []int // of each leaf
+	Gone          []int // of each leaf: links to spines that it has not any more; nil: none
 }
 
 // Validate checks the description.
@@ -85,6 +86,9 @@ func (c Core) Admit(running []Placed, j Job) (Placed, error) {
 		return Placed{}, err
 	}
 	used := need.Ports()
+	for leaf, n := range c.Gone {
+		used[leaf] += n
+	}
 	idle := c.idle(running)
 	numbers := c.LeafNumbers()
 	for {

@@ -303,13 +303,18 @@ func (b *build) topology() *Topology {
 }
 
 // reduced is what groups with rings put on each arc, and what the others send
-// from each member to the next, which has to be routed.
+// from each member to the next, as over links that a ring has lost, which has to be
+// routed.
 func (b *build) reduced(g *graph) (load []int64, waiting []Demand) {
 	load = make([]int64, len(g.to))
 	add := func(s, t int, bytes int64) {
 		k := g.first[s]
-		for g.to[k] != int32(t) {
+		for k < g.first[s+1] && g.to[k] != int32(t) {
 			k++
+		}
+		if k == g.first[s+1] { // a ring has lost that link
+			waiting = append(waiting, Demand{s, t, bytes})
+			return
 		}
 		load[k] += bytes
 	}

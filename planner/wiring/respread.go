@@ -17,7 +17,7 @@ const respreadSteps = 120
 // each, so the search of a rewiring finds which. With tau = 1 all is spread
 // anew if there is no other way.
 func (l Leaves) Respread(need Topology, old Spread) (Spread, error) {
-	d, err := l.beside(need, old, nil)
+	d, err := l.beside(need, old, nil, nil)
 	if err != nil {
 		return Spread{}, err
 	}
@@ -28,20 +28,22 @@ func (l Leaves) Respread(need Topology, old Spread) (Spread, error) {
 }
 
 // Beside is Respread for paths none of which may move: what finds no room
-// beside them is not in the spread. others are ports of each pod's spines, by
-// pod, that something else has. Where there is nothing to move, all find room.
-func (l Leaves) Beside(need Topology, old Spread, others []int32) (Spread, error) {
-	d, err := l.beside(need, old, others)
+// beside them is not in the spread. pods are ports of each pod's spines, by
+// pod, that something else has, and leaves paths of each leaf over its spines, by
+// leaf, for which it has no link. Where there is nothing to move, all find room.
+func (l Leaves) Beside(need Topology, old Spread, pods, leaves []int32) (Spread, error) {
+	d, err := l.beside(need, old, pods, leaves)
+	some := func(n int32) bool { return n > 0 }
 	switch {
 	case err != nil:
 		return Spread{}, err
-	case d.lacks() && old.Load() == 0 && !slices.ContainsFunc(others, func(n int32) bool { return n > 0 }):
+	case d.lacks() && old.Load() == 0 && !slices.ContainsFunc(pods, some) && !slices.ContainsFunc(leaves, some):
 		return l.SpreadNeed(need)
 	}
 	return d.spread(), nil
 }
 
-func (l Leaves) beside(need Topology, old Spread, others []int32) (*sharing, error) {
+func (l Leaves) beside(need Topology, old Spread, pods, leaves []int32) (*sharing, error) {
 	if err := l.CheckNeed(need); err != nil {
 		return nil, err
 	}
@@ -54,7 +56,8 @@ func (l Leaves) beside(need Topology, old Spread, others []int32) (*sharing, err
 		}
 	}
 	d := l.newSharing(need)
-	copy(d.podLoad, others)
+	copy(d.podLoad, pods)
+	copy(d.load, leaves)
 	d.keep(old, d.fits)
 	for n := range need.Links {
 		for h := 0; d.left[n] > 0 && h >= 0; {

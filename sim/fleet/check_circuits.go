@@ -31,6 +31,10 @@ type circuits struct {
 	lists    map[proto.Corr][]proto.JobSpec             // job lists that were asked for
 	alone    map[proto.JobID]bool                       // jobs that nothing may touch, by whether all their circuits had light
 	shines   *shines                                    // of servers that are joined directly; nil: there are none
+	off      map[int]bool                               // switches without power, that are out
+	failed   int                                        // parts
+	short    int                                        // jobs at rest, by name, and
+	routed   int                                        // routes, that were looked at
 	looks    int                                        // at circuits that had to stay
 	dark     time.Duration                              // longest of one switch in one stage
 }
@@ -38,7 +42,7 @@ type circuits struct {
 func newCircuits(r *Run) *circuits {
 	n := len(r.switches)
 	c := &circuits{r: r, core: r.cfg.Fabric.Core, guarded: make([][]proto.Circuit, n), last: make([]proto.Generation, n),
-		reported: make([]proto.Generation, n), commits: map[proto.RingID]map[proto.Generation]bool{}, lists: map[proto.Corr][]proto.JobSpec{}, alone: map[proto.JobID]bool{}}
+		reported: make([]proto.Generation, n), commits: map[proto.RingID]map[proto.Generation]bool{}, lists: map[proto.Corr][]proto.JobSpec{}, alone: map[proto.JobID]bool{}, off: map[int]bool{}}
 	for range n {
 		c.desired = append(c.desired, map[proto.Generation][]proto.Circuit{})
 	}
@@ -109,8 +113,9 @@ func (c *circuits) committed(group proto.RingID, g proto.Generation) {
 			continue
 		}
 		stage = append(stage, proto.FirstSwitch+proto.NodeID(s))
+		was := c.desired[s][c.last[s]]
 		if g > c.last[s] {
-			c.aim(s, c.desired[s][c.last[s]], want)
+			c.aim(s, was, want)
 		}
 		c.last[s] = max(c.last[s], g)
 		if g < c.last[s] {
@@ -119,6 +124,9 @@ func (c *circuits) committed(group proto.RingID, g proto.Generation) {
 		c.guarded[s] = slices.DeleteFunc(c.guarded[s], func(x proto.Circuit) bool {
 			if gone := !has(want, &x); !gone {
 				return false
+			}
+			if at := slices.IndexFunc(was, func(w proto.Circuit) bool { return w.A == x.A && w.B == x.B }); at >= 0 {
+				x.Job = was[at].Job // it may have had another's before
 			}
 			if c.alone[x.Job] {
 				c.violate(s, "jobs stay where they are", fmt.Sprintf("generation %d is without %d to %d of job %d, which runs", g, x.A, x.B, x.Job))
@@ -223,7 +231,7 @@ func (c *circuits) look(st *station) {
 		if c.passes(s, x.A, x.B) {
 			return false
 		}
-		if c.unfinished(s, &x) {
+		if whole, listed := c.alone[x.Job]; c.unfinished(s, &x) || c.unpowered() || c.failed > 0 && c.core.Direct != nil && listed && !whole {
 			return true
 		}
 		c.violate(s, "no other job dark", fmt.Sprintf("%d to %d of job %d lost its light, and no commit was without it", x.A, x.B, x.Job))
@@ -234,11 +242,11 @@ func (c *circuits) look(st *station) {
 // stand looks at everything when all is quiet.
 func (c *circuits) stand() {
 	for s := range c.guarded {
-		if c.last[s] == 0 {
+		if c.last[s] == 0 || c.off[s] {
 			continue // mirrors at rest may pass light by chance; no plan has parked them
 		}
 		lit := c.r.mirrors.Lit(c.r.world, s)
-		want := c.desired[s][c.last[s]]
+		want := c.sent(s, c.desired[s][c.last[s]])
 		if len(lit) != len(want) {
 			c.violate(s, "old or new", fmt.Sprintf("light passes %d times, generation %d has %d circuits", len(lit), c.last[s], len(want)))
 		}
@@ -260,7 +268,7 @@ func (c *circuits) stand() {
 			lit = nil // each circuit is one way
 		}
 		for _, x := range lit {
-			if !c.passes(other, x.B, x.A) {
+			if !c.off[other] && !c.passes(other, x.B, x.A) {
 				c.violate(s, "both ways", fmt.Sprintf("light passes from port %d to port %d, and not back through switch %d", x.A, x.B, other))
 			}
 		}
@@ -272,8 +280,9 @@ func (c *circuits) stand() {
 			}
 		}
 	}
-	if c.shines != nil {
+	if c.shines != nil && !c.unpowered() {
 		c.heardAsPlanned()
 	}
+	c.judgeParts()
 	c.r.tracer.linef("quiet: %+v", c.r.coreStatus())
 }

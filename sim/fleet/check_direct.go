@@ -163,7 +163,7 @@ func (c *circuits) heardAsPlanned() {
 		}
 		for server := range d.Servers {
 			s := d.ServerSwitch(server)
-			for _, x := range c.desired[s][c.last[s]] {
+			for _, x := range c.sent(s, c.desired[s][c.last[s]]) {
 				if int(x.A) != layer {
 					continue
 				}

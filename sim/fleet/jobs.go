@@ -152,7 +152,13 @@ func (r *Run) jobs() error {
 		if err := r.until("a planner for "+what, time.Second, listWithin, func() bool { return p.host != nil && p.up }); err != nil {
 			return err
 		}
-		r.inject.operate(&Fault{Verb: JobsApply, Jobs: list})
+		if word, part, is := aboutPart(list); is {
+			if err := r.fails(word, part); err != nil {
+				return err
+			}
+		} else {
+			r.inject.operate(&Fault{Verb: JobsApply, Jobs: list})
+		}
 		if err := r.runTo(r.now + time.Second); err != nil {
 			return err
 		}

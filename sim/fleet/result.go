@@ -49,6 +49,9 @@ type CoreResult struct {
 	Killed     int     `json:"agents_killed_in_stages"`     // that died after a commit of theirs
 	Struck     int     `json:"strikes"`                     // faults after a commit, in all
 	Looks      int     `json:"looks_at_circuits_that_stay"` // at circuits that had to
+	Failed     int     `json:"parts_failed"`
+	Short      int     `json:"jobs_short"`
+	Routes     int     `json:"routes_followed"`
 	Realised   uint32  `json:"links_realised"`
 	Granted    uint32  `json:"links_granted"`
 	DarkMicros int64   `json:"longest_tuning_us"` // of one switch in one stage
@@ -103,7 +106,7 @@ func (r *Run) coreResult() *CoreResult {
 		dark.Add(&DarkTimes{flips: x.flips, boards: x.boards, ledgers: x.ledgers, mirrors: x.mirrors, tunings: x.tunings})
 	}
 	return &CoreResult{Dark: dark, Switches: len(r.switches), Commits: r.inject.commits, Killed: r.inject.killed, Struck: r.inject.struck,
-		Looks: r.audit.circuits.looks, Realised: s.Realised, Granted: s.Granted, DarkMicros: r.audit.circuits.dark.Microseconds(),
+		Looks: r.audit.circuits.looks, Failed: r.audit.circuits.failed, Short: r.audit.circuits.short, Routes: r.audit.circuits.routed, Realised: s.Realised, Granted: s.Granted, DarkMicros: r.audit.circuits.dark.Microseconds(),
 		Virtual: r.now.Seconds()}
 }
 
@@ -112,6 +115,9 @@ func (c *CoreResult) add(o *CoreResult) {
 	c.Killed += o.Killed
 	c.Struck += o.Struck
 	c.Looks += o.Looks
+	c.Failed += o.Failed
+	c.Short += o.Short
+	c.Routes += o.Routes
 	c.Realised += o.Realised
 	c.Granted += o.Granted
 	c.DarkMicros = max(c.DarkMicros, o.DarkMicros)

@@ -21,6 +21,7 @@ type CoreSeedsConfig struct {
 	Mix      []proto.Collective // of the jobs, any of them
 	Alone    bool               // of a direct core: no job is provisioned beside another
 	Calm     bool               // nobody dies
+	Fail     []string           // kinds of parts that fail, see fleet.Fails
 	Replay   func(seed uint64) string
 	Progress io.Writer // nil: none
 	TraceOut io.Writer // strikes, violations and the planner's log of all seeds; nil: none
@@ -34,6 +35,9 @@ type CoreSeedsResult struct {
 	Killed     int      `json:"agents_killed_in_stages"`
 	Struck     int      `json:"strikes"`
 	Looks      int      `json:"looks_at_circuits_that_stay"`
+	Failed     int      `json:"parts_failed"`
+	Short      int      `json:"jobs_short"` // times that one was found so at rest, by name
+	Routes     int      `json:"routes_followed"`
 	Realised   uint32   `json:"links_realised"`
 	Granted    uint32   `json:"links_granted"`
 	DarkMicros int64    `json:"longest_tuning_us"`
@@ -86,11 +90,17 @@ func CoreSeeds(ctx context.Context, cfg CoreSeedsConfig) (*CoreSeedsResult, erro
 			return nil, err
 		}
 	}
-	lists := func(seed uint64) []string {
+	draw := func(seed uint64) []string {
 		if cfg.Core.Direct != nil {
 			return fleet.DirectLists(cfg.Core, seed, cfg.Lists, !cfg.Alone)
 		}
 		return fleet.JobLists(cfg.Core, seed, cfg.Lists, cfg.Mix...)
+	}
+	lists := func(seed uint64) []string {
+		if len(cfg.Fail) == 0 {
+			return draw(seed)
+		}
+		return fleet.Failing(cfg.Core, seed, draw(seed), cfg.Fail)
 	}
 	runs := seeds{first: cfg.Seed, runs: cfg.Runs, trace: cfg.TraceOut, progress: progressTo(cfg.Progress, "runs"), of: func(seed uint64) fleet.Config {
 		return fleet.Config{Fabric: f, Seed: seed, Health: coreHealth, Jobs: lists(seed), Optics: optics, Modules: directModules,
@@ -114,6 +124,9 @@ func (r *CoreSeedsResult) add(x *fleet.Result) {
 	r.Killed += c.Killed
 	r.Struck += c.Struck
 	r.Looks += c.Looks
+	r.Failed += c.Failed
+	r.Short += c.Short
+	r.Routes += c.Routes
 	r.Realised += c.Realised
 	r.Granted += c.Granted
 	r.DarkMicros = max(r.DarkMicros, c.DarkMicros)

@@ -1,0 +1,301 @@
+package fleet
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"ringlight/mzi/detmath"
+	"ringlight/planner"
+	"ringlight/planner/core"
+	"ringlight/planner/fabric"
+	"ringlight/proto"
+)
+
+// Parts of a core fail between two lists of jobs: an entry of Config.Jobs that begins
+// with one of these words is about a part. What watches the core tells the planner, as
+// ocsctl circuit drain does; a switch that is dark has lost its supply before.
+const partOut, partDark, partBack = "out ", "dark ", "back "
+
+// Fails are kinds of parts that may fail.
+var Fails = []string{"servers", "gpus", "leaves", "links", "spines", "fibres", "switches"}
+
+// streamFails is the stream of what fails, beside those of station.go.
+const streamFails = 67
+
+// Failing lets parts of some kinds fail after job lists, and come back later.
+func Failing(c *fabric.Core, seed uint64, lists, kinds []string) (out []string) {
+	draw := random{seed: detmath.Hash(seed, streamFails)}
+	var gone []string
+	for _, list := range lists {
+		for _, part := range slices.Clone(gone) {
+			if draw.chance(400_000) {
+				out = append(out, partBack+part)
+				gone = slices.DeleteFunc(gone, func(x string) bool { return x == part })
+			}
+		}
+		out = append(out, list)
+		for range 1 + draw.below(2) {
+			part, word := drawPart(c, &draw, kinds[draw.below(len(kinds))]), partOut
+			if strings.HasPrefix(part, "switch") && !strings.Contains(part, "/") && draw.chance(500_000) {
+				word = partDark
+			}
+			if _, ok := c.Part(part); ok && !slices.Contains(gone, part) {
+				out, gone = append(out, word+part), append(gone, part)
+			}
+		}
+	}
+	for _, part := range gone {
+		out = append(out, partBack+part)
+	}
+	return out
+}
+
+// drawPart names one of a kind; where the core has none, nothing.
+func drawPart(c *fabric.Core, draw *random, kind string) string {
+	name := func(form string, of ...int) string {
+		var args []any
+		for _, n := range of {
+			if n < 1 {
+				return ""
+			}
+			args = append(args, draw.below(n))
+		}
+		return fmt.Sprintf(form, args...)
+	}
+	switch kind {
+	case "servers":
+		return name("%d", c.Servers())
+	case "gpus":
+		return name("%d/gpu%d", c.Servers(), c.GPUsPerServer)
+	case "leaves":
+		return name("leaf%d", c.Leaves())
+	case "links":
+		if c.Direct != nil {
+			return name("%d/if%d", c.Servers(), c.Degree)
+		}
+		return name("leaf%d/up%d", c.Leaves(), c.Uplinks())
+	case "spines":
+		if c.LeafSpine != nil {
+			return name("spine%d", c.Spines)
+		}
+		return name("pod%d-spine%d", c.Pods, c.SpinesPerPod)
+	case "fibres":
+		return name("switch%d/"+string("ab"[draw.below(2)])+"%d", c.Mirrors(), c.Ports())
+	}
+	return name("switch%d", c.Mirrors())
+}
+
+// aboutPart reads an entry about a part; false: it is a list of jobs.
+func aboutPart(entry string) (word, part string, is bool) {
+	for _, word := range []string{partOut, partDark, partBack} {
+		if part, is := strings.CutPrefix(entry, word); is {
+			return word, part, true
+		}
+	}
+	return "", "", false
+}
+
+// fails lets a part fail, or come back, until the planner knows.
+func (r *Run) fails(word, part string) error {
+	if word != partBack {
+		r.audit.circuits.failed++
+	}
+	r.audit.circuits.strike(part)
+	p := r.planners[0]
+	var dark int
+	if n, _ := fmt.Sscanf(part, "switch%d", &dark); n == 1 && !strings.Contains(part, "/") {
+		st := r.station(proto.FirstSwitch + proto.NodeID(dark))
+		switch {
+		case word == partDark && !st.dark:
+			r.inject.powerOff(st)
+			r.audit.circuits.off[dark] = true
+		case word == partBack && st.dark:
+			r.inject.powerOn(st, bootTime)
+			r.audit.circuits.off[dark] = false
+		}
+	}
+	noun := proto.NounDrain
+	if word == partBack {
+		noun = proto.NounUndrain
+	}
+	known := func() bool {
+		return p.host != nil && p.up && slices.Contains(planner.CircuitsOf(p.host.Planner()).Out(), part) == (word != partBack)
+	}
+	ask := func() bool {
+		if known() {
+			return true
+		}
+		r.asked++
+		r.inject.ask(proto.OpRequest{Corr: corrOf(r.asked), Noun: noun, Node: proto.FirstSwitch - 1, Bundle: -1, Name: part, Author: "script", Reason: "it failed"})
+		return false
+	}
+	return r.until("what "+word+part+" means", time.Second, listWithin, ask)
+}
+
+// strike lets go of what may move now: jobs that have something of a part, or lack
+// something. All others stay where they are.
+func (c *circuits) strike(part string) {
+	p, _ := c.core.Part(part)
+	claims := planner.CircuitsOf(c.r.planners[0].host.Planner())
+	for id := range c.alone { // any order: each by itself
+		s := claims.Describe(id)
+		touched := s.State != proto.JobRealised
+		for _, seat := range s.Seats {
+			touched = touched || slices.Contains(p.Servers, int(seat.Leaf)*c.core.LeafServers()+int(seat.Server))
+		}
+		for n := range c.desired {
+			for _, x := range c.desired[n][c.last[n]] {
+				touched = touched || x.Job == id && c.uses(&p, n, &x)
+			}
+		}
+		for _, l := range claims.Links(id) {
+			touched = touched || slices.Contains(p.Links, l)
+		}
+		if touched {
+			c.alone[id] = false
+		}
+	}
+}
+
+func (c *circuits) uses(p *fabric.Part, s int, x *proto.Circuit) bool {
+	return slices.Contains(p.Ports, fabric.SwitchPort{Switch: s, Port: int(x.A)}) || slices.Contains(p.Ports, fabric.SwitchPort{Switch: s, Side: 1, Port: int(x.B)})
+}
+
+// judgeParts looks at rest at what is out: no circuit is over it, a job is whole or short
+// of it by name, and every route is over light, and over nothing that is out.
+func (c *circuits) judgeParts() {
+	h := c.r.planners[0].host
+	if h == nil {
+		return
+	}
+	claims := planner.CircuitsOf(h.Planner())
+	gone := claims.Out()
+	for _, key := range gone {
+		p, _ := c.core.Part(key)
+		for s := range c.desired {
+			for _, x := range c.desired[s][c.last[s]] {
+				if !c.off[s] && c.able(s) && c.uses(&p, s, &x) {
+					c.violate(s, "nothing over what is out", fmt.Sprintf("%d to %d of job %d, and %s is out", x.A, x.B, x.Job, key))
+				}
+			}
+		}
+	}
+	for _, id := range claims.IDs() {
+		s := claims.Describe(id)
+		named := slices.ContainsFunc(gone, func(key string) bool { return strings.HasPrefix(s.Reason, key+" is out") })
+		full := strings.HasPrefix(s.Reason, "no free ports") && !c.core.Alone()
+		off := slices.ContainsFunc(s.Seats, func(seat proto.Seat) bool {
+			return slices.ContainsFunc(gone, func(key string) bool {
+				p, _ := c.core.Part(key)
+				return slices.Contains(p.Servers, int(seat.Leaf)*c.core.LeafServers()+int(seat.Server))
+			})
+		})
+		if _, listed := c.alone[id]; listed && (off || s.State == proto.JobShort) {
+			c.alone[id] = false // it goes where there is room, when there is
+		}
+		if s.State == proto.JobShort && named {
+			c.short++
+		}
+		if s.State == proto.JobShort && !named && !full && !strings.HasSuffix(s.Reason, "did not come up") {
+			c.violate(0, "short by name", fmt.Sprintf("job %d has %d of %d links: %q; %v are out", id, s.Realised, s.Granted, s.Reason, gone))
+		}
+		if s.State == proto.JobWaiting || s.State == proto.JobStandby || s.State == proto.JobAdopted {
+			continue
+		}
+		routes, _ := claims.Routes(id)()
+		c.routed += len(routes)
+		for _, x := range routes {
+			if text := c.follows(&x); text != "" {
+				c.violate(0, "routes are over light", fmt.Sprintf("job %d: %s %s to %s: %s; %v are out", id, x.At, x.Out, x.Next, text, gone))
+			}
+		}
+	}
+}
+
+// able: the partner of a switch that is off cannot be told by itself.
+func (c *circuits) able(s int) bool { return !c.core.Paired() || !c.off[s^1] }
+
+// follows says what is wrong with the light from a port that a route goes by to the
+// port that it names; "": it is there, or the link is no circuit.
+func (c *circuits) follows(x *core.Route) string {
+	var pod, h, n, far, m, to int
+	scan := func(text, form string, into ...any) bool {
+		got, err := fmt.Sscanf(text, form, into...)
+		return err == nil && got == len(into)
+	}
+	lit := func(s, a, b int) string {
+		if !c.passes(s, uint16(a), uint16(b)) {
+			return fmt.Sprintf("switch %d passes no light from %d to %d", s, a, b)
+		}
+		return ""
+	}
+	here := x.At + " " + x.Out
+	ls := c.core.LeafSpine
+	switch {
+	case x.Out == "":
+	case scan(here, "pod%d-spine%d ocs%d", &pod, &h, &n) && scan(x.Next, "pod%d-spine%d ocs%d", &far, &m, &to):
+		return lit(h*c.core.SpinePorts+n, pod, far)
+	case c.core.Direct != nil && scan(here, "server%d if%d", &pod, &n) && scan(x.Next, "server%d if%d", &far, &m):
+		d := c.core.Direct
+		for way := range 4 {
+			if c.passes(n, uint16(d.Port(pod, way&1)), uint16(d.Port(far, way>>1))) && c.passes(d.ServerSwitch(far), uint16(n), uint16(d.PathPort(n, way>>1))) {
+				return ""
+			}
+		}
+		return "no light from one to the other"
+	case ls != nil && ls.Switches > 0:
+		a, s, ok := c.leafSpinePort(here)
+		b, t, ok2 := c.leafSpinePort(x.Next)
+		if !ok || !ok2 || s != t {
+			return "no switch joins them"
+		}
+		return lit(s, a, b)
+	}
+	return ""
+}
+
+// leafSpinePort is the port of a leaf or spine at a switch.
+func (c *circuits) leafSpinePort(name string) (port, s int, ok bool) {
+	var n, i int
+	l := c.core.LeafSpine
+	if got, _ := fmt.Sscanf(name, "leaf%d up%d", &n, &i); got == 2 {
+		return l.LeafPort(n, i%l.LeafPorts()), i / l.LeafPorts(), true
+	}
+	if got, _ := fmt.Sscanf(name, "spine%d port%d", &n, &i); got == 2 {
+		return l.SpinePort(n, i%l.SpinePortsPerSwitch()), i / l.SpinePortsPerSwitch(), true
+	}
+	return 0, 0, false
+}
+
+// sent are the circuits of a switch that can have light: an interface has none to which
+// nothing of its job leads.
+func (c *circuits) sent(s int, want []proto.Circuit) (out []proto.Circuit) {
+	server, is := c.core.ServerOf(s)
+	if !is {
+		return want
+	}
+	for _, x := range want {
+		port := uint16(c.core.Port(server, int(x.B)/c.core.Degree))
+		if !c.off[int(x.A)] && slices.ContainsFunc(c.desired[x.A][c.last[x.A]], func(y proto.Circuit) bool { return y.B == port && y.Job == x.Job }) {
+			out = append(out, x)
+		}
+	}
+	return out
+}
+
+// simplex: some interface may send and hear nothing.
+func (c *circuits) simplex() bool {
+	return c.core.Direct != nil && len(planner.CircuitsOf(c.r.planners[0].host.Planner()).Out()) > 0
+}
+
+// unpowered: light of a server's interface went with a switch that is off.
+func (c *circuits) unpowered() bool {
+	for s, off := range c.off { // any order: whether there is one
+		if off && c.core.Direct != nil && s < c.core.Degree {
+			return true
+		}
+	}
+	return false
+}
