@@ -206,7 +206,7 @@ func describe(c *Circuits, j *job, s *proto.JobStatus) {
 
 // whyShort names what is out, or the first switch that keeps links from being made.
 func (c *Circuits) whyShort(j *job) string {
-	if _, links, part := lost(c, c.designer.at(standingOf(c)), j); part != "" {
+	if _, links, part := lost(c, designing(c.designer, standingOf(c)), j); part != "" {
 		return fmt.Sprintf("%s is out: %s; %s of %d lost", part, c.out.why[part], proto.Count(links, "link"), j.granted())
 	}
 	for s := range c.switches {

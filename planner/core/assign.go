@@ -3,7 +3,6 @@ package core
 import (
 	"slices"
 
-	"ringlight/planner/fabric"
 	"ringlight/planner/sched"
 	"ringlight/planner/wiring"
 	"ringlight/proto"
@@ -16,7 +15,7 @@ import (
 // it goes without: see chain.
 func (c *interleaved) assign(jobs []*job) {
 	c.anchor(jobs)
-	c.yield(jobs)
+	c.out.yield(c.layout, jobs)
 	var running []sched.Placed
 	old := wiring.Spread{Leaves: c.sched.Leaves, Spine: make([]wiring.Topology, c.fab.SpinesPerPod)}
 	links := make([][]wiring.Link, c.fab.SpinesPerPod)
@@ -37,12 +36,12 @@ func (c *interleaved) assign(jobs []*job) {
 	if err != nil {
 		return // a store of another core: what has a spine keeps it
 	}
-	others := c.goneOfPods()
+	others := c.out.ofPods(c.layout)
 	c.eachFound(jobs, func(h int, i, j int32) {
 		others[int(i)*c.fab.SpinesPerPod+h]++
 		others[int(j)*c.fab.SpinesPerPod+h]++
 	})
-	if next, err := c.sched.Beside(need, old, others, c.goneOfLeaves()); err == nil {
+	if next, err := c.sched.Beside(need, old, others, c.out.ofLeaves(c.layout)); err == nil {
 		c.share(jobs, old, next)
 	}
 }
@@ -101,81 +100,6 @@ func (c *interleaved) anchor(jobs []*job) {
 			}
 		}
 	}
-}
-
-// room is how many paths a leaf may have over a spine: as many as it has links, and of
-// one link that others share two.
-func (c *interleaved) room(leaf, spine int) (paths int) {
-	for nth := range c.fab.LeafLinks {
-		if _, gone := c.out.links[fabric.LeafLink{Leaf: leaf, Spine: spine, Nth: nth}]; !gone {
-			paths += leafLoad / c.fab.LeafLinks
-		}
-	}
-	return paths
-}
-
-// yield takes paths off spines to which a leaf has not the links any more.
-func (c *interleaved) yield(jobs []*job) {
-	load := map[[2]int]int{}
-	for leaf := range c.out.links { // any order: a set
-		load[[2]int{leaf.Leaf, leaf.Spine}] = 0
-	}
-	if len(load) == 0 {
-		return
-	}
-	for _, j := range jobs {
-		for _, x := range slices.Clone(j.paths) {
-			for _, leaf := range [2]int{x.A, x.B} {
-				at := [2]int{leaf, x.Spine}
-				if _, some := load[at]; !some {
-					continue
-				}
-				load[at] += x.Count
-				if over := min(x.Count, load[at]-c.room(leaf, x.Spine)); over > 0 {
-					j.drop(path{x.Spine, x.A, x.B, over})
-					load[at] -= over
-					x.Count -= over
-				}
-			}
-		}
-	}
-}
-
-// goneOfLeaves are the paths for which leaves have no link, by leaf and spine.
-func (c *interleaved) goneOfLeaves() []int32 {
-	gone := make([]int32, c.fab.Leaves()*c.fab.SpinesPerPod)
-	for x := range c.out.links { // any order: a set
-		gone[x.Leaf*c.fab.SpinesPerPod+x.Spine] = int32(leafLoad - c.room(x.Leaf, x.Spine))
-	}
-	return gone
-}
-
-// goneOfPods are the ports of each pod's spines over which no circuit goes, by pod and
-// spine, but for those that no leaf could use anyway.
-func (c *interleaved) goneOfPods() []int32 {
-	gone := make([]int32, c.fab.Pods*c.fab.SpinesPerPod)
-	for end := range c.goneEnds() { // any order: counted
-		gone[int(end.from)*c.fab.SpinesPerPod+c.groupOf(int(end.k))]++
-	}
-	for n := range gone {
-		gone[n] = max(0, gone[n]-int32(c.fab.SpinePorts-c.fab.LeavesPerPod*c.fab.LeafLinks))
-	}
-	return gone
-}
-
-// goneEnds are the ports of spines over which no circuit goes: the map, the pod, and
-// in place of a spine whether it sends by the odd switch.
-func (c *interleaved) goneEnds() map[site]bool {
-	gone := map[site]bool{}
-	for x := range c.out.ports { // any order: a set
-		at, odd := c.mapOf(x.Switch)
-		end := site{k: int32(at), from: int32(x.Port)}
-		if !c.uniform() && odd != (x.Side == 1) {
-			end.spine = 1
-		}
-		gone[end] = true
-	}
-	return gone
 }
 
 // podLinks are the links between the pods of a path on its spine.

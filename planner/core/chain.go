@@ -121,8 +121,8 @@ func (s *chains) allow(lit []int) {
 func (c *interleaved) newChains(jobs []*job, groups []groupPlan, ends [][]leafPair, lit []int) *chains {
 	s := &chains{interleaved: c, closed: make([]bool, len(groups)),
 		holders: make([][]int32, c.fab.Leaves()*c.fab.SpinesPerPod), pod: make([]int, c.fab.Pods*c.fab.SpinesPerPod)}
-	s.gone = c.goneOfLeaves()
-	for end := range c.goneEnds() { // any order: counted
+	s.gone = c.out.ofLeaves(c.layout)
+	for end := range c.out.ends(c.layout) { // any order: counted
 		s.pod[s.of(end.from, int32(c.groupOf(int(end.k))))]++
 	}
 	s.ports = slices.Repeat([]int32{nobodys}, 2*len(c.maps)*c.fab.Pods)

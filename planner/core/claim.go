@@ -147,7 +147,7 @@ func (x Claims) Release(id proto.JobID) {
 func (x Claims) Lent() map[proto.JobID]*Lent {
 	c, out := x.c, map[proto.JobID]*Lent{}
 	lit, _ := c.lit()
-	made, d := c.made(c.maps, &c.out), c.designer.at(standingOf(c))
+	made, d := c.made(c.maps, &c.out), designing(c.designer, standingOf(c))
 	for _, j := range c.jobs.all {
 		if j.owner != "" {
 			s := c.jobStatus(j, lit)
@@ -199,7 +199,7 @@ func (x Claims) Routes(id proto.JobID) func() ([]Route, string) {
 	}
 	from := standingOf(x.c)
 	from.maps, from.bad = slices.Clone(from.maps), maps.Clone(from.bad)
-	d := x.c.designer.at(from)
+	d := designing(x.c.designer, from)
 	return func() ([]Route, string) { return routesOf(d, j) } // a job is replaced, never changed
 }
 
@@ -213,8 +213,8 @@ func (x Claims) Stamp(id proto.JobID) string {
 	return stamp
 }
 
-// Out are the parts that are out, in order.
-func (x Claims) Out() []string { return slices.Sorted(maps.Keys(x.c.out.why)) }
+// Parts are those that are out, in order.
+func (x Claims) Parts() []string { return slices.Sorted(maps.Keys(x.c.out.why)) }
 
 // IDs are the numbers of all jobs.
 func (x Claims) IDs() (ids []proto.JobID) {

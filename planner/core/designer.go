@@ -23,8 +23,6 @@ type designer interface {
 	// lost is how many links of a job nothing carries though it was given them, and
 	// the part with which the first of them is gone, if it is.
 	lost(j *job) (links int, part string)
-	// at is the designer of where circuits stand.
-	at(from standing) designer
 	// describe fills in what an operator who asks for this one job sees beyond
 	// its state.
 	describe(j *job, s *proto.JobStatus)
@@ -71,9 +69,21 @@ func (s *standing) failed(of []slot) bool {
 	return slices.ContainsFunc(of, func(x slot) bool { return s.bad[x] != 0 || s.out.hits(x) != "" })
 }
 
-func (c interleaved) at(from standing) designer { c.standing = from; return c }
-func (c isolated) at(from standing) designer    { c.standing = from; return c }
-func (c direct) at(from standing) designer      { c.standing = from; return c }
+// designing is a designer of where circuits stand.
+func designing(d designer, from standing) designer {
+	switch d := d.(type) {
+	case interleaved:
+		d.standing = from
+		return d
+	case isolated:
+		d.standing = from
+		return d
+	case direct:
+		d.standing = from
+		return d
+	}
+	panic("core: invariant: a designer of one of three kinds")
+}
 
 // notDirect refuses what is only of servers joined directly.
 func notDirect(s *proto.JobSpec, bad wrongJob) *proto.Error {

@@ -225,7 +225,7 @@ func (c *direct) carry(jobs []*job) []crossMap {
 				}
 				put(way[0], j.spec.Job)
 				for _, end := range way[1:] {
-					switch free := j.shard.Active && c.free(out[end.sw], int32(end.a), int32(end.b)); {
+					switch free := j.shard.Active && c.out.hits(end) == "" && c.free(out[end.sw], int32(end.a), int32(end.b)); {
 					case free && deaf[end] && c.able[end.sw]:
 						c.put(out[end.sw], int32(end.a), int32(end.b), j.spec.Job)
 					case free:

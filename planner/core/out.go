@@ -158,24 +158,90 @@ func lost(c *Circuits, d designer, j *job) (gpus, links int, part string) {
 	return gpus, links, cmp.Or(part, key)
 }
 
+// ofLeaves are the paths that leaves cannot have over spines, by leaf and spine: of
+// those for which there are links, and of all where no port of the spine leads on.
+func (o *out) ofLeaves(c layout) []int32 {
+	gone := make([]int32, c.fab.Leaves()*c.fab.SpinesPerPod)
+	for x := range o.links { // any order: counted
+		gone[x.Leaf*c.fab.SpinesPerPod+x.Spine] += int32(leafLoad / c.fab.LeafLinks)
+	}
+	ends := map[[2]int]int{}
+	for end := range o.ends(c) { // any order: counted
+		at := [2]int{int(end.from), c.groupOf(int(end.k))}
+		if ends[at]++; ends[at] == c.fab.SpinePorts {
+			for leaf := range c.fab.LeavesPerPod {
+				gone[(at[0]*c.fab.LeavesPerPod+leaf)*c.fab.SpinesPerPod+at[1]] = leafLoad
+			}
+		}
+	}
+	return gone
+}
+
+// yield takes paths off spines over which leaves cannot have them any more.
+func (o *out) yield(c layout, jobs []*job) {
+	if len(o.links)+len(o.ports) == 0 {
+		return
+	}
+	load := o.ofLeaves(c)
+	for _, j := range jobs {
+		for _, x := range slices.Clone(j.paths) {
+			a, b := &load[x.A*c.fab.SpinesPerPod+x.Spine], &load[x.B*c.fab.SpinesPerPod+x.Spine]
+			over := min(int32(x.Count), max(0, max(*a, *b)+int32(x.Count)-leafLoad))
+			if over > 0 {
+				j.drop(path{x.Spine, x.A, x.B, int(over)})
+			}
+			*a += int32(x.Count) - over
+			*b += int32(x.Count) - over
+		}
+	}
+}
+
+// ofPods are the ports of each pod's spines over which no circuit goes, by pod and
+// spine, but for those that no leaf could use anyway.
+func (o *out) ofPods(c layout) []int32 {
+	gone := make([]int32, c.fab.Pods*c.fab.SpinesPerPod)
+	for end := range o.ends(c) { // any order: counted
+		gone[int(end.from)*c.fab.SpinesPerPod+c.groupOf(int(end.k))]++
+	}
+	for n := range gone {
+		gone[n] = max(0, gone[n]-int32(c.fab.SpinePorts-c.fab.LeavesPerPod*c.fab.LeafLinks))
+	}
+	return gone
+}
+
+// ends are the ports of spines over which no circuit goes: the map, the pod, and
+// in place of a spine whether it sends by the odd switch.
+func (o *out) ends(c layout) map[site]bool {
+	gone := map[site]bool{}
+	for x := range o.ports { // any order: a set
+		at, odd := c.mapOf(x.Switch)
+		end := site{k: int32(at), from: int32(x.Port)}
+		if !c.uniform() && odd != (x.Side == 1) {
+			end.spine = 1
+		}
+		gone[end] = true
+	}
+	return gone
+}
+
 // held are the servers of jobs, but of one.
 func (c *interleaved) held(jobs []*job, but *job) map[int]bool {
 	held := map[int]bool{}
 	for _, j := range jobs {
 		if j != but {
-			c.eachServer(j, func(n, server int) { held[server] = true })
+			j.eachServer(c.fab, func(n, server int) { held[server] = true })
 		}
 	}
 	return held
 }
 
-// eachServer calls f for each server of a job that has its numbers.
-func (c *interleaved) eachServer(j *job, f func(n, server int)) {
+// eachServer calls f for each server of a job between pods that has its numbers.
+func (j *job) eachServer(fab *fabric.Core, f func(n, server int)) {
 	n := 0
 	for _, s := range j.placed.Shares {
 		for range s.Servers {
 			if n < len(j.servers) {
-				f(n, (s.Pod*c.fab.LeavesPerPod+s.Leaf)*c.fab.ServersPerLeaf+j.servers[n])
+				f(n, (s.Pod*fab.LeavesPerPod+s.Leaf)*fab.ServersPerLeaf+j.servers[n])
 			}
 			n++
 		}
@@ -189,7 +255,7 @@ func (c *interleaved) reseat(jobs []*job) {
 	}
 	for _, j := range jobs {
 		held, own, left := c.held(jobs, nil), slices.Clone(j.servers), 0
-		c.eachServer(j, func(n, server int) {
+		j.eachServer(c.fab, func(n, server int) {
 			if !c.out.of(server) {
 				return
 			}
@@ -229,7 +295,7 @@ func (c *interleaved) exchange(others []sched.Placed, j *job, held map[int]bool)
 	pod := func(server int) int { return server / c.fab.ServersPerLeaf / c.fab.LeavesPerPod }
 	bound := max(j.placed.TP, j.placed.EP) > c.fab.GPUsPerServer
 	var own []int
-	c.eachServer(j, func(_, server int) {
+	j.eachServer(c.fab, func(_, server int) {
 		if c.out.of(server) {
 			was, best := server, -1
 			for y := range c.fab.Servers() {

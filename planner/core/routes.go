@@ -92,6 +92,7 @@ func (c interleaved) routes(j *job) ([]Route, string) {
 			r.put(f, w, up, down)
 		}
 	}
+	r.backup()
 	why := ""
 	if r.ranks.Collective == proto.CollectiveAllToAll {
 		if n := len(r.ranks.Places) / r.ranks.Stages; n > maxRouted {
@@ -105,6 +106,46 @@ func (c interleaved) routes(j *job) ([]Route, string) {
 		}
 	}
 	return r.out, why
+}
+
+// backup leads what goes between leaves that no link joins over the mesh of ports that
+// no job needs: what the job's collective did not ask for, and flows whose links are out.
+func (r *router) backup() {
+	if !r.fab.Backup || len(r.ranks.Places) > maxRouted {
+		return
+	}
+	mesh := map[leaves][]*way{} // by pods
+	for at, d := range r.maps {
+		r.links(at, d, func(i, j int32, id proto.JobID) {
+			if id == 0 && !r.failed(r.slots(at, i, j)) {
+				k := leaves{int(min(i, j)), int(max(i, j))}
+				mesh[k] = append(mesh[k], &way{Spine: r.groupOf(at), Map: at, From: int(i)})
+			}
+		})
+	}
+	for x := range r.ranks.Places {
+		for y := range r.ranks.Places {
+			a, b := r.leaf(x), r.leaf(y)
+			p, q := int(r.sched.PodOf[a]), int(r.sched.PodOf[b])
+			if p == q || len(r.ways[leaves{min(a, b), max(a, b)}]) > 0 || r.ranks.Collective == proto.CollectiveAllToAll && len(r.pods[leaves{min(p, q), max(p, q)}]) > 0 {
+				continue
+			}
+			for _, w := range mesh[leaves{min(p, q), max(p, q)}] {
+				if up, down := r.linkTo(a, w.Spine), r.linkTo(b, w.Spine); up >= 0 && down >= 0 {
+					r.put([2]int{x, y}, w, up, down)
+					break
+				}
+			}
+		}
+	}
+}
+
+// linkTo is a link of a leaf to a spine that is not out; -1: there is none.
+func (r *router) linkTo(leaf, spine int) int {
+	return slices.IndexFunc(identity(r.fab.LeafLinks), func(nth int) bool {
+		_, gone := r.interleaved.out.links[fabric.LeafLink{Leaf: leaf, Spine: spine, Nth: nth}]
+		return !gone
+	})
 }
 
 func (r *router) leaf(rank int) int { return r.ranks.Places[rank].Server / r.fab.ServersPerLeaf }

@@ -70,7 +70,7 @@ func (c *interleaved) lay(jobs []*job, maps []crossMap) {
 			w := way{Spine: spine, A: a, B: b, Map: -1}
 			w.UpA, _ = used.least(a, spine)
 			w.UpB, _ = used.least(b, spine)
-			if c.gone(&w, used) {
+			if used.gone(&w) {
 				return false // no link leads there
 			}
 			used.take(&w, c.weight(&w))
@@ -84,7 +84,7 @@ func (c *interleaved) lay(jobs []*job, maps []crossMap) {
 		}
 		if !j.laid {
 			j.laid = len(j.servers) > 0
-			for _, p := range c.unlaid(j) {
+			for _, p := range j.unlaid(c.withinPods(j)) {
 				j.laid = add(c.emptiest(used, p.a, p.b), p.a, p.b) && j.laid
 			}
 		}
@@ -102,8 +102,8 @@ func (c *interleaved) lay(jobs []*job, maps []crossMap) {
 }
 
 // gone: a link of a way is out.
-func (c *interleaved) gone(w *way, used ups) bool {
-	return max(*used.at(w.A, w.Spine, w.UpA), *used.at(w.B, w.Spine, w.UpB)) >= noWay
+func (u ups) gone(w *way) bool {
+	return max(*u.at(w.A, w.Spine, w.UpA), *u.at(w.B, w.Spine, w.UpB)) >= noWay
 }
 
 func (c *interleaved) weight(w *way) int {
@@ -164,9 +164,9 @@ func (c *interleaved) keepWays(j *job, lit map[sameLinks][][2]int, used ups) (mi
 		left[[3]int{x.Spine, min(x.A, x.B), max(x.A, x.B)}] += x.Count
 	}
 	j.ways = slices.DeleteFunc(slices.Clone(j.ways), func(w way) bool {
-		if within := c.sched.PodOf[w.A] == c.sched.PodOf[w.B]; within || c.gone(&w, used) {
-			j.laid = j.laid && !(within && c.gone(&w, used))
-			return c.gone(&w, used)
+		if within := c.sched.PodOf[w.A] == c.sched.PodOf[w.B]; within || used.gone(&w) {
+			j.laid = j.laid && !(within && used.gone(&w))
+			return used.gone(&w)
 		}
 		k := [3]int{w.Spine, w.A, w.B}
 		left[k]--
@@ -219,12 +219,12 @@ func (c *interleaved) withinPods(j *job) (out []leaves) {
 }
 
 // unlaid are the pairs of leaves of a pod between which a job needs more ways than it has.
-func (c *interleaved) unlaid(j *job) []leaves {
+func (j *job) unlaid(within []leaves) []leaves {
 	has := map[leaves]int{}
 	for _, w := range j.ways {
 		has[leaves{w.A, w.B}]++
 	}
-	return slices.DeleteFunc(c.withinPods(j), func(p leaves) bool {
+	return slices.DeleteFunc(within, func(p leaves) bool {
 		has[p]--
 		return has[p] >= 0
 	})
@@ -233,7 +233,7 @@ func (c *interleaved) unlaid(j *job) []leaves {
 // lost: circuits that are not there, and ways between leaves of a pod.
 func (c interleaved) lost(j *job) (links int, part string) {
 	if links = j.granted() - c.made(c.maps, &c.out)[j.spec.Job]; !j.laid {
-		links += len(c.unlaid(j))
+		links += len(j.unlaid(c.withinPods(j)))
 	}
 	if links <= 0 || j.found {
 		return 0, ""

@@ -8,7 +8,6 @@ import (
 
 	"ringlight/mzi/detmath"
 	"ringlight/planner"
-	"ringlight/planner/core"
 	"ringlight/planner/fabric"
 	"ringlight/proto"
 )
@@ -98,7 +97,8 @@ func aboutPart(entry string) (word, part string, is bool) {
 }
 
 // fails lets a part fail, or come back, until the planner knows.
-func (r *Run) fails(word, part string) error {
+func (c *circuits) fails(word, part string) error {
+	r := c.r
 	if word != partBack {
 		r.audit.circuits.failed++
 	}
@@ -121,7 +121,7 @@ func (r *Run) fails(word, part string) error {
 		noun = proto.NounUndrain
 	}
 	known := func() bool {
-		return p.host != nil && p.up && slices.Contains(planner.CircuitsOf(p.host.Planner()).Out(), part) == (word != partBack)
+		return p.host != nil && p.up && slices.Contains(planner.CircuitsOf(p.host.Planner()).Parts(), part) == (word != partBack)
 	}
 	ask := func() bool {
 		if known() {
@@ -171,7 +171,7 @@ func (c *circuits) judgeParts() {
 		return
 	}
 	claims := planner.CircuitsOf(h.Planner())
-	gone := claims.Out()
+	gone := claims.Parts()
 	for _, key := range gone {
 		p, _ := c.core.Part(key)
 		for s := range c.desired {
@@ -207,7 +207,7 @@ func (c *circuits) judgeParts() {
 		routes, _ := claims.Routes(id)()
 		c.routed += len(routes)
 		for _, x := range routes {
-			if text := c.follows(&x); text != "" {
+			if text := c.follows(x.At, x.Out, x.Next); text != "" {
 				c.violate(0, "routes are over light", fmt.Sprintf("job %d: %s %s to %s: %s; %v are out", id, x.At, x.Out, x.Next, text, gone))
 			}
 		}
@@ -219,7 +219,7 @@ func (c *circuits) able(s int) bool { return !c.core.Paired() || !c.off[s^1] }
 
 // follows says what is wrong with the light from a port that a route goes by to the
 // port that it names; "": it is there, or the link is no circuit.
-func (c *circuits) follows(x *core.Route) string {
+func (c *circuits) follows(at, out, next string) string {
 	var pod, h, n, far, m, to int
 	scan := func(text, form string, into ...any) bool {
 		got, err := fmt.Sscanf(text, form, into...)
@@ -231,13 +231,13 @@ func (c *circuits) follows(x *core.Route) string {
 		}
 		return ""
 	}
-	here := x.At + " " + x.Out
+	here := at + " " + out
 	ls := c.core.LeafSpine
 	switch {
-	case x.Out == "":
-	case scan(here, "pod%d-spine%d ocs%d", &pod, &h, &n) && scan(x.Next, "pod%d-spine%d ocs%d", &far, &m, &to):
+	case out == "":
+	case scan(here, "pod%d-spine%d ocs%d", &pod, &h, &n) && scan(next, "pod%d-spine%d ocs%d", &far, &m, &to):
 		return lit(h*c.core.SpinePorts+n, pod, far)
-	case c.core.Direct != nil && scan(here, "server%d if%d", &pod, &n) && scan(x.Next, "server%d if%d", &far, &m):
+	case c.core.Direct != nil && scan(here, "server%d if%d", &pod, &n) && scan(next, "server%d if%d", &far, &m):
 		d := c.core.Direct
 		for way := range 4 {
 			if c.passes(n, uint16(d.Port(pod, way&1)), uint16(d.Port(far, way>>1))) && c.passes(d.ServerSwitch(far), uint16(n), uint16(d.PathPort(n, way>>1))) {
@@ -247,7 +247,7 @@ func (c *circuits) follows(x *core.Route) string {
 		return "no light from one to the other"
 	case ls != nil && ls.Switches > 0:
 		a, s, ok := c.leafSpinePort(here)
-		b, t, ok2 := c.leafSpinePort(x.Next)
+		b, t, ok2 := c.leafSpinePort(next)
 		if !ok || !ok2 || s != t {
 			return "no switch joins them"
 		}
@@ -287,7 +287,7 @@ func (c *circuits) sent(s int, want []proto.Circuit) (out []proto.Circuit) {
 
 // simplex: some interface may send and hear nothing.
 func (c *circuits) simplex() bool {
-	return c.core.Direct != nil && len(planner.CircuitsOf(c.r.planners[0].host.Planner()).Out()) > 0
+	return c.core.Direct != nil && len(planner.CircuitsOf(c.r.planners[0].host.Planner()).Parts()) > 0
 }
 
 // unpowered: light of a server's interface went with a switch that is off.

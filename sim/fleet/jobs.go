@@ -153,7 +153,7 @@ func (r *Run) jobs() error {
 			return err
 		}
 		if word, part, is := aboutPart(list); is {
-			if err := r.fails(word, part); err != nil {
+			if err := r.audit.circuits.fails(word, part); err != nil {
 				return err
 			}
 		} else {
