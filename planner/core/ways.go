@@ -31,7 +31,7 @@ type ups struct {
 	n           []int
 }
 
-const crossing, noWay = 1 << 16, 1 << 40
+const crossing, noWay = 1 << 16, 1 << 30
 
 func (u ups) at(leaf, spine, nth int) *int { return &u.n[(leaf*u.spines+spine)*u.tau+nth] }
 
