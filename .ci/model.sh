@@ -30,20 +30,26 @@ planted() { # MODEL FLAGS... DEFECT: one is
   [ -f "$last/$1.pml.trail" ] || { echo "model: $*: the planted defect is not found"; exit 1; }
   echo "model: $*: found, it breaks \"$(broke "$@")\""
 }
+under=()
+beside() { # COMMAND...: as many at once as there are processors
+  while [ "$(jobs -rp | wc -l)" -ge "$(nproc)" ]; do sleep 0.1; done
+  ("$@") & under+=($!)
+}
 if [ "${MODELS:-1}" = 1 ]; then
-  whole commit -DN=3 -DPLANS=2 -DTERMS=2 -DLIVES=2 -DSTRAY
-  whole commit -DN=3 -DPLANS=2 -DTERMS=3 -DLIVES=3 -DLIAR
-  whole commit -DN=3 -DPLANS=3 -DTERMS=2 -DLIVES=2 -DLIAR
-  whole commit -DN=4 -DPLANS=2 -DTERMS=2 -DLIVES=2 -DLIAR
-  whole stepover -DN=3 -DPLANS=3
-  whole stepover -DN=3 -DPLANS=3 -DLIAR
-  whole stepover -DN=3 -DPLANS=2 -DPOWER
-  whole stepover -DN=4 -DPLANS=2 -DLIAR
-  planted commit -DN=3 -DPLANS=2 -DTERMS=2 -DLIVES=2 -DREUSED
-  planted commit -DN=3 -DPLANS=2 -DTERMS=2 -DLIVES=2 -DUNPREPARED
-  planted commit -DN=3 -DPLANS=2 -DTERMS=2 -DLIVES=2 -DFORGETS
-  planted commit -DN=3 -DPLANS=2 -DTERMS=3 -DLIVES=3 -DLIAR -DBELIEVED
-  planted stepover -DN=3 -DPLANS=3 -DSTEPPED
+  beside whole commit -DN=3 -DPLANS=2 -DTERMS=2 -DLIVES=2 -DSTRAY
+  beside whole commit -DN=3 -DPLANS=2 -DTERMS=3 -DLIVES=3 -DLIAR
+  beside whole commit -DN=3 -DPLANS=3 -DTERMS=2 -DLIVES=2 -DLIAR
+  beside whole commit -DN=4 -DPLANS=2 -DTERMS=2 -DLIVES=2 -DLIAR
+  beside whole stepover -DN=3 -DPLANS=3
+  beside whole stepover -DN=3 -DPLANS=3 -DLIAR
+  beside whole stepover -DN=3 -DPLANS=2 -DPOWER
+  beside whole stepover -DN=4 -DPLANS=2 -DLIAR
+  beside planted commit -DN=3 -DPLANS=2 -DTERMS=2 -DLIVES=2 -DREUSED
+  beside planted commit -DN=3 -DPLANS=2 -DTERMS=2 -DLIVES=2 -DUNPREPARED
+  beside planted commit -DN=3 -DPLANS=2 -DTERMS=2 -DLIVES=2 -DFORGETS
+  beside planted commit -DN=3 -DPLANS=2 -DTERMS=3 -DLIVES=3 -DLIAR -DBELIEVED
+  beside planted stepover -DN=3 -DPLANS=3 -DSTEPPED
+  for p in "${under[@]}"; do wait "$p"; done
 fi
 # Traces: random runs of the model, the same for the same seed, that the code replays.
 trace() { spin -n"$1" -T -u3000 -DN=3 -DPLANS=3 -DTERMS=3 -DLIVES=3 -DSTRAY node/model/commit.pml | grep -E '^(start|raise|prepare|decide|stage|sign|overdue|flush|restart|  [a-z]+ seen) ?' ; }
