@@ -71,8 +71,8 @@ race: ## the packages with goroutines, but for tests of one goroutine that are l
 	  CGO_ENABLED=1 $(GO) test -race -short -skip 'AtAnyByte|ThousandKills|DamagedJournal|EveryReasonNamesItsWayOut' ./agent/... ./hal/linux ./hal/socket ./proto/mqtt ./planner/server ./sim/solo ./sim/live; \
 	else echo "race: skipped, no C compiler"; fi
 
-fuzz: ## every fuzz target for FUZZTIME (5s)
-	@FUZZTIME=$(FUZZTIME) .ci/fuzz.sh
+fuzz: ## every fuzz target for FUZZTIME (5s), or PART of them, such as 0/3
+	@FUZZTIME=$(FUZZTIME) PART=$(PART) .ci/fuzz.sh
 
 bench: build ## benchmarks, binary sizes and memory, with machine and commit
 	@echo "commit $$(git describe --always --dirty)  $$($(GO) version)  $$(grep -m1 'model name' /proc/cpuinfo | cut -d: -f2)  $$(nproc) cores"
