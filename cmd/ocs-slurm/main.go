@@ -42,7 +42,7 @@ func main() { program().Main() }
 type planner struct{ to client.Config }
 
 func (p *planner) flags(fs *flag.FlagSet) {
-	fs.StringVar(&p.to.URL, "http", "http://127.0.0.1:18880", "`URL` of the planner's jobs: http://host:port, https://host:port or unix:PATH")
+	fs.StringVar(&p.to.URL, "http", "http://127.0.0.1:18880", "`URL` of the planner's jobs: http://host:port, https://host:port or unix:PATH; of copies with commas")
 	fs.StringVar(&p.to.CAFile, "ca", "", "PEM `FILE` of its authority, with https")
 	fs.StringVar(&p.to.CertFile, "cert", "", "PEM `FILE` of the own certificate")
 	fs.StringVar(&p.to.KeyFile, "key", "", "PEM `FILE` of the own key")

@@ -169,6 +169,7 @@ func TestCopyTakesOverAtOnce(t *testing.T) {
 		}
 	}
 	get("/readyz", "ok: follows")
+	get("/leader", "does not lead")
 	get("/metrics", "ringlight_leader 0")
 	get("/metrics", `ringlight_rings{state="in_service"} 2`)
 	get("/view/status", fmt.Sprint(one.Life))
@@ -190,9 +191,11 @@ func TestCopyTakesOverAtOnce(t *testing.T) {
 		t.Errorf("%d generations were applied by the change of leaders", n-applied)
 	}
 	get("/readyz", "ok: leads")
+	get("/leader", "leads")
 
 	store.lose(true)
 	get("/readyz", "takes no writes")
+	get("/leader", "does not lead")
 	get("/metrics", "ringlight_leader 0")
 	get("/metrics", `ringlight_rings{state="in_service"} 2`)
 	store.mu.Lock()

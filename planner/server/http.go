@@ -44,6 +44,7 @@ const (
 	socketMode   = 0o660
 	healthPath   = "/healthz"
 	readyPath    = "/readyz"
+	leaderPath   = "/leader"
 )
 
 // HTTPConfig of the HTTP server.
@@ -277,6 +278,14 @@ func (s *server) routes(mux *http.ServeMux) {
 			return
 		}
 		fmt.Fprintf(w, "ok: term %d, generation %d\n", o.Term, o.Generation)
+	})
+	mux.HandleFunc("GET "+leaderPath, func(w http.ResponseWriter, r *http.Request) { // for balancers
+		var leads bool
+		if err := s.Read(r.Context(), func(*planner.Planner) { leads = s.leads() }); err != nil || !leads {
+			http.Error(w, "does not lead", http.StatusServiceUnavailable)
+			return
+		}
+		fmt.Fprintln(w, "leads")
 	})
 	mux.HandleFunc("GET "+readyPath, func(w http.ResponseWriter, r *http.Request) {
 		var o planner.Overview

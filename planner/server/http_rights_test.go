@@ -33,7 +33,7 @@ var httpRoutes = []struct {
 	method, path, body string
 	health, acts       bool
 }{
-	{"GET", "/healthz", "", true, false}, {"GET", "/readyz", "", true, false},
+	{"GET", "/healthz", "", true, false}, {"GET", "/readyz", "", true, false}, {"GET", "/leader", "", true, false},
 	{"GET", "/metrics", "", false, false}, {"GET", "/metrics/nodes", "", false, false},
 	{"GET", "/", "", false, false}, {"GET", "/view/static/view.css", "", false, false}, {"GET", "/view/snapshot", "", false, false},
 	{"GET", "/view/stream?from=0", "", false, false}, {"GET", "/view/log", "", false, false}, {"GET", "/view/fabric", "", false, false},

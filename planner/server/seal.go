@@ -237,11 +237,11 @@ func (s *server) maySee(r *http.Request) *proto.Error {
 	}
 	if why == "" {
 		h, _ := proto.ParseHolder(name) // none is of no kind
-		health := r.URL.Path == healthPath || r.URL.Path == readyPath
+		health := r.URL.Path == healthPath || r.URL.Path == readyPath || r.URL.Path == leaderPath
 		if !machine(name) || h.Kind == proto.HolderPlanner || h.Kind == proto.HolderNode && health {
 			return nil
 		}
-		limit, why = "the certificate of an operator; a node's for "+healthPath+" and "+readyPath, name+" is not to read this"
+		limit, why = "the certificate of an operator; a node's for "+healthPath+", "+readyPath+" and "+leaderPath, name+" is not to read this"
 	}
 	return &proto.Error{Code: proto.Denied, Field: "author", Limit: limit, Reason: why}
 }

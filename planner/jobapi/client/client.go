@@ -15,6 +15,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"ringlight/planner/job"
@@ -24,7 +25,7 @@ import (
 
 // Config says where a planner is.
 type Config struct {
-	URL      string // http://host:port, https://host:port or unix:PATH
+	URL      string // http://host:port, https://host:port or unix:PATH; several copies with commas
 	CAFile   string // PEM files, with https
 	CertFile string
 	KeyFile  string
@@ -34,14 +35,20 @@ type Config struct {
 	Waits func(why string)
 }
 
-// Client of one planner.
+// Client of one planner, or of its copies.
 type Client struct {
-	cfg  Config
-	base string
-	http http.Client
+	cfg    Config
+	copies []place
+	now    *atomic.Uint64 // the copy that was there last, counted on
 	// owner of the jobs that are asked for, listed, changed and released; "": nobody,
 	// and lists have those of all.
 	owner string
+}
+
+// place is where one copy serves.
+type place struct {
+	base string
+	http http.Client
 }
 
 // As is the same client for the jobs of an owner.
@@ -68,35 +75,42 @@ var answerTime = 10 * time.Second
 
 // New makes a client. The error is a *proto.Error.
 func New(cfg Config) (*Client, error) {
-	refuse := func(limit, reason string) (*Client, error) {
-		return nil, &proto.Error{Code: proto.Invalid, Field: "http", Limit: limit, Reason: reason}
+	c := &Client{cfg: cfg, now: new(atomic.Uint64)}
+	for to := range strings.SplitSeq(cfg.URL, ",") {
+		p, err := cfg.place(strings.TrimSpace(to))
+		if err != nil {
+			return nil, err
+		}
+		c.copies = append(c.copies, p)
 	}
-	c := &Client{cfg: cfg, base: strings.TrimRight(cfg.URL, "/")}
+	return c, nil
+}
+
+func (cfg *Config) place(to string) (place, error) {
+	refuse := func(reason string) (place, error) {
+		return place{}, &proto.Error{Code: proto.Invalid, Field: "http", Limit: "http://host:port, https://host:port or unix:PATH", Reason: reason}
+	}
 	dial := net.Dialer{Timeout: answerTime}
 	t := &http.Transport{MaxIdleConns: 4, IdleConnTimeout: 30 * time.Second, ResponseHeaderTimeout: answerTime, DialContext: dial.DialContext}
-	c.http.Transport = t
-	if path, unix := strings.CutPrefix(cfg.URL, unixPrefix); unix {
+	if path, unix := strings.CutPrefix(to, unixPrefix); unix {
 		if path == "" {
-			return refuse("http://host:port, https://host:port or unix:PATH", "no path")
+			return refuse("no path")
 		}
 		t.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
 			return dial.DialContext(ctx, "unix", path)
 		}
-		c.base = "http://planner"
-		return c, nil
+		return place{"http://planner", http.Client{Transport: t}}, nil
 	}
-	u, err := url.Parse(c.base)
+	u, err := url.Parse(to)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return refuse("http://host:port, https://host:port or unix:PATH", fmt.Sprintf("%.80q", cfg.URL))
+		return refuse(fmt.Sprintf("%.80q", to))
 	}
 	if u.Scheme == "https" {
-		conf, err := cert.Client(u.Hostname(), cfg.CAFile, cfg.CertFile, cfg.KeyFile)
-		if err != nil {
-			return nil, err
+		if t.TLSClientConfig, err = cert.Client(u.Hostname(), cfg.CAFile, cfg.CertFile, cfg.KeyFile); err != nil {
+			return place{}, err
 		}
-		t.TLSClientConfig = conf
 	}
-	return c, nil
+	return place{strings.TrimRight(to, "/"), http.Client{Transport: t}}, nil
 }
 
 // refusal is how the API says no.
@@ -104,17 +118,21 @@ type refusal struct {
 	Error struct{ Code, Field, Limit, Message string }
 }
 
-// do asks once, or as long as the planner may be away.
+// do asks each copy once, or as long as the planner may be away. A copy that does not
+// answer, or does not lead, is passed over until the others were asked.
 func (c *Client) do(ctx context.Context, method, path string, body []byte, header map[string]string) (*http.Response, error) {
-	for end := time.Now().Add(c.cfg.Retry); ; {
-		r, err := http.NewRequestWithContext(ctx, method, c.base+path, bytes.NewReader(body))
+	end := time.Now().Add(c.cfg.Retry)
+	for asked := 1; ; asked++ {
+		at := c.now.Load()
+		to := &c.copies[at%uint64(len(c.copies))]
+		r, err := http.NewRequestWithContext(ctx, method, to.base+path, bytes.NewReader(body))
 		if err != nil {
 			return nil, err
 		}
 		for k, v := range header { // any order
 			r.Header.Set(k, v)
 		}
-		got, err := c.http.Do(r)
+		got, err := to.http.Do(r)
 		if err == nil && got.StatusCode == http.StatusOK {
 			return got, nil
 		}
@@ -133,6 +151,10 @@ func (c *Client) do(ctx context.Context, method, path string, body []byte, heade
 		}
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
+		}
+		c.now.CompareAndSwap(at, at+1)
+		if asked%len(c.copies) != 0 {
+			continue
 		}
 		if !time.Now().Before(end) {
 			var wire *proto.Error

@@ -40,7 +40,7 @@ type common struct {
 }
 
 func (c *common) register(fs *flag.FlagSet) {
-	fs.StringVar(&c.planner.URL, "planner", "http://127.0.0.1:18880", "where the planner serves jobs: http://, https:// or unix:`PATH`")
+	fs.StringVar(&c.planner.URL, "planner", "http://127.0.0.1:18880", "where the planner serves jobs: http://, https:// or unix:`PATH`; copies with commas")
 	fs.StringVar(&c.planner.CAFile, "ca", "", "file with the planner's certificate authority, PEM")
 	fs.StringVar(&c.planner.CertFile, "cert", "", "file with a client certificate, PEM")
 	fs.StringVar(&c.planner.KeyFile, "key", "", "file with the certificate's key, PEM")
