@@ -95,7 +95,7 @@ bench-elastic: build ## BYPASSES (10) and REPLACEMENTS (3) under a PyTorch loop 
 
 .PHONY: optimum
 optimum: ## rewiring of small groups against proven optima, and of 200 with more spine ports than pods (needs coinor-cbc)
-	@if command -v cbc >/dev/null; then RINGLIGHT_OPTIMUM=1 $(GO) test -count 1 -v -run AgainstTheSolver ./planner/wiring; \
+	@if command -v cbc >/dev/null; then RINGLIGHT_OPTIMUM=1 $(GO) test -count 1 -v -timeout 0 -run AgainstTheSolver ./planner/wiring; \
 	else echo "optimum: skipped, no cbc (package coinor-cbc)"; fi
 
 .PHONY: bench-wiring
