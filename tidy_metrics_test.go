@@ -48,12 +48,18 @@ const alertsPage = "docs/alerts.md"
 
 func metricsPage() string {
 	var b strings.Builder
-	b.WriteString("# Metrics\n\nWritten by `go test -run MetricsPage -update .` from the tables that make the pages. Times are\nin seconds, light in decibels; what ends in `_total` only grows. What is scraped and how:\n[Alerts](" + strings.TrimPrefix(alertsPage, "docs/") + ").\n")
+	b.WriteString("# Metrics\n\nWritten by `go test -run MetricsPage -update .` from the tables that make the pages. Times are\nin seconds, light in decibels. What ends in `_total` is a counter, what says so a histogram, all else a gauge.\nLabels stand in braces. What is scraped and how: [Alerts](" + strings.TrimPrefix(alertsPage, "docs/") + ").\n")
 	for _, s := range sections() {
-		fmt.Fprintf(&b, "\n## %s\n\n%s\n\n| metric | kind | labels | |\n| --- | --- | --- | --- |\n", s.title, s.text)
+		fmt.Fprintf(&b, "\n## %s\n\n%s\n\n| metric | |\n| --- | --- |\n", s.title, s.text)
 		for _, f := range s.families {
-			labels := strings.Join(f.Labels, ", ")
-			fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", f.Name, f.Kind, labels, f.Help)
+			labels, kind := strings.Join(f.Labels, ","), ""
+			if labels != "" {
+				labels = "{" + labels + "}"
+			}
+			if f.Kind == metric.Histogram {
+				kind = "Histogram. "
+			}
+			fmt.Fprintf(&b, "| `%s%s` | %s%s |\n", f.Name, labels, kind, f.Help)
 		}
 	}
 	return b.String()

@@ -8,7 +8,6 @@ import (
 	"go/token"
 	"os"
 	"reflect"
-	"slices"
 	"strings"
 	"testing"
 
@@ -69,52 +68,55 @@ func comments() map[string]string {
 
 func tables() string {
 	var b strings.Builder
-	said := comments()
-	var seen []reflect.Type
-	var object func(t reflect.Type, title string)
-	object = func(t reflect.Type, title string) {
-		if slices.Contains(seen, t) {
-			return
-		}
-		seen = append(seen, t)
-		fmt.Fprintf(&b, "\n### %s\n\n| key | form | |\n| --- | --- | --- |\n", title)
-		type inner struct {
-			t     reflect.Type
-			title string
-		}
-		var next []inner
+	said, seen := comments(), map[reflect.Type]string{}
+	var object func(t reflect.Type, path string)
+	object = func(t reflect.Type, path string) {
 		for i := range t.NumField() {
 			f := t.Field(i)
 			name, optional, _ := strings.Cut(f.Tag.Get("json"), ",")
-			form, of := formOf(f.Type)
-			if u := f.Tag.Get("unit"); u != "" {
-				form += ", " + u
-			}
-			if optional != "" {
-				form += ", optional"
-			}
 			doc := said[t.Name()+"."+f.Name]
-			fmt.Fprintf(&b, "| `%s` | %s | %s |\n", name, form, doc)
 			if doc == "" {
 				panic("no doc: " + name)
 			}
-			if of != nil {
-				next = append(next, inner{of, name})
+			form, of := formOf(f.Type)
+			switch {
+			case form == "string":
+				form = ""
+			case seen[of] != "":
+				form = strings.Replace(form, "object", "objects like `"+seen[of]+"`", 1) + "; "
+				if !strings.HasPrefix(form, "list") {
+					form = strings.TrimPrefix(form, "objects ")
+				}
+			default:
+				form += "; "
+			}
+			mark := ""
+			if optional != "" {
+				mark = "?"
+			}
+			at := path + name
+			if t == reflect.TypeFor[File]() && of != nil {
+				fmt.Fprintf(&b, "\n### `%s%s`\n\n%s.\n\n| key | |\n| --- | --- |\n", name, mark, strings.ToUpper(doc[:1])+doc[1:])
+				object(of, "")
+				continue
+			}
+			fmt.Fprintf(&b, "| `%s%s` | %s%s |\n", at, mark, form, doc)
+			if of != nil && seen[of] == "" {
+				seen[of] = at
+				object(of, at+".")
 			}
 		}
-		for _, n := range next {
-			object(n.t, "`"+n.title+"`")
-		}
 	}
-	object(reflect.TypeFor[File](), "The file")
-	fmt.Fprint(&b, "\n### Parts\n\n| part | role | bus | fastest clock | SPI mode | addresses |\n| --- | --- | --- | --- | --- | --- |\n")
+	fmt.Fprint(&b, "\nA key with `?` may be left out. A value is a string where nothing else is said; units are in the names. The keys from `buses` on are lists of\nobjects, but for `mirrors`, which is one.\n\n| key | |\n| --- | --- |\n")
+	object(reflect.TypeFor[File](), "")
+	fmt.Fprint(&b, "\n### Parts\n\n| part | role | bus, fastest | mode, addresses |\n| --- | --- | --- | --- |\n")
 	for _, p := range hal.Parts() {
 		d := p.Data()
-		bus, mode, addrs := "I2C", "", fmt.Sprintf("%#02x to %#02x", d.FirstAddr, d.LastAddr)
+		bus, more := "I2C", fmt.Sprintf("%#02x-%02x", d.FirstAddr, d.LastAddr)
 		if d.Bus == hal.SPI {
-			bus, mode, addrs = "SPI", fmt.Sprint(d.SPIMode), ""
+			bus, more = "SPI", fmt.Sprint("mode ", d.SPIMode)
 		}
-		fmt.Fprintf(&b, "| %s | %v | %s | %v | %s | %s |\n", "`"+strings.Join(append([]string{d.Name}, d.Also...), "`, `")+"`", d.Role, bus, d.MaxClock, mode, addrs)
+		fmt.Fprintf(&b, "| %s | %v | %s %v | %s |\n", "`"+strings.Join(append([]string{d.Name}, d.Also...), "`, `")+"`", d.Role, bus, d.MaxClock, more)
 	}
 	return b.String()
 }
