@@ -50,7 +50,7 @@ func metricsPage() string {
 	var b strings.Builder
 	b.WriteString("# Metrics\n\nWritten by `go test -run MetricsPage -update .` from the tables that make the pages. Times are\nin seconds, light in decibels. What ends in `_total` is a counter, what says so a histogram, all else a gauge.\nLabels stand in braces. What is scraped and how: [Alerts](" + strings.TrimPrefix(alertsPage, "docs/") + ").\n")
 	for _, s := range sections() {
-		fmt.Fprintf(&b, "\n## %s\n\n%s\n\n| metric | |\n| --- | --- |\n", s.title, s.text)
+		fmt.Fprintf(&b, "\n## %s\n\n%s\n\n", s.title, s.text)
 		for _, f := range s.families {
 			labels, kind := strings.Join(f.Labels, ","), ""
 			if labels != "" {
@@ -59,7 +59,7 @@ func metricsPage() string {
 			if f.Kind == metric.Histogram {
 				kind = "Histogram. "
 			}
-			fmt.Fprintf(&b, "| `%s%s` | %s%s |\n", f.Name, labels, kind, f.Help)
+			fmt.Fprintf(&b, "- `%s%s`: %s%s\n", f.Name, labels, kind, f.Help)
 		}
 	}
 	return b.String()

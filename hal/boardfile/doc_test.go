@@ -96,18 +96,18 @@ func tables() string {
 			}
 			at := path + name
 			if t == reflect.TypeFor[File]() && of != nil {
-				fmt.Fprintf(&b, "\n### `%s%s`\n\n%s.\n\n| key | |\n| --- | --- |\n", name, mark, strings.ToUpper(doc[:1])+doc[1:])
+				fmt.Fprintf(&b, "\n### `%s%s`\n\n%s.\n\n", name, mark, strings.ToUpper(doc[:1])+doc[1:])
 				object(of, "")
 				continue
 			}
-			fmt.Fprintf(&b, "| `%s%s` | %s%s |\n", at, mark, form, doc)
+			fmt.Fprintf(&b, "- `%s%s`: %s%s\n", at, mark, form, doc)
 			if of != nil && seen[of] == "" {
 				seen[of] = at
 				object(of, at+".")
 			}
 		}
 	}
-	fmt.Fprint(&b, "\nA key with `?` may be left out. A value is a string where nothing else is said; units are in the names. The keys from `buses` on are lists of\nobjects, but for `mirrors`, which is one.\n\n| key | |\n| --- | --- |\n")
+	fmt.Fprint(&b, "\nA key with `?` may be left out. A value is a string where nothing else is said; units are in the names. The keys from `buses` on are lists of\nobjects, but for `mirrors`, which is one.\n\n")
 	object(reflect.TypeFor[File](), "")
 	fmt.Fprint(&b, "\n### Parts\n\n| part | role | bus, fastest | mode, addresses |\n| --- | --- | --- | --- |\n")
 	for _, p := range hal.Parts() {
