@@ -82,6 +82,9 @@ func (h *Rings) silence(rule, text string) {
 		if h.table.Silence(part.Device, journal.Never); part.Device.Refusal.Code != proto.OK {
 			h.refusing = append(h.refusing, part.Device.ID)
 		}
+		if r := h.ring(h.nodes[part.Device.ID].Group); r != nil {
+			r.balked = true
+		}
 		h.j.Note(journal.Warn, "node did not answer a prepare", journal.Note{Rule: rule, Node: int64(part.Device.ID), Gen: h.txn.Gen, Text: text})
 	})
 }

@@ -95,6 +95,12 @@ func (h *Rings) propose(rings []*ringView, near bool) *proposal {
 			h.replan(wait)
 		}
 	}
+	// A ring of which a member did not answer would keep the others waiting once more.
+	if others := slices.DeleteFunc(slices.Clone(rings), func(r *ringView) bool { return r.balked }); len(others) < len(rings) {
+		if q := h.propose(others, near); len(q.rings)+len(q.gone) > 0 {
+			return q
+		}
+	}
 	res, ok := h.first(h.index.Mend)
 	if !ok {
 		ids := make([]proto.RingID, len(rings))

@@ -33,6 +33,7 @@ type ringView struct {
 	renewAt   time.Duration // not to be formed anew before
 	renewed   int           // attempts
 	needAt    time.Duration // since when it needs a change that a member is in the way of, 0: none
+	balked    bool          // a member did not answer its last prepare, and it still needs one
 	bypass    uint32        // microseconds that its last one took, 0: none yet
 	told      uint32        // microseconds that its slowest member takes, as its plan has it; 0: not known
 	late      bool          // its members say that they take less

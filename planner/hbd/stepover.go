@@ -71,7 +71,7 @@ func (o *obstacles) stepOver(r *ringView) {
 	}
 	switch {
 	case !r.needs():
-		r.needAt = 0
+		r.needAt, r.balked = 0, false
 		return
 	case r.needAt == 0:
 		r.needAt = max(1, o.h.j.Now)
@@ -260,7 +260,7 @@ func (o *obstacles) givesAt() time.Duration {
 		return journal.Never
 	}
 	for _, id := range o.h.marked {
-		if r := o.h.ring(id); r != nil && r.marked && r.needs() && !r.frozen(o.h.j.Now) && !slices.ContainsFunc(o.h.proposal.rings, func(x *ringView) bool { return x.id == id }) {
+		if r := o.h.ring(id); r != nil && r.marked && !r.balked && r.needs() && !r.frozen(o.h.j.Now) && !slices.ContainsFunc(o.h.proposal.rings, func(x *ringView) bool { return x.id == id }) {
 			return o.h.txn.Began() + giveWay<<min(o.yields, 4)
 		}
 	}

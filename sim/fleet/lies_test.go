@@ -368,7 +368,7 @@ func (b *liars) holds(c *lying) (how string, broke []string) {
 	b.must(err)
 	if c.alone {
 		b.must(b.inject.apply(&Fault{Verb: AgentCrash, Node: b.who.id}))
-		b.must(b.runTo(b.now + 50*time.Millisecond))
+		b.must(b.runTo(b.now + lateBy)) // its will was heard, which comes before another's birth at any broker
 		b.said++
 		for _, on := range []proto.TopicKind{proto.TopicPresence, proto.TopicReported} {
 			payload, err := proto.Encode(hostile.Truth(on, &born, &said, b.said))
