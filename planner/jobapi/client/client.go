@@ -205,14 +205,22 @@ func codeOf(status int, name string) proto.Code {
 	return proto.Invalid
 }
 
-func (c *Client) view(ctx context.Context, method, path string, body []byte) (*job.View, error) {
+// take asks and reads the answer.
+func (c *Client) take(ctx context.Context, method, path string, body []byte, answer any) error {
 	got, err := c.do(ctx, method, path, body, map[string]string{"Content-Type": "application/json"})
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer got.Body.Close()
+	return json.NewDecoder(got.Body).Decode(answer)
+}
+
+func (c *Client) view(ctx context.Context, method, path string, body []byte) (*job.View, error) {
 	var v job.View
-	return &v, json.NewDecoder(got.Body).Decode(&v)
+	if err := c.take(ctx, method, path, body, &v); err != nil {
+		return nil, err
+	}
+	return &v, nil
 }
 
 func of(id string) string { return "/v1/jobs/" + url.PathEscape(id) }
@@ -235,12 +243,8 @@ func (c *Client) Try(ctx context.Context, id string, w *job.Wish) (t job.Trial, 
 	if err != nil {
 		return t, err
 	}
-	got, err := c.do(ctx, http.MethodPut, of(id)+"?dry_run", text, map[string]string{"Content-Type": "application/json"})
-	if err != nil {
-		return t, err
-	}
-	defer got.Body.Close()
-	return t, json.NewDecoder(got.Body).Decode(&t)
+	err = c.take(ctx, http.MethodPut, of(id)+"?dry_run", text, &t)
+	return t, err
 }
 
 // Get is a job as it stands.
@@ -264,23 +268,18 @@ func (c *Client) Replace(ctx context.Context, id, out, reason string) (*job.View
 
 // List are the jobs that are not released.
 func (c *Client) List(ctx context.Context) ([]*job.View, error) {
-	got, err := c.do(ctx, http.MethodGet, c.mine("/v1/jobs"), nil, nil)
-	if err != nil {
-		return nil, err
-	}
-	defer got.Body.Close()
 	var all struct{ Jobs []*job.View }
-	return all.Jobs, json.NewDecoder(got.Body).Decode(&all)
+	err := c.take(ctx, http.MethodGet, c.mine("/v1/jobs"), nil, &all)
+	return all.Jobs, err
 }
 
 // Topology is how the fabric stands.
 func (c *Client) Topology(ctx context.Context) (*job.Topology, error) {
-	text, err := c.text(ctx, "/v1/topology")
-	if err != nil {
+	var t job.Topology
+	if err := c.take(ctx, http.MethodGet, "/v1/topology", nil, &t); err != nil {
 		return nil, err
 	}
-	var t job.Topology
-	return &t, json.Unmarshal(text, &t)
+	return &t, nil
 }
 
 // Routes are those of a job on one router, in a dialect, and their digest.
@@ -302,15 +301,12 @@ func (c *Client) Routers(ctx context.Context, news uint64, wait time.Duration) (
 	if wait > 0 {
 		path += fmt.Sprintf("?news=%d&wait_ms=%d", news, wait.Milliseconds())
 	}
-	text, err := c.text(ctx, path)
-	if err != nil {
-		return 0, nil, err
-	}
 	var all struct {
 		News    uint64
 		Routers []job.Router
 	}
-	return all.News, all.Routers, json.Unmarshal(text, &all)
+	err := c.take(ctx, http.MethodGet, path, nil, &all)
+	return all.News, all.Routers, err
 }
 
 // Routed says what was read back from a router of a job.
@@ -359,7 +355,7 @@ func (c *Client) Follow(ctx context.Context, id string, after uint64, f func(*jo
 		if err != nil {
 			return err
 		}
-		more, err := c.take(got.Body, &after, f)
+		more, err := c.stream(got.Body, &after, f)
 		got.Body.Close()
 		if !more || err != nil {
 			return err
@@ -367,8 +363,8 @@ func (c *Client) Follow(ctx context.Context, id string, after uint64, f func(*jo
 	}
 }
 
-// take reads a stream to its end.
-func (c *Client) take(body io.Reader, after *uint64, f func(*job.Event) bool) (more bool, err error) {
+// stream reads events to their end.
+func (c *Client) stream(body io.Reader, after *uint64, f func(*job.Event) bool) (more bool, err error) {
 	lines := bufio.NewScanner(body)
 	lines.Buffer(nil, 16<<20)
 	kind := ""
