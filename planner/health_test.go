@@ -96,7 +96,7 @@ var states = []made{
 	{"nobody is there", func(w *fleet) { w.anew(nil) }, proto.HealthFailed, "nodes/none", "no agent of this fabric has spoken", fabric.Params{}},
 	{"half is there", func(w *fleet) { w.anew(nil, all(0, 9)...) }, proto.HealthDegraded, "nodes/9", "nobody has spoken for them since the planner started", fabric.Params{}},
 	{"one never came", func(w *fleet) { w.anew(nil, all(0, 17)...) }, proto.HealthDegraded, "17/offline", "never heard since the planner started", fabric.Params{}},
-	{"an agent is away, its light stays", func(w *fleet) { w.offline(4) }, proto.HealthDegraded, "4/offline", "agent offline", fabric.Params{}},
+	{"an agent is away, its light stays", func(w *fleet) { w.offline(4) }, proto.HealthDegraded, "4/offline", "its agent is not at the broker", fabric.Params{}},
 	{"a node lost its power", func(w *fleet) { w.die(4) }, proto.HealthDegraded, "4/dead", "nodes 3 and 5 have lost its light", fabric.Params{}},
 	{"a rack lost its power", func(w *fleet) { w.die(11); w.die(12); w.die(13) }, proto.HealthDegraded, "nodes/11", "they went at one time", fabric.Params{}},
 	{"all agents went", func(w *fleet) {
@@ -106,7 +106,7 @@ var states = []made{
 	}, proto.HealthFailed, "nodes/none", "the last of their agents went at", fabric.Params{}},
 	{"an agent was killed, then its neighbour lost its power", func(w *fleet) { w.offline(4); w.run(10 * time.Second); w.die(5); w.run(30 * time.Second) }, proto.HealthDegraded, "5/dead, 4/offline", "node 6 has lost its light", fabric.Params{}},
 	{"an agent was killed, then a fibre of its board was cut", func(w *fleet) { w.offline(4); w.run(10 * time.Second); w.cuts[pair(4, 5)] = true; w.light() }, proto.HealthDegraded, "4/unreachable", "agent is offline and node 5 has lost its light", fabric.Params{}},
-	{"a spare is lost", func(w *fleet) { w.die(w.idle()) }, proto.HealthDegraded, "SPARE/offline", "agent offline", fabric.Params{}},
+	{"a spare is lost", func(w *fleet) { w.die(w.idle()) }, proto.HealthDegraded, "SPARE/offline", "its agent is not at the broker", fabric.Params{}},
 	{"a ring is short", func(w *fleet) { w.die(4) }, proto.HealthDegraded, "4/dead", "have lost its light", tight},
 	{"a ring has no light", func(w *fleet) { w.cuts[pair(0, 1)] = true; w.light() }, proto.HealthDegraded, "fibre-0-1", "light was lost at both ends between nodes 0 and 1", tiny},
 	{"all hosts of a ring are down", func(w *fleet) {
@@ -200,7 +200,7 @@ var states = []made{
 		w.put("t0", `{"tp":32,"rings":2}`)
 		w.put("t1", `{"tp":32,"rings":2,"policy":"wait"}`)
 	}, proto.HealthDegraded, "job-t1/waits", "", fabric.Params{}},
-	{"the planner is started anew while one is away", func(w *fleet) { w.offline(4); w.run(5 * time.Second); w.start(); w.run(10 * time.Second) }, proto.HealthDegraded, "4/offline", "agent offline", fabric.Params{}},
+	{"the planner is started anew while one is away", func(w *fleet) { w.offline(4); w.run(5 * time.Second); w.start(); w.run(10 * time.Second) }, proto.HealthDegraded, "4/offline", "its agent is not at the broker", fabric.Params{}},
 }
 
 // idle is a spare.

@@ -106,8 +106,11 @@ func TestOfflineNodeIsDrainedWhenItIsBack(t *testing.T) {
 	w := small(t, 9, 2, 32, 1)
 	w.offline(3)
 	w.run(time.Second)
-	if r := w.ask(proto.OpRequest{Noun: proto.NounDrain, Node: 3, Bundle: -1}); r.Code != proto.OK {
-		t.Fatalf("%+v", r)
+	for _, dry := range []bool{true, false} { // both tell the ring that is formed without it
+		r := w.ask(proto.OpRequest{Noun: proto.NounDrain, Node: 3, Bundle: -1, DryRun: dry})
+		if r.Code != proto.OK || r.Cost == nil || len(r.Cost.Rings) != 1 || !slices.Equal(r.Cost.Joins, []proto.NodeID{8}) || w.p.Rings()[0].Generation != 1 {
+			t.Fatalf("dry run %v: %+v, cost %+v, %+v", dry, r, r.Cost, w.p.Rings())
+		}
 	}
 	w.run(10 * time.Second)
 	if r := w.p.Rings(); slices.Contains(r[0].Nodes, 3) || r[0].State != proto.RingInService || w.nodes[3].mode != proto.ModeService {

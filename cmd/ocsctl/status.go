@@ -223,8 +223,8 @@ func (j *statusJSON) text(out io.Writer, s *proto.Status, planner string) error 
 	r := j.Rings
 	t.Row("  rings", counts(r.Total, []count{{r.InService, "in service"}, {r.Degraded, "degraded"}, {r.Forming, "forming"}, {r.Down, "down"}})+wanted)
 	links := fmt.Sprintf("%d of %d confirmed by light", j.Links.Confirmed, j.Links.Total)
-	if j.Nodes.Silent > 0 {
-		links += fmt.Sprintf(", by %s as last heard", proto.Count(int(j.Nodes.Silent), "silent node"))
+	if j.Nodes.Silent > 0 && j.Links.Total > 0 {
+		links += ", ends at silent nodes as last heard"
 	}
 	t.Row("  links", links)
 	if s.Switches > 0 {

@@ -8,9 +8,19 @@ import (
 	"ringlight/proto"
 )
 
-// costWithout is what it costs to take a node out; costWith what it would
-// change to let it in.
+// costWithout is what it costs to take a node out, those of its ring that cannot take
+// part stepped over as they will be after a while (stepover.go); costWith what it would
+// change to let the node in.
 func (h *Rings) costWithout(n *node) proto.Cost {
+	if r := h.ring(n.Group); r != nil && n.blocks() {
+		for _, id := range r.nodes {
+			if m := &h.nodes[id]; m.blocks() {
+				m.stepped("asked what it costs")
+				h.reads(id)
+				defer func() { m.stepped(""); h.reads(id) }()
+			}
+		}
+	}
 	return h.cost(n, func(id proto.NodeID) bool { return h.nodes[id].wanted() && id != n.ID },
 		func(id proto.NodeID) bool { return h.free(id) && id != n.ID })
 }

@@ -143,8 +143,9 @@ func (e *evidence) die(r *ringView, at, first, end int) {
 	if !r.missed(at, first, end) {
 		word = "unreachable"
 	}
-	n.because(word + ": its agent " + what + " and " + by)
-	e.j.Note(journal.Warn, "node is "+word, journal.Note{Rule: "dead", Node: int64(n.ID), Ring: r.id, Gen: r.Gen, Cause: proto.CauseLightLost, Text: n.reason})
+	shown := "its agent " + what + " and " + by
+	n.because(word + ": " + shown)
+	e.j.Note(journal.Warn, "node is "+word, journal.Note{Rule: word, Node: int64(n.ID), Ring: r.id, Gen: r.Gen, Cause: proto.CauseLightLost, Text: shown})
 	e.markNode(n)
 	e.replan(debounce)
 	e.died(n, n.reason)

@@ -120,7 +120,7 @@ func TestWhyOfWhoIsOffline(t *testing.T) {
 		for _, l := range p.Facts(n.ID, -1) {
 			if l.Rule == "bundle" {
 				bundles++
-				before += strings.Count(l.Text, ", as it was last heard 1s ago")
+				before += strings.Count(l.Text, ", as it last reported, 1s ago")
 			}
 		}
 		return bundles, before

@@ -306,6 +306,8 @@ func (x *Facts) lost(else_ string) string {
 		}
 	}
 	switch {
+	case x.Heard == 0:
+		return "no node is heard"
 	case len(out) == 0:
 		return else_
 	case len(out) == 1 && held != "":

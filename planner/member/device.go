@@ -250,7 +250,7 @@ func (d *Device) WhyNot() string {
 	case !d.Heard():
 		return "never heard since the planner started"
 	case d.state == Offline:
-		return "agent offline"
+		return "its agent is not at the broker"
 	case d.state == Born:
 		return "no report since its birth"
 	case d.Refusal.Code != proto.OK:
