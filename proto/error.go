@@ -55,6 +55,11 @@ func (a *Ack) Refuse(err error) {
 	}
 }
 
+// Words is why it refuses, as a sentence.
+func (a *Ack) Words() string {
+	return Clip((&Error{Code: a.Code, Field: a.Field, Limit: a.Limit, Reason: a.Reason}).Error())
+}
+
 // Refuse fills the answer's code and its explanation.
 func (r *OpReply) Refuse(err error) {
 	if e := AsError(err); e != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"ringlight/cmd/cli"
@@ -78,12 +79,7 @@ func alarm(ctx context.Context, args []string, out io.Writer) error {
 		}); err != nil {
 			return err
 		}
-		kept := []alarmLine{}
-		for _, a := range all {
-			if !*open || a.Acknowledged == nil {
-				kept = append(kept, a)
-			}
-		}
+		kept := slices.DeleteFunc(append([]alarmLine{}, all...), func(a alarmLine) bool { return *open && a.Acknowledged != nil })
 		return c.print(out, map[string][]alarmLine{"alarms": kept}, func() error { return printAlarms(out, kept) })
 	case len(words) == 2 && words[0] == "ack":
 		if *reason == "" {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -110,12 +111,7 @@ func auditNoun(ctx context.Context, args []string, out io.Writer) error {
 		return err
 	}
 	_, all, _ := audit.Parse(text)
-	kept := []audit.Record{}
-	for i := range all {
-		if f.passes(&all[i], time.Now()) {
-			kept = append(kept, all[i])
-		}
-	}
+	kept := slices.DeleteFunc(append([]audit.Record{}, all...), func(r audit.Record) bool { return !f.passes(&r, time.Now()) })
 	return c.print(out, map[string][]audit.Record{"records": kept}, func() error { return printAudit(out, kept) })
 }
 
@@ -171,17 +167,11 @@ func (c *clientFlags) auditText(ctx context.Context, file []string) (string, err
 		})
 		return text.String(), err
 	}
-	in := io.Reader(os.Stdin)
-	if file[0] != "-" {
-		f, err := os.Open(file[0])
-		if err != nil {
-			return "", cli.Usage("audit", "a readable file", "%w", err)
-		}
-		defer f.Close()
-		in = f
-	}
-	raw, err := io.ReadAll(io.LimitReader(in, maxAuditFile+1))
-	if err == nil && len(raw) > maxAuditFile {
+	raw, long, err := cli.ReadBounded(os.Stdin, file[0], maxAuditFile)
+	switch {
+	case err != nil:
+		err = cli.Usage("audit", "a readable file", "%w", err)
+	case long:
 		err = cli.Usage("audit", "at most 256 MiB", "more")
 	}
 	return string(raw), err

@@ -47,5 +47,5 @@ func clearNode(ctx context.Context, args []string, out io.Writer) error {
 	if c.json {
 		return printJSON(out, j)
 	}
-	return cli.Say(out, "node %d cleared: %s", j.Node, j.Was)
+	return c.say(out, "node %d cleared: %s", j.Node, j.Was)
 }

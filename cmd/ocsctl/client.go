@@ -40,7 +40,8 @@ type clientFlags struct {
 	insecure, json                bool
 	timeout                       time.Duration
 	flags                         *flag.FlagSet
-	named                         []named // nodes that were told by name
+	named                         []named                 // nodes that were told by name
+	names                         map[proto.NodeID]string // of all, where one was
 }
 
 func (c *clientFlags) register(fs *flag.FlagSet) {

@@ -36,36 +36,27 @@ func costOf(id proto.NodeID, verb string, dry bool, c *proto.Cost) costJSON {
 	return j
 }
 
-func printCost(out io.Writer, j *costJSON) error {
+func (c *clientFlags) printCost(out io.Writer, j *costJSON) error {
 	if j.Verb == "lift" {
-		return cli.Say(out, "node %d is no longer quarantined: it is asked who it is, and told where it stands", j.Node)
+		return c.say(out, "node %d is no longer quarantined: it is asked who it is, and told where it stands", j.Node)
 	}
-	did := map[string]string{"drain": "drained", "undrain": "let in again", "quarantine": "quarantined"}[j.Verb]
-	switch {
-	case j.DryRun:
-		did = "would be " + did
-	default:
-		did = "is " + did
-	}
+	did := map[bool]string{true: "would be ", false: "is "}[j.DryRun] + map[string]string{"drain": "drained", "undrain": "let in again", "quarantine": "quarantined"}[j.Verb]
 	joins := "no spare steps in"
 	if len(j.Joins) > 0 {
 		joins = proto.Nodes(j.Joins, "joins", "join")
 	}
 	rings := proto.Count(len(j.Rings), "ring")
-	for i, id := range j.Rings {
-		rings += [2]string{" (", ", "}[min(i, 1)] + fmt.Sprint(id)
-	}
 	if len(j.Rings) > 0 {
-		rings += ")"
+		rings += strings.NewReplacer("[", " (", "]", ")", " ", ", ").Replace(fmt.Sprint(j.Rings))
 	}
 	text := fmt.Sprintf("node %d %s: %s and %s touched, %s, %s fewer in rings, %s, dark for about %s", j.Node, did, rings, proto.Count(int(j.Jobs), "job"),
 		proto.Count(int(j.Links), "link"), proto.Count(int(j.FewerGPU), "GPU"), joins, proto.Spell(time.Duration(j.DarkUS)*time.Microsecond))
 	if len(j.Rings) == 0 && j.Jobs+j.Links+j.FewerGPU == 0 && len(j.Joins) == 0 {
 		text = fmt.Sprintf("node %d %s: no ring is touched", j.Node, did)
 	}
-	err := cli.Say(out, "%s", text)
+	err := c.say(out, "%s", text)
 	if err == nil && j.Note != "" {
-		_, err = fmt.Fprintln(out, j.Note)
+		err = c.say(out, "%s", j.Note)
 	}
 	return err
 }
@@ -90,14 +81,6 @@ itself would touch, and changes nothing. -json is a list where several are told.
   ocsctl drain 13 14 gpu-r3-17 -reason "RMA 4711, fans of rack 3"
 `
 
-func drain(ctx context.Context, args []string, out io.Writer) error {
-	return takeOut(ctx, args, out, "drain", proto.NounDrain)
-}
-
-func undrain(ctx context.Context, args []string, out io.Writer) error {
-	return takeOut(ctx, args, out, "undrain", proto.NounUndrain)
-}
-
 const quarantineHelp = `ocsctl quarantine NODE -reason TEXT [-dry-run] [flags]
 ocsctl quarantine NODE -lift [flags]
 
@@ -113,11 +96,13 @@ connects: ocsctl pki revoke ends that, where the planner has the new edition.
   ocsctl quarantine 17 -lift
 `
 
-func quarantine(ctx context.Context, args []string, out io.Writer) error {
-	return takeOut(ctx, args, out, "quarantine", proto.NounQuarantine)
+func takeOut(verb string, noun proto.Noun) command {
+	return func(ctx context.Context, args []string, out io.Writer) error {
+		return takesOut(ctx, args, out, verb, noun)
+	}
 }
 
-func takeOut(ctx context.Context, args []string, out io.Writer, verb string, noun proto.Noun) error {
+func takesOut(ctx context.Context, args []string, out io.Writer, verb string, noun proto.Noun) error {
 	var c clientFlags
 	fs, help, lift := cli.NewFlags(verb), drainHelp, new(bool)
 	dry := fs.Bool("dry-run", false, "answer what would be touched, change nothing")
@@ -167,7 +152,7 @@ func takeOut(ctx context.Context, args []string, out io.Writer, verb string, nou
 				j.Verb = "lift"
 			}
 			if done = append(done, j); !c.json {
-				errs = errors.Join(errs, printCost(out, &j))
+				errs = errors.Join(errs, c.printCost(out, &j))
 			}
 		}
 		return errs

@@ -6,6 +6,7 @@ import (
 	"io"
 
 	"ringlight/cmd/cli"
+	"ringlight/proto"
 )
 
 // version is set by the linker.
@@ -46,9 +47,9 @@ func program() *cli.Program {
 			row("why", "what holds now for a node, a bundle or a switch, and what led to it", why, "NODE[/BUNDLE]", "switch-N[/PORT]"),
 			row("watch", "events, births and deaths as they happen", watch),
 			row("trace", "how a generation came into force, as a Chrome trace", trace, "GENERATION"),
-			group("Change it", row("drain", "take nodes out of their rings", drain, "NODE...")),
-			row("undrain", "let nodes in again", undrain, "NODE..."),
-			row("quarantine", "nothing that a node says counts; its ring goes round it", quarantine, "NODE"),
+			group("Change it", row("drain", "take nodes out of their rings", takeOut("drain", proto.NounDrain), "NODE...")),
+			row("undrain", "let nodes in again", takeOut("undrain", proto.NounUndrain), "NODE..."),
+			row("quarantine", "nothing that a node says counts; its ring goes round it", takeOut("quarantine", proto.NounQuarantine), "NODE"),
 			row("clear", "forget what keeps a node or switch out of plans", clearNode, "NODE"),
 			row("rollout", "new software to all agents, wave after wave, the light as it is", rolloutNoun, "plan VERSION", "run VERSION", "status", "stop"),
 			group("Jobs", row("job submit", "ask for rings, and wait until light is confirmed on every link", jobSubmit, "NAME")),

@@ -1,8 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"io"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 
 	"ringlight/cmd/cli"
@@ -58,26 +64,44 @@ func (c *clientFlags) findNamed(ctx context.Context, cl *client) error {
 	if len(c.named) == 0 {
 		return nil
 	}
-	ids, names := map[string]proto.NodeID{}, []string(nil)
+	ids := map[string]proto.NodeID{}
+	c.names = map[proto.NodeID]string{}
 	if err := cl.Pages(ctx, proto.OpRequest{Noun: proto.NounNodes}, func(r *proto.OpReply) {
 		for i := range r.Nodes {
 			if n := &r.Nodes[i]; n.Name != "" {
 				ids[n.Name] = n.Node
-				names = append(names, n.Name)
+				c.names[n.Node] = n.Name
 			}
 		}
 	}); err != nil {
 		return err
 	}
 	for _, n := range c.named {
-		if err := n.find(ids, names); err != nil {
+		if err := n.find(ids); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (n *named) find(ids map[string]proto.NodeID, names []string) error {
+// nodesIn finds the nodes in a text of the planner or of ours, numberIn each.
+var nodesIn, numberIn = regexp.MustCompile(`\bnodes? [0-9]+((, | and )[0-9]+)*\b`), regexp.MustCompile(`[0-9]+`)
+
+// say says it as cli.Say does, with names to who told a node by name.
+func (c *clientFlags) say(out io.Writer, format string, args ...any) error {
+	text := fmt.Sprintf(format, args...)
+	if len(c.names) > 0 {
+		text = nodesIn.ReplaceAllStringFunc(text, func(nodes string) string {
+			return numberIn.ReplaceAllStringFunc(nodes[strings.IndexByte(nodes, ' ')+1:], func(number string) string {
+				id, _ := strconv.ParseUint(number, 10, 32)
+				return cmp.Or(c.names[proto.NodeID(id)], "node "+number)
+			})
+		})
+	}
+	return cli.Say(out, "%s", text)
+}
+
+func (n *named) find(ids map[string]proto.NodeID) error {
 	word, bundle := n.word, int16(-1)
 	id, known := ids[word]
 	if at := strings.LastIndexByte(word, '/'); !known && at > 0 && n.bundle != nil { // a name may have a / itself
@@ -94,8 +118,8 @@ func (n *named) find(ids map[string]proto.NodeID, names []string) error {
 			*n.bundle = bundle
 		}
 		return nil
-	case len(names) == 0:
+	case len(ids) == 0:
 		return wrongUsage(n.field, "a number", "there is no node %q: the fabric's description has no node_names", cli.Clip(word))
 	}
-	return wrongUsage(n.field, fmt.Sprintf("a number, or one of the %d names that ocsctl node list shows", len(names)), "there is no node %q%s", cli.Clip(word), cli.Meant(word, names))
+	return wrongUsage(n.field, fmt.Sprintf("a number, or one of the %d names that ocsctl node list shows", len(ids)), "there is no node %q%s", cli.Clip(word), cli.Meant(word, slices.Sorted(maps.Keys(ids))))
 }

@@ -173,7 +173,7 @@ func (c *Circuits) refused(v *switchView, m *proto.Ack) {
 		v.byHand = max(v.byHand, m.BypassSeq) // it says itself what to quote
 	}
 	c.j.Note(journal.Warn, "switch refused circuits", journal.Note{Rule: "refused", Node: int64(v.ID), Gen: c.txn.Gen,
-		Text: proto.Clip(fmt.Sprintf("%s %s (limit %s): %s", m.Code, m.Field, m.Limit, m.Reason))})
+		Text: m.Words()})
 	c.abort(fmt.Sprintf("switch %d refused: %s", v.index(), m.Code))
 }
 

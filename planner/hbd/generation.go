@@ -167,7 +167,7 @@ func (h *Rings) Drop() {
 func (h *Rings) prepared(n *node, m *proto.Ack) {
 	switch h.txn.Answer(n.Device, m) {
 	case member.Lost:
-		h.renew(n, fmt.Sprintf("node %d refuses generation %d sent again: %s %s", n.ID, n.Want.Gen, m.Code, m.Reason))
+		h.renew(n, fmt.Sprintf("node %d refuses generation %d sent again: %s", n.ID, n.Want.Gen, m.Words()))
 	case member.Refused:
 		h.refused(n, m)
 	case member.Prepared:
@@ -206,7 +206,7 @@ func (h *Rings) refused(n *node, m *proto.Ack) {
 	}
 	n.Refused(r)
 	h.j.Note(journal.Warn, "node refused a plan", journal.Note{Rule: "refused", Node: int64(n.ID), Gen: h.txn.Gen,
-		Text: proto.Clip(fmt.Sprintf("%s %s (limit %s): %s", m.Code, m.Field, m.Limit, m.Reason))})
+		Text: m.Words()})
 	if part.Idle && len(h.proposal.rings) > 0 {
 		h.obstacles.leftOut(part)
 		return

@@ -257,7 +257,7 @@ func (d *Device) WhyNot() string {
 		if d.Refusal.Code == proto.Expired {
 			return d.Refusal.Reason
 		}
-		return fmt.Sprintf("refused a plan: %s %s", d.Refusal.Code, d.Refusal.Reason)
+		return "refused a plan: " + d.Refusal.Reason
 	case d.state == Silent && d.hushed:
 		return "its agent says nothing any more"
 	case d.state == Silent:
@@ -337,9 +337,9 @@ func (d *Device) Refuse(m *proto.Ack, now time.Duration) {
 	x := d.own()
 	x.Refusals++
 	if m.Code != proto.Conflict || x.Refusals > MaxRecounts { // else it has moved since, and the plan is made again
-		x.wrong = wrong{tookNoPlan, proto.Clip(fmt.Sprintf("refused %s in a row, the last: %s %s %s %s", proto.Count(x.Refusals, "plan"), m.Code, m.Field, m.Limit, m.Reason)), now}
+		x.wrong = wrong{tookNoPlan, proto.Clip(fmt.Sprintf("refused %s in a row, the last: %s", proto.Count(x.Refusals, "plan"), m.Words())), now}
 	}
-	x.Refusal = Refusal{Code: m.Code, Gen: m.Generation, Reason: proto.Clip(m.Field + " " + m.Limit + " " + m.Reason), Until: now + Backoff(d.Refusals)}
+	x.Refusal = Refusal{Code: m.Code, Gen: m.Generation, Reason: m.Words(), Until: now + Backoff(d.Refusals)}
 }
 
 // RetryAt is when it is to be asked again, Never when nothing keeps it out that

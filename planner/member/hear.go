@@ -214,6 +214,6 @@ func (t *Table) Ack(d *Device, m *proto.Ack) {
 		}
 		// Logged, not kept: a flood of them must not push the events out.
 		t.j.Line(journal.Line{Level: journal.Warn, Message: what + " refused a message", Rule: "protocol", Node: int64(d.ID), Ring: d.ring(), Generation: m.Generation,
-			Text: proto.Clip(fmt.Sprintf("%s %s (limit %s): %s", m.Code, m.Field, m.Limit, m.Reason))})
+			Text: m.Words()})
 	}
 }

@@ -327,7 +327,7 @@ func (r *Rollout) Answer(id proto.NodeID, m *proto.Ack) bool {
 		x.tell = journal.Never
 	case proto.Busy, proto.WrongSession, proto.Expired, proto.Stale: // again, or it is on its way
 	default:
-		r.fail(x, fmt.Sprintf("it refused to start: %s %s %s", m.Code, m.Field, m.Reason))
+		r.fail(x, "it refused to start: "+m.Words())
 		r.way = slices.Delete(r.way, i, i+1)
 	}
 	return true
