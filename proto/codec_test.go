@@ -178,3 +178,19 @@ func TestEveryPortStateIsReported(t *testing.T) {
 		}
 	}
 }
+
+// A refusal is told in one way, and without what it does not say.
+// With and without field and limit.
+func TestAckWords(t *testing.T) {
+	for _, c := range []struct {
+		a    Ack
+		want string
+	}{
+		{Ack{Code: NotStaged, Reason: "no plan"}, NotStaged.Words() + ": no plan"},
+		{Ack{Code: Invalid, Field: "tp", Limit: "at most 8", Reason: "9"}, "invalid: tp: 9 (limit: at most 8)"},
+	} {
+		if got := c.a.Words(); got != c.want {
+			t.Errorf("%q, want %q", got, c.want)
+		}
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"os"
 
 	"ringlight/cmd/cli"
@@ -43,12 +44,8 @@ func open(name string) (io.ReadCloser, error) {
 
 // read reads all of a file.
 func read(name string) ([]byte, error) {
-	f, err := open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	return io.ReadAll(f)
+	text, _, err := cli.ReadBounded(os.Stdin, name, math.MaxInt64-1)
+	return text, err
 }
 
 // readTrace reads a fault trace.

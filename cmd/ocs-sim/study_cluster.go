@@ -3,7 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
+	"os"
 	"path/filepath"
 
 	"ringlight/cmd/cli"
@@ -153,12 +153,7 @@ func readFaulty(name string) ([]int, error) {
 	wrong := func(format string, args ...any) error {
 		return &proto.Error{Code: proto.Invalid, Field: "faulty", Limit: "a JSON array of node numbers", Reason: fmt.Sprintf(format, args...)}
 	}
-	f, err := open(name)
-	if err != nil {
-		return nil, wrong("%v", err)
-	}
-	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, maxFaultyBytes))
+	text, _, err := cli.ReadBounded(os.Stdin, name, maxFaultyBytes)
 	if err != nil {
 		return nil, wrong("%v", err)
 	}

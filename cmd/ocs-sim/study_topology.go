@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"strings"
 	"time"
 
+	"ringlight/cmd/cli"
 	"ringlight/planner/model"
 	"ringlight/proto"
 	"ringlight/sim/study"
@@ -63,13 +63,8 @@ func readModel(name string) (*model.Model, error) {
 	if m := model.Named(name); m != nil {
 		return m, nil
 	}
-	f, err := os.Open(name)
-	if err != nil {
-		return nil, refusedModel(err.Error())
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, maxModel+1))
-	if err != nil || len(data) > maxModel {
+	data, long, err := cli.ReadBounded(os.Stdin, name, maxModel)
+	if err != nil || long {
 		return nil, refusedModel(fmt.Sprintf("%s: cannot be read, or is over %d bytes (%v)", name, maxModel, err))
 	}
 	m, err := model.Read(data)

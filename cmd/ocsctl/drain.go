@@ -207,15 +207,11 @@ func switchSide(ctx context.Context, args []string, out io.Writer) error {
 		return err
 	}
 	j := costOf(q.Node, words[0], *dry, r.Cost)
-	switch {
-	case c.json:
-		return printJSON(out, j)
-	case *dry:
-		_, err = fmt.Fprintf(out, "%s of the %s side of node %d would touch %s and %s, dark for about %s\n", words[0], q.Side, q.Node, proto.Count(int(j.Jobs), "job"), proto.Count(int(j.Links), "link"), proto.Spell(time.Duration(j.DarkUS)*time.Microsecond))
-	default:
-		_, err = fmt.Fprintf(out, "%s of the %s side of node %d: done\n", words[0], q.Side, q.Node)
+	text := ": done"
+	if *dry {
+		text = fmt.Sprintf(" would touch %s and %s, dark for about %s", proto.Count(int(j.Jobs), "job"), proto.Count(int(j.Links), "link"), proto.Spell(time.Duration(j.DarkUS)*time.Microsecond))
 	}
-	return err
+	return c.print(out, j, func() error { return c.say(out, "%s of the %s side of node %d%s", words[0], q.Side, q.Node, text) })
 }
 
 // requestOf reads the words of a switch command.
