@@ -300,4 +300,9 @@ func TestEndDuringACalibration(t *testing.T) {
 	if code != cli.Done || !strings.Contains(said.String(), "ended while the simulated board was calibrated") || len(kept) > 0 || err != nil {
 		t.Errorf("exit %d, kept %v, %v: %s", code, kept, err, said.String())
 	}
+	var why strings.Builder // as ocs-agent calibrate is ended
+	code = program().Run(ctx, []string{"calibrate", "-config", config}, cli.Terminal{In: strings.NewReader(""), Out: io.Discard, Err: &why})
+	if kept, err := filepath.Glob(state + "/calibration*"); code != cli.Failed || !strings.Contains(why.String(), "interrupted") || len(kept) > 0 || err != nil {
+		t.Errorf("calibrate: exit %d, kept %v, %v: %s", code, kept, err, why.String())
+	}
 }

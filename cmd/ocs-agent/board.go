@@ -191,6 +191,7 @@ func (c *Config) asker(ctx context.Context) (*asker, error) {
 		if err != nil {
 			return nil, err
 		}
+		b.Over = ctx.Err
 		return &asker{bench: b, close: b.close, ask: func(q agent.Question) (*agent.Answer, error) {
 			a, err := q.Ask()
 			if err != nil {
