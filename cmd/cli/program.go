@@ -52,7 +52,11 @@ func (p *Program) Run(ctx context.Context, args []string, t Terminal) int {
 	if slices.Contains(args, "-wide") || slices.Contains(args, "--wide") {
 		t.Out = wide{t.Out}
 	}
-	err := p.dispatch(ctx, args, t)
+	out := &paper{Writer: t.Out}
+	err := p.dispatch(ctx, args, Terminal{t.In, out, t.Err})
+	if err == nil {
+		err = out.err
+	}
 	var help *Help
 	if errors.As(err, &help) {
 		fmt.Fprint(t.Out, help.text(p, ScreenOf(t.Out).Width))

@@ -25,10 +25,13 @@ const narrow = 80
 // ScreenOf looks at what is written to: a terminal has its own width if that is
 // more than 80 columns, and colours unless NO_COLOR is set.
 func ScreenOf(out io.Writer) Screen {
-	if w, ok := out.(wide); ok {
+	switch w := out.(type) {
+	case wide:
 		s := ScreenOf(w.Writer)
 		s.Width = 0
 		return s
+	case *paper:
+		return ScreenOf(w.Writer)
 	}
 	s := Screen{Width: narrow}
 	if n, err := strconv.Atoi(os.Getenv("COLUMNS")); err == nil && n > narrow {
@@ -49,6 +52,20 @@ func ScreenOf(out io.Writer) Screen {
 
 // wide is written to in lines of any length.
 type wide struct{ io.Writer }
+
+// paper is what a command prints on. It keeps the first error and takes nothing more,
+// so that who prints need not look.
+type paper struct {
+	io.Writer
+	err error
+}
+
+func (p *paper) Write(text []byte) (n int, err error) {
+	if p.err == nil {
+		n, p.err = p.Writer.Write(text)
+	}
+	return n, p.err
+}
 
 // IsTerminal reports whether a person looks at it.
 func IsTerminal(out io.Writer) bool { return ScreenOf(out).Terminal }

@@ -155,26 +155,17 @@ func (s *studyRun) emit(r result) error {
 	if *s.json {
 		return cli.PrintJSON(s.t.Out, r)
 	}
-	if err := cli.Say(s.t.Out, "%s\n", remarks.Title); err != nil {
-		return err
-	}
-	if err := printTable(s.t.Out, r.Table()); err != nil {
-		return err
-	}
+	cli.Say(s.t.Out, "%s\n", remarks.Title)
+	printTable(s.t.Out, r.Table())
 	fmt.Fprintln(s.t.Out, "\nAssumptions:")
 	for _, n := range remarks.Notes {
-		if err := cli.Say(s.t.Out, "- %s", n); err != nil {
-			return err
-		}
+		cli.Say(s.t.Out, "- %s", n)
 	}
-	if len(remarks.Comparison) == 0 {
-		return nil
+	if len(remarks.Comparison) > 0 {
+		fmt.Fprintln(s.t.Out, "\nBeside the paper:")
 	}
-	fmt.Fprintln(s.t.Out, "\nBeside the paper:")
 	for _, c := range remarks.Comparison {
-		if err := cli.Say(s.t.Out, "- %s: ours %s, paper %s. %s", c.Figure, c.Ours, c.Paper, c.Why); err != nil {
-			return err
-		}
+		cli.Say(s.t.Out, "- %s: ours %s, paper %s. %s", c.Figure, c.Ours, c.Paper, c.Why)
 	}
 	return nil
 }
@@ -197,7 +188,7 @@ func (s *studyRun) files(table study.Table, title string, charts []study.Chart) 
 
 // printTable prints figures for people: the head in words, in parts where it is
 // wider than the screen.
-func printTable(out io.Writer, t study.Table) error {
+func printTable(out io.Writer, t study.Table) {
 	table := cli.Table{Screen: cli.ScreenOf(out), Keys: t.Keys()}
 	head := make([]string, len(t.Columns))
 	for i, c := range t.Columns {
@@ -207,7 +198,7 @@ func printTable(out io.Writer, t study.Table) error {
 	for _, r := range t.Rows {
 		table.Row(append(slices.Clone(r), make([]string, len(head)-len(r))...)...)
 	}
-	return table.Print(out)
+	table.Print(out)
 }
 
 // progress draws a bar where somebody looks, and nothing elsewhere.

@@ -146,7 +146,8 @@ func (s *studyRun) givenFaults(z sized, name string) error {
 	if *s.json {
 		return cli.PrintJSON(s.t.Out, map[string]any{"models": models})
 	}
-	return printTable(s.t.Out, table)
+	printTable(s.t.Out, table)
+	return nil
 }
 
 func readFaulty(name string) ([]int, error) {

@@ -47,9 +47,7 @@ func alarmOf(a *proto.AlarmStatus) alarmLine {
 	return l
 }
 
-func askAlarms(ctx context.Context, cl *client) ([]alarmLine, error) {
-	return every(ctx, cl, proto.OpRequest{Noun: proto.NounAlarms}, func(r *proto.OpReply) []proto.AlarmStatus { return r.Alarms }, alarmOf)
-}
+func alarmsIn(r *proto.OpReply) []proto.AlarmStatus { return r.Alarms }
 
 const alarmHelp = `list shows what the checks of ocsctl status find, the worst first, and behind each
 what follows from it, with two dots. SINCE is - where nobody knows.
@@ -72,15 +70,12 @@ func alarm(ctx context.Context, args []string, out io.Writer) error {
 	}
 	switch {
 	case len(words) == 1 && words[0] == "list":
-		var all []alarmLine
-		if err := c.with(ctx, func(cl *client) error {
-			all, err = askAlarms(ctx, cl)
-			return err
-		}); err != nil {
+		all, err := list(ctx, &c, &proto.OpRequest{Noun: proto.NounAlarms}, alarmsIn, alarmOf)
+		if err != nil {
 			return err
 		}
-		kept := slices.DeleteFunc(append([]alarmLine{}, all...), func(a alarmLine) bool { return *open && a.Acknowledged != nil })
-		return c.print(out, map[string][]alarmLine{"alarms": kept}, func() error { return printAlarms(out, kept) })
+		kept := slices.DeleteFunc(all, func(a alarmLine) bool { return *open && a.Acknowledged != nil })
+		return c.print(out, map[string][]alarmLine{"alarms": kept}, func() { printAlarms(out, kept) })
 	case len(words) == 2 && words[0] == "ack":
 		if *reason == "" {
 			return wrongUsage("reason", "a text: what is known of it", "-reason is missing")
@@ -93,20 +88,17 @@ func alarm(ctx context.Context, args []string, out io.Writer) error {
 		if len(r.Alarms) == 1 {
 			done = alarmOf(&r.Alarms[0])
 		}
-		return c.print(out, done, func() error {
-			_, err := fmt.Fprintf(out, "%s is acknowledged until it is over\n", done.ID)
-			return err
-		})
+		return c.print(out, done, func() { fmt.Fprintf(out, "%s is acknowledged until it is over\n", done.ID) })
 	}
 	return wrongUsage("alarm", "list, or ack ALARM", "%q", strings.Join(words, " "))
 }
 
-func printAlarms(out io.Writer, all []alarmLine) error {
+func printAlarms(out io.Writer, all []alarmLine) {
 	if len(all) == 0 {
-		_, err := fmt.Fprintln(out, "no alarms")
-		return err
+		fmt.Fprintln(out, "no alarms")
+		return
 	}
-	return rows(out, "ALARM\tSEVERITY\tSINCE\tWHAT", all, func(a alarmLine) string {
+	rows(out, "ALARM\tSEVERITY\tSINCE\tWHAT", all, func(a alarmLine) string {
 		text := a.What
 		if a.Why != "" && a.Why != a.What {
 			text += ": " + a.Why

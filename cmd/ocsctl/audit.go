@@ -112,7 +112,7 @@ func auditNoun(ctx context.Context, args []string, out io.Writer) error {
 	}
 	_, all, _ := audit.Parse(text)
 	kept := slices.DeleteFunc(append([]audit.Record{}, all...), func(r audit.Record) bool { return !f.passes(&r, time.Now()) })
-	return c.print(out, map[string][]audit.Record{"records": kept}, func() error { return printAudit(out, kept) })
+	return c.print(out, map[string][]audit.Record{"records": kept}, func() { printAudit(out, kept) })
 }
 
 // auditEvery is how often the planner is asked for more. chosen: a person does not wait.
@@ -192,18 +192,17 @@ func (c *clientFlags) auditVerify(out io.Writer, text string, known *audit.Head)
 		problems = []string{"neither a record nor a head: there was no planner yet, or all was taken away"}
 	}
 	said := auditJSON{Whole: len(problems) == 0, Records: len(lines), Newest: head, Problems: append([]string{}, problems...)}
-	err := c.print(out, said, func() error {
+	err := c.print(out, said, func() {
 		for _, p := range problems {
 			fmt.Fprintln(out, p)
 		}
 		if len(problems) > 0 {
-			return nil
+			return
 		}
-		_, err := fmt.Fprintf(out, "%s, each as it was written; keep this elsewhere, for -known:\n%s\n", proto.Count(len(lines), "record"), head)
-		if err == nil && known == nil {
-			_, err = fmt.Fprintln(out, "whether more came after it, only -known can tell")
+		fmt.Fprintf(out, "%s, each as it was written; keep this elsewhere, for -known:\n%s\n", proto.Count(len(lines), "record"), head)
+		if known == nil {
+			fmt.Fprintln(out, "whether more came after it, only -known can tell")
 		}
-		return err
 	})
 	if err == nil && len(problems) > 0 {
 		err = errAudit
@@ -211,13 +210,13 @@ func (c *clientFlags) auditVerify(out io.Writer, text string, known *audit.Head)
 	return err
 }
 
-func printAudit(out io.Writer, all []audit.Record) error {
+func printAudit(out io.Writer, all []audit.Record) {
 	proto.Printable(&all)
 	if len(all) == 0 {
-		_, err := fmt.Fprintln(out, "no records")
-		return err
+		fmt.Fprintln(out, "no records")
+		return
 	}
-	return table(out, func(w io.Writer) {
+	table(out, func(w io.Writer) {
 		fmt.Fprintln(w, "NUMBER\tWHEN\tWHO\tWHAT")
 		for i := range all {
 			r := &all[i]

@@ -144,12 +144,7 @@ type changeJSON struct {
 }
 
 func circuitOf(x *proto.CircuitStatus) circuitJSON {
-	j := circuitJSON{int(x.Switch - proto.FirstSwitch), x.A, x.B, x.Job, x.State.String(), nil}
-	if x.Loss != proto.NoPower {
-		loss := int32(x.Loss)
-		j.Loss = &loss
-	}
-	return j
+	return circuitJSON{int(x.Switch - proto.FirstSwitch), x.A, x.B, x.Job, x.State.String(), power(x.Loss)}
 }
 
 func circuitsIn(r *proto.OpReply) []proto.CircuitStatus { return r.Circuits }
@@ -177,17 +172,13 @@ func circuitList(ctx context.Context, c *clientFlags, out io.Writer) error {
 	}); err != nil {
 		return err
 	}
-	return c.print(out, all, func() error {
+	return c.print(out, all, func() {
 		core := all.Core
-		if err := cli.Say(out, "%d of %d switches online, %d of %d circuits tuned, links realised %d, granted %d, asked %d\n",
-			core.Online, core.Switches, core.Tuned, core.Circuits, core.Realised, core.Granted, core.Asked); err != nil {
-			return err
-		}
-		if err := printJobs(out, all.Jobs); err != nil {
-			return err
-		}
+		cli.Say(out, "%d of %d switches online, %d of %d circuits tuned, links realised %d, granted %d, asked %d\n",
+			core.Online, core.Switches, core.Tuned, core.Circuits, core.Realised, core.Granted, core.Asked)
+		printJobs(out, all.Jobs)
 		fmt.Fprintln(out)
-		return printCircuits(out, all.Circuits)
+		printCircuits(out, all.Circuits)
 	})
 }
 
@@ -212,10 +203,8 @@ func circuitShow(ctx context.Context, c *clientFlags, id proto.JobID, out io.Wri
 	if one.jobStatusJSON == nil {
 		return errors.New("the planner's answer has no job")
 	}
-	return c.print(out, one, func() error {
-		if err := printJobs(out, []jobStatusJSON{*one.jobStatusJSON}); err != nil {
-			return err
-		}
+	return c.print(out, one, func() {
+		printJobs(out, []jobStatusJSON{*one.jobStatusJSON})
 		for _, s := range one.Servers {
 			fmt.Fprintf(out, "  pod %d leaf %d: %d servers\n", s.Pod, s.Leaf, s.Servers)
 		}
@@ -227,7 +216,7 @@ func circuitShow(ctx context.Context, c *clientFlags, id proto.JobID, out io.Wri
 		}
 		printRings(out, one.Rings)
 		fmt.Fprintln(out)
-		return printCircuits(out, one.Circuits)
+		printCircuits(out, one.Circuits)
 	})
 }
 
@@ -273,10 +262,10 @@ func printChange(c *clientFlags, r *proto.OpReply, dry bool, ended []proto.JobID
 	}
 	r.Change.Waiting = listOf(r.Change.Waiting)
 	ch := changeJSON{dry, ended, r.Change}
-	return c.print(out, ch, func() error { return ch.print(out) })
+	return c.print(out, ch, func() { ch.print(out) })
 }
 
-func (ch *changeJSON) print(out io.Writer) error {
+func (ch *changeJSON) print(out io.Writer) {
 	out = cli.Folded(out, "  ")
 	fmt.Fprintf(out, "%s with servers, %d waiting%s\n", proto.Count(int(ch.Placed), "job"), len(ch.Waiting), listed(ch.Waiting))
 	if len(ch.Ended) > 0 {
@@ -288,7 +277,6 @@ func (ch *changeJSON) print(out io.Writer) error {
 		fmt.Fprintf(out, "a link that moves is dark for %.1f ms, as measured before\n", float64(ch.DarkMicros)/1000)
 	}
 	fmt.Fprintf(out, "links realised %d, granted %d, asked %d\n", ch.Realised, ch.Granted, ch.Asked)
-	return nil
 }
 
 // runs writes 4x5 7 for 4 4 4 4 4 7.
@@ -337,8 +325,8 @@ func jobOf(x *proto.JobStatus) jobStatusJSON {
 	return j
 }
 
-func printJobs(out io.Writer, jobs []jobStatusJSON) error {
-	return rows(out, "JOB\tSTATE\tSERVERS\tCOLLECTIVE\tLINKS\tASKED\tREASON", jobs, func(j jobStatusJSON) string {
+func printJobs(out io.Writer, jobs []jobStatusJSON) {
+	rows(out, "JOB\tSTATE\tSERVERS\tCOLLECTIVE\tLINKS\tASKED\tREASON", jobs, func(j jobStatusJSON) string {
 		n := 0
 		for _, s := range j.Servers {
 			n += int(s.Servers)
@@ -347,12 +335,8 @@ func printJobs(out io.Writer, jobs []jobStatusJSON) error {
 	})
 }
 
-func printCircuits(out io.Writer, circuits []circuitJSON) error {
-	return rows(out, "SWITCH\tA\tB\tJOB\tSTATE\tLOSS", circuits, func(x circuitJSON) string {
-		loss := "-"
-		if x.Loss != nil {
-			loss = fmt.Sprintf("%.2f dB", float64(*x.Loss)/1000)
-		}
-		return fmt.Sprintf("%d\t%d\t%d\t%d\t%s\t%s", x.Switch, x.PortA, x.PortB, x.Job, x.State, loss)
+func printCircuits(out io.Writer, circuits []circuitJSON) {
+	rows(out, "SWITCH\tA\tB\tJOB\tSTATE\tLOSS", circuits, func(x circuitJSON) string {
+		return fmt.Sprintf("%d\t%d\t%d\t%d\t%s\t%s", x.Switch, x.PortA, x.PortB, x.Job, x.State, decibel(x.Loss))
 	})
 }

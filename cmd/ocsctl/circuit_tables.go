@@ -36,17 +36,12 @@ func tableOf(x *proto.RoutingTable) tableJSON {
 }
 
 func circuitTables(ctx context.Context, c *clientFlags, id proto.JobID, out io.Writer) error {
-	var all struct {
-		Tables []tableJSON `json:"tables"`
-	}
-	if err := c.with(ctx, func(cl *client) (err error) {
-		all.Tables, err = every(ctx, cl, proto.OpRequest{Noun: proto.NounTables, Job: id}, func(r *proto.OpReply) []proto.RoutingTable { return r.Tables }, tableOf)
-		return err
-	}); err != nil {
+	all, err := list(ctx, c, &proto.OpRequest{Noun: proto.NounTables, Job: id}, func(r *proto.OpReply) []proto.RoutingTable { return r.Tables }, tableOf)
+	if err != nil {
 		return err
 	}
-	return c.print(out, all, func() error {
-		return rows(out, "JOB\tAT\tVIRTUAL\tROUTES", all.Tables, func(t tableJSON) string {
+	return c.print(out, map[string][]tableJSON{"tables": all}, func() {
+		rows(out, "JOB\tAT\tVIRTUAL\tROUTES", all, func(t tableJSON) string {
 			return fmt.Sprintf("%d\t%s %d\t%d\t%s", t.Job, t.Switch, t.Number, t.Virtual, t.routes())
 		})
 	})

@@ -80,11 +80,12 @@ func (c *clientFlags) readNone(fs *flag.FlagSet, args []string, text string) err
 }
 
 // print writes an answer as JSON, or for people.
-func (c *clientFlags) print(out io.Writer, v any, text func() error) error {
+func (c *clientFlags) print(out io.Writer, v any, text func()) error {
 	if c.json {
 		return printJSON(out, v)
 	}
-	return text()
+	text()
+	return nil
 }
 
 // client is a connection to a broker and the fabric that is asked.
@@ -230,6 +231,16 @@ func every[S, J any](ctx context.Context, cl *client, q proto.OpRequest, of func
 	return out, err
 }
 
+// list asks for all pages of one answer, and for nothing else. In q a node may stand
+// that was told by name.
+func list[S, J any](ctx context.Context, c *clientFlags, q *proto.OpRequest, of func(*proto.OpReply) []S, form func(*S) J) (all []J, err error) {
+	err = c.with(ctx, func(cl *client) error {
+		all, err = every(ctx, cl, *q, of, form)
+		return err
+	})
+	return all, err
+}
+
 // with dials, asks and closes.
 func (c *clientFlags) with(ctx context.Context, ask func(*client) error) error {
 	cl, err := c.dial(ctx)
@@ -279,7 +290,7 @@ type listing[S, J any] struct {
 	of         func(*proto.OpReply) []S
 	form       func(*S) J
 	table      func(w io.Writer, all []J)
-	print      func(out io.Writer, one *J) error // nil: a table of one
+	print      func(out io.Writer, one *J) // nil: a table of one
 }
 
 func (l listing[S, J]) run(ctx context.Context, args []string, out io.Writer) error {
@@ -307,17 +318,14 @@ func (l listing[S, J]) run(ctx context.Context, args []string, out io.Writer) er
 	} else if len(words) != 1 || words[0] != "list" {
 		return wrongUsage(l.noun, "list, or show "+strings.ToUpper(l.noun), "%q", strings.Join(words, " "))
 	}
-	var all []J
-	if err := c.with(ctx, func(cl *client) error {
-		all, err = every(ctx, cl, q, l.of, l.form)
-		return err
-	}); err != nil {
+	all, err := list(ctx, &c, &q, l.of, l.form)
+	if err != nil {
 		return err
 	}
 	if !one {
 		all = slices.DeleteFunc(all, func(j J) bool { return !l.keep(&j, &f) })
 	}
-	rows := func() error { return table(out, func(w io.Writer) { l.table(w, all) }) }
+	rows := func() { table(out, func(w io.Writer) { l.table(w, all) }) }
 	switch {
 	case !one:
 		return c.print(out, map[string][]J{cmp.Or(l.plural, l.noun+"s"): all}, rows)
@@ -326,7 +334,7 @@ func (l listing[S, J]) run(ctx context.Context, args []string, out io.Writer) er
 	case l.print == nil:
 		return c.print(out, all[0], rows)
 	}
-	return c.print(out, all[0], func() error { return l.print(out, &all[0]) })
+	return c.print(out, all[0], func() { l.print(out, &all[0]) })
 }
 
 // number reads the number of a node, ring or job.

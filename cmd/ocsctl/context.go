@@ -138,8 +138,8 @@ func contextNoun(_ context.Context, args []string, out io.Writer) error {
 		return err
 	}
 	if len(words) == 1 && words[0] == "list" {
-		return c.print(out, f, func() error {
-			return rows(out, "IN USE\tCONTEXT\tFABRIC\tBROKER", f.names(), func(name string) string {
+		return c.print(out, f, func() {
+			rows(out, "IN USE\tCONTEXT\tFABRIC\tBROKER", f.names(), func(name string) string {
 				mark := "-"
 				if name == f.Context {
 					mark = "yes"
@@ -184,10 +184,7 @@ func contextNoun(_ context.Context, args []string, out io.Writer) error {
 	if err := f.write(file); err != nil {
 		return err
 	}
-	return c.print(out, f, func() error {
-		_, err := fmt.Fprintf(out, "context in use: %s (%s)\n", dash(f.Context), file)
-		return err
-	})
+	return c.print(out, f, func() { fmt.Fprintf(out, "context in use: %s (%s)\n", dash(f.Context), file) })
 }
 
 func dash(s string) string {

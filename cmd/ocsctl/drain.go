@@ -36,9 +36,10 @@ func costOf(id proto.NodeID, verb string, dry bool, c *proto.Cost) costJSON {
 	return j
 }
 
-func (c *clientFlags) printCost(out io.Writer, j *costJSON) error {
+func (c *clientFlags) printCost(out io.Writer, j *costJSON) {
 	if j.Verb == "lift" {
-		return c.say(out, "node %d is no longer quarantined: it is asked who it is, and told where it stands", j.Node)
+		c.say(out, "node %d is no longer quarantined: it is asked who it is, and told where it stands", j.Node)
+		return
 	}
 	did := map[bool]string{true: "would be ", false: "is "}[j.DryRun] + map[string]string{"drain": "drained", "undrain": "let in again", "quarantine": "quarantined"}[j.Verb]
 	joins := "no spare steps in"
@@ -54,11 +55,10 @@ func (c *clientFlags) printCost(out io.Writer, j *costJSON) error {
 	if len(j.Rings) == 0 && j.Jobs+j.Links+j.FewerGPU == 0 && len(j.Joins) == 0 {
 		text = fmt.Sprintf("node %d %s: no ring is touched", j.Node, did)
 	}
-	err := c.say(out, "%s", text)
-	if err == nil && j.Note != "" {
-		err = c.say(out, "%s", j.Note)
+	c.say(out, "%s", text)
+	if j.Note != "" {
+		c.say(out, "%s", j.Note)
 	}
-	return err
 }
 
 const drainHelp = `ocsctl drain NODE... [-reason TEXT] [-dry-run] [flags]
@@ -96,15 +96,11 @@ connects: ocsctl pki revoke ends that, where the planner has the new edition.
   ocsctl quarantine 17 -lift
 `
 
-func takeOut(verb string, noun proto.Noun) command {
-	return func(ctx context.Context, args []string, out io.Writer) error {
-		return takesOut(ctx, args, out, verb, noun)
-	}
-}
-
-func takesOut(ctx context.Context, args []string, out io.Writer, verb string, noun proto.Noun) error {
+// takeOut is drain, undrain and quarantine.
+func takeOut(ctx context.Context, args []string, out io.Writer, noun proto.Noun) error {
 	var c clientFlags
-	fs, help, lift := cli.NewFlags(verb), drainHelp, new(bool)
+	verb, help, lift := noun.String(), drainHelp, new(bool)
+	fs := cli.NewFlags(verb)
 	dry := fs.Bool("dry-run", false, "answer what would be touched, change nothing")
 	reason := fs.String("reason", "", "why, for those who come after")
 	if noun == proto.NounQuarantine {
@@ -152,7 +148,7 @@ func takesOut(ctx context.Context, args []string, out io.Writer, verb string, no
 				j.Verb = "lift"
 			}
 			if done = append(done, j); !c.json {
-				errs = errors.Join(errs, c.printCost(out, &j))
+				c.printCost(out, &j)
 			}
 		}
 		return errs
@@ -211,7 +207,7 @@ func switchSide(ctx context.Context, args []string, out io.Writer) error {
 	if *dry {
 		text = fmt.Sprintf(" would touch %s and %s, dark for about %s", proto.Count(int(j.Jobs), "job"), proto.Count(int(j.Links), "link"), proto.Spell(time.Duration(j.DarkUS)*time.Microsecond))
 	}
-	return c.print(out, j, func() error { return c.say(out, "%s of the %s side of node %d%s", words[0], q.Side, q.Node, text) })
+	return c.print(out, j, func() { c.say(out, "%s of the %s side of node %d%s", words[0], q.Side, q.Node, text) })
 }
 
 // requestOf reads the words of a switch command.

@@ -61,15 +61,7 @@ func fabricGet(ctx context.Context, args []string, out io.Writer) error {
 	return write(out, *file, f.Encode())
 }
 
-// fabricDiff says what an apply would change, and fabricApply makes it so.
-func fabricDiff(ctx context.Context, args []string, out io.Writer) error {
-	return fabricEdit(ctx, args, out, "diff")
-}
-
-func fabricApply(ctx context.Context, args []string, out io.Writer) error {
-	return fabricEdit(ctx, args, out, "apply")
-}
-
+// fabricEdit is diff, which says what an apply would change, and apply, which makes it so.
 func fabricEdit(ctx context.Context, args []string, out io.Writer, verb string) error {
 	var c clientFlags
 	fs := cli.NewFlags("fabric " + verb)
@@ -185,7 +177,7 @@ func (cl *client) edit(ctx context.Context, q proto.OpRequest, f *fabric.Fabric)
 func printEdit(out io.Writer, c *clientFlags, s *proto.EditStatus, dry bool) error {
 	s.Changes, s.Refused, s.Dark, s.Drains, s.Ends = listOf(s.Changes), listOf(s.Refused), listOf(s.Dark), listOf(s.Drains), listOf(s.Ends)
 	j := editJSON{dry, s}
-	if err := c.print(out, j, func() error { return editText(out, &j) }); err != nil {
+	if err := c.print(out, j, func() { editText(out, &j) }); err != nil {
 		return err
 	}
 	if n := len(s.Refused) + len(s.Dark); n > 0 {
@@ -194,10 +186,10 @@ func printEdit(out io.Writer, c *clientFlags, s *proto.EditStatus, dry bool) err
 	return nil
 }
 
-func editText(out io.Writer, j *editJSON) error {
+func editText(out io.Writer, j *editJSON) {
 	if len(j.Changes) == 0 {
-		_, err := fmt.Fprintln(out, "nothing differs: the planner plans for this description")
-		return err
+		fmt.Fprintln(out, "nothing differs: the planner plans for this description")
+		return
 	}
 	for _, text := range j.Changes {
 		fmt.Fprintln(out, text)
@@ -208,10 +200,10 @@ func editText(out io.Writer, j *editJSON) error {
 	what := "the fabric is changed"
 	switch {
 	case len(j.Refused)+len(j.Dark) > 0:
-		return nil
+		return
 	case j.DryRun:
 		what = "it can be applied"
 	}
-	return cli.Say(out, "%s: %s sent again, %d end; %s tested by light, %d of them from one end; %d untested (their nodes are away or in rings); %s not heard yet",
+	cli.Say(out, "%s: %s sent again, %d end; %s tested by light, %d of them from one end; %d untested (their nodes are away or in rings); %s not heard yet",
 		what, proto.Count(int(j.Told), "ring"), len(j.Ends), proto.Count(int(j.Tried), "new fibre"), j.OneWay, j.Untried, proto.Count(int(j.Unheard), "node"))
 }

@@ -135,14 +135,15 @@ func jobSubmit(ctx context.Context, args []string, out io.Writer) error {
 		if err != nil {
 			return refused(err)
 		}
-		return j.print(out, t, func() error {
-			if t.Feasible {
-				if len(t.Ends) == 0 {
-					return cli.Say(out, "it fits now, and no ring ends for it")
-				}
-				return cli.Say(out, "it fits now; rings that end for it: %s", spans(t.Ends))
+		return j.print(out, t, func() {
+			switch {
+			case !t.Feasible:
+				cli.Say(out, "it does not fit now: %s; %d would", t.Why, t.Most)
+			case len(t.Ends) == 0:
+				cli.Say(out, "it fits now, and no ring ends for it")
+			default:
+				cli.Say(out, "it fits now; rings that end for it: %s", spans(t.Ends))
 			}
-			return cli.Say(out, "it does not fit now: %s; %d would", t.Why, t.Most)
 		})
 	}
 	v, err := c.Put(ctx, got[0], &w)
@@ -167,7 +168,7 @@ func jobSubmit(ctx context.Context, args []string, out io.Writer) error {
 			return fmt.Errorf("job %s is not ready after %v: it is %s%s; it stays asked for until it is released", v.ID, *wait, v.State, because(v.Cause))
 		}
 	}
-	return j.print(out, v, func() error { return printJob(out, v) })
+	return j.print(out, v, func() { printJob(out, v) })
 }
 
 func because(cause string) string {
@@ -187,9 +188,7 @@ func jobList(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	return j.print(out, map[string][]*job.View{"jobs": all}, func() error {
-		return table(out, func(w io.Writer) { jobRows(w, all) })
-	})
+	return j.print(out, map[string][]*job.View{"jobs": all}, func() { table(out, func(w io.Writer) { jobRows(w, all) }) })
 }
 
 func jobRows(w io.Writer, all []*job.View) {
@@ -203,34 +202,30 @@ func jobRows(w io.Writer, all []*job.View) {
 	}
 }
 
-func printJob(out io.Writer, v *job.View) error {
-	if err := table(out, func(w io.Writer) { jobRows(w, []*job.View{v}) }); err != nil {
-		return err
-	}
+func printJob(out io.Writer, v *job.View) {
+	table(out, func(w io.Writer) { jobRows(w, []*job.View{v}) })
 	fmt.Fprintln(out)
 	if v.Wish.Circuits != nil {
-		return printServers(out, v.Circuits)
+		printServers(out, v.Circuits)
+		return
 	}
-	if err := rows(out, "RING\tSTATE\tNODES, left to right", v.Rings, func(r job.Ring) string {
+	rows(out, "RING\tSTATE\tNODES, left to right", v.Rings, func(r job.Ring) string {
 		return fmt.Sprintf("%d\t%s\t%s", r.Ring, r.State, dash(strings.Join(r.Nodes, " ")))
-	}); err != nil {
-		return err
-	}
+	})
 	if len(v.Spares) > 0 {
-		return cli.Say(out, "spares: %s", strings.Join(v.Spares, " "))
+		cli.Say(out, "spares: %s", strings.Join(v.Spares, " "))
 	}
-	return nil
 }
 
 // printServers is what a job has of a core.
-func printServers(out io.Writer, s *job.Servers) error {
+func printServers(out io.Writer, s *job.Servers) {
 	if s == nil {
-		return nil
+		return
 	}
 	for _, l := range s.Leaves {
 		fmt.Fprintf(out, "pod %d leaf %d: %s\n", l.Pod, l.Leaf, proto.Count(int(l.Servers), "server"))
 	}
-	if err := table(out, func(w io.Writer) {
+	table(out, func(w io.Writer) {
 		fmt.Fprintln(w, "HOST\tRANKS\tGPUS, in the order of ranks")
 		rank, from, host, gpus := 0, 0, "", []string{}
 		end := func() {
@@ -249,22 +244,18 @@ func printServers(out io.Writer, s *job.Servers) error {
 			}
 		}
 		end()
-	}); err != nil {
-		return err
-	}
+	})
 	if h := s.Strategy; h != nil {
-		if err := printStrategy(out, h); err != nil {
-			return err
-		}
+		printStrategy(out, h)
 	}
-	return cli.Say(out, "its circuits: ocsctl circuit show %d", s.Job)
+	cli.Say(out, "its circuits: ocsctl circuit show %d", s.Job)
 }
 
 // printStrategy prints which server holds which part of a model.
-func printStrategy(out io.Writer, h *job.Held) error {
+func printStrategy(out io.Writer, h *job.Held) {
 	fmt.Fprintf(out, "%s, %.1f ms an iteration: %.1f of compute, %.1f of reduction, %.1f of the rest\n", proto.Count(h.Stages, "stage"),
 		float64(h.Compute+h.Reduce+h.Send)/1e6, float64(h.Compute)/1e6, float64(h.Reduce)/1e6, float64(h.Send)/1e6)
-	return rows(out, "HOST\tSTAGE\tLAYERS\tSHARED\tTABLES\tSERVER\tA GPU", h.Servers, func(x job.Holding) string {
+	rows(out, "HOST\tSTAGE\tLAYERS\tSHARED\tTABLES\tSERVER\tA GPU", h.Servers, func(x job.Holding) string {
 		shared := []string{}
 		for i, layer := range x.Layers {
 			if n := h.Share[layer]; n > 1 {
@@ -302,7 +293,7 @@ func jobAbout(fs *flag.FlagSet, args []string, names string, out io.Writer, ask 
 	if err != nil {
 		return refused(err)
 	}
-	return j.print(out, v, func() error { return printJob(out, v) })
+	return j.print(out, v, func() { printJob(out, v) })
 }
 
 func jobWatch(ctx context.Context, args []string, out io.Writer) error {
@@ -402,7 +393,7 @@ func jobFiles(ctx context.Context, args []string, out io.Writer) error {
 			return err
 		}
 	}
-	return j.print(out, map[string]any{"generation": v.Generation, "dir": *dir, "files": files}, func() error {
-		return cli.Say(out, "%s of job %s, generation %d, in %s", strings.Join(files, ", "), v.ID, v.Generation, *dir)
+	return j.print(out, map[string]any{"generation": v.Generation, "dir": *dir, "files": files}, func() {
+		cli.Say(out, "%s of job %s, generation %d, in %s", strings.Join(files, ", "), v.ID, v.Generation, *dir)
 	})
 }

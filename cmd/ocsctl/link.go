@@ -67,23 +67,20 @@ func link(ctx context.Context, args []string, out io.Writer) error {
 	case err != nil:
 		return err
 	case len(words) == 1 && words[0] == "list":
-		var all []linkJSON
-		if err := c.with(ctx, func(cl *client) error {
-			all, err = every(ctx, cl, proto.OpRequest{Noun: proto.NounLinks}, func(r *proto.OpReply) []proto.LinkStatus { return r.Links }, linkOf)
-			return err
-		}); err != nil {
+		all, err := list(ctx, &c, &proto.OpRequest{Noun: proto.NounLinks}, func(r *proto.OpReply) []proto.LinkStatus { return r.Links }, linkOf)
+		if err != nil {
 			return err
 		}
 		all = slices.DeleteFunc(all, func(l linkJSON) bool {
 			return f.state != "" && f.state != l.State || f.ring != 0 && (l.Ring == nil || uint(*l.Ring) != f.ring)
 		})
-		return c.print(out, map[string][]linkJSON{"links": all}, func() error { return table(out, func(w io.Writer) { linkRows(w, all) }) })
+		return c.print(out, map[string][]linkJSON{"links": all}, func() { table(out, func(w io.Writer) { linkRows(w, all) }) })
 	case len(words) == 2 && words[0] == "clear":
 		q := proto.OpRequest{Noun: proto.NounClearFibre, Bundle: -1, Name: words[1]}
 		if _, err := c.change(ctx, &q); err != nil {
 			return err
 		}
-		return c.print(out, clearedJSON{words[1], true}, func() error { return cli.Say(out, "what was held against fibre %s is forgotten", words[1]) })
+		return c.print(out, clearedJSON{words[1], true}, func() { cli.Say(out, "what was held against fibre %s is forgotten", words[1]) })
 	}
 	return wrongUsage("link", "list, or clear FIBRE", "%q", words)
 }

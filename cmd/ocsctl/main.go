@@ -21,6 +21,11 @@ func row(name, short string, run command, forms ...string) cli.Command {
 		Run: func(ctx context.Context, args []string, t cli.Terminal) error { return run(ctx, args, t.Out) }}
 }
 
+// of is one of the verbs that share a command.
+func of[T any](run func(ctx context.Context, args []string, out io.Writer, verb T) error, verb T) command {
+	return func(ctx context.Context, args []string, out io.Writer) error { return run(ctx, args, out, verb) }
+}
+
 // group begins a group of the overview with a command.
 func group(name string, c cli.Command) cli.Command {
 	c.Group = name
@@ -47,9 +52,9 @@ func program() *cli.Program {
 			row("why", "what holds now for a node, a bundle or a switch, and what led to it", why, "NODE[/BUNDLE]", "switch-N[/PORT]"),
 			row("watch", "events, births and deaths as they happen", watch),
 			row("trace", "how a generation came into force, as a Chrome trace", trace, "GENERATION"),
-			group("Change it", row("drain", "take nodes out of their rings", takeOut("drain", proto.NounDrain), "NODE...")),
-			row("undrain", "let nodes in again", takeOut("undrain", proto.NounUndrain), "NODE..."),
-			row("quarantine", "nothing that a node says counts; its ring goes round it", takeOut("quarantine", proto.NounQuarantine), "NODE"),
+			group("Change it", row("drain", "take nodes out of their rings", of(takeOut, proto.NounDrain), "NODE...")),
+			row("undrain", "let nodes in again", of(takeOut, proto.NounUndrain), "NODE..."),
+			row("quarantine", "nothing that a node says counts; its ring goes round it", of(takeOut, proto.NounQuarantine), "NODE"),
 			row("clear", "forget what keeps a node or switch out of plans", clearNode, "NODE"),
 			row("rollout", "new software to all agents, wave after wave, the light as it is", rolloutNoun, "plan VERSION", "run VERSION", "status", "stop"),
 			group("Jobs", row("job submit", "ask for rings, and wait until light is confirmed on every link", jobSubmit, "NAME")),
@@ -66,8 +71,8 @@ func program() *cli.Program {
 			row("fabric show", "what the planner runs, and what it had to refuse", fabricShow),
 			row("fabric cabling", "put a cabling sheet into a description, or write its sheet", fabricCabling, "FABRIC [SHEET]"),
 			row("fabric get", "write the description that the planner plans for", fabricGet),
-			row("fabric diff", "in what a description differs, and what an apply would do", fabricDiff, "FILE"),
-			row("fabric apply", "plan for another description, while everything runs", fabricApply, "FILE"),
+			row("fabric diff", "in what a description differs, and what an apply would do", of(fabricEdit, "diff"), "FILE"),
+			row("fabric apply", "plan for another description, while everything runs", of(fabricEdit, "apply"), "FILE"),
 			group("Say who may", row("pki init", "a root for keys and certificates, offline", pkiInit)),
 			row("pki planner", "key and certificate of a planner", pkiPlanner, "NAME"),
 			row("pki broker", "key and certificate of a broker that is no planner", pkiBroker, "NAME"),

@@ -88,7 +88,7 @@ func (c *clientFlags) findNamed(ctx context.Context, cl *client) error {
 var nodesIn, numberIn = regexp.MustCompile(`\bnodes? [0-9]+((, | and )[0-9]+)*\b`), regexp.MustCompile(`[0-9]+`)
 
 // say says it as cli.Say does, with names to who told a node by name.
-func (c *clientFlags) say(out io.Writer, format string, args ...any) error {
+func (c *clientFlags) say(out io.Writer, format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
 	if len(c.names) > 0 {
 		text = nodesIn.ReplaceAllStringFunc(text, func(nodes string) string {
@@ -98,7 +98,7 @@ func (c *clientFlags) say(out io.Writer, format string, args ...any) error {
 			})
 		})
 	}
-	return cli.Say(out, "%s", text)
+	cli.Say(out, "%s", text)
 }
 
 func (n *named) find(ids map[string]proto.NodeID) error {

@@ -177,45 +177,35 @@ func dBm(p *int32) string {
 	return proto.MilliDBm(*p).String()
 }
 
-func printNode(out io.Writer, n *nodeJSON) error {
-	if err := table(out, func(w io.Writer) { nodeRows(w, []nodeJSON{*n}) }); err != nil || n.reportedJSON == nil {
-		return err
+func printNode(out io.Writer, n *nodeJSON) {
+	table(out, func(w io.Writer) { nodeRows(w, []nodeJSON{*n}) })
+	if n.reportedJSON == nil {
+		return
 	}
 	fmt.Fprintln(out)
-	if err := rows(out, "BUNDLE\tPATH\tSTATE\tCAUSE\tMEASURED\tEXPECTED\tLOSSES\tCALIBRATED", n.Bundles, func(b bundleJSON) string {
+	rows(out, "BUNDLE\tPATH\tSTATE\tCAUSE\tMEASURED\tEXPECTED\tLOSSES\tCALIBRATED", n.Bundles, func(b bundleJSON) string {
 		return fmt.Sprintf("%d\t%s\t%s\t%s\t%s\t%s\t%d\t%s", b.Bundle, b.Path, b.State, b.Cause, dBm(b.Measured), dBm(b.Expected), b.Flaps, yesNo(b.Calibrated))
-	}); err != nil {
-		return err
-	}
+	})
 	for _, b := range n.Bundles {
 		if b.why != strings.ReplaceAll(b.Cause, "_", " ") {
-			if err := cli.Say(out, "bundle %d, %s: %s", b.Bundle, b.Cause, b.why); err != nil {
-				return err
-			}
+			cli.Say(out, "bundle %d, %s: %s", b.Bundle, b.Cause, b.why)
 		}
 		if b.drift != "" {
-			if err := cli.Say(out, "bundle %d, drift: %s", b.Bundle, b.drift); err != nil {
-				return err
-			}
+			cli.Say(out, "bundle %d, drift: %s", b.Bundle, b.drift)
 		}
 	}
 	if len(n.Sides) > 0 {
 		fmt.Fprintln(out)
-		if err := rows(out, "SIDE\tSTATE\tREQUEST\tPLANNED\tIN USE\tPEER", n.Sides, func(s sideJSON) string {
+		rows(out, "SIDE\tSTATE\tREQUEST\tPLANNED\tIN USE\tPEER", n.Sides, func(s sideJSON) string {
 			current, peer := "-", "-"
 			if s.Peer != nil {
 				current, peer = strconv.Itoa(int(s.Current)), strconv.FormatUint(uint64(*s.Peer), 10)
 			}
 			return fmt.Sprintf("%s\t%s\t%s\t%d\t%s\t%s", s.Side, s.State, s.Request, s.Working, current, peer)
-		}); err != nil {
-			return err
-		}
+		})
 	}
 	for _, a := range n.Alarms {
 		fmt.Fprintln(out)
-		if err := cli.Say(out, "alarm %s, %s, bundle %d: %s", a.Kind, a.Severity, a.Bundle, a.Text); err != nil {
-			return err
-		}
+		cli.Say(out, "alarm %s, %s, bundle %d: %s", a.Kind, a.Severity, a.Bundle, a.Text)
 	}
-	return nil
 }

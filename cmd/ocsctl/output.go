@@ -22,8 +22,8 @@ func printJSON(out io.Writer, v any) error { return cli.PrintJSON(out, v) }
 func listOf[T any](list []T) []T { return append([]T{}, list...) }
 
 // rows writes a table: its head, and a line for each of all.
-func rows[T any](out io.Writer, head string, all []T, line func(T) string) error {
-	return table(out, func(w io.Writer) {
+func rows[T any](out io.Writer, head string, all []T, line func(T) string) {
+	table(out, func(w io.Writer) {
 		fmt.Fprintln(w, head)
 		for _, x := range all {
 			fmt.Fprintln(w, line(x))
@@ -32,12 +32,12 @@ func rows[T any](out io.Writer, head string, all []T, line func(T) string) error
 }
 
 // table writes rows of tab-separated cells in columns, as wide as out is.
-func table(out io.Writer, rows func(w io.Writer)) error {
+func table(out io.Writer, rows func(w io.Writer)) {
 	var text bytes.Buffer
 	rows(&text)
 	t := cli.Table{Screen: cli.ScreenOf(out)}
 	for line := range strings.Lines(text.String()) {
 		t.Row(strings.Split(strings.TrimSuffix(line, "\n"), "\t")...)
 	}
-	return t.Print(out)
+	t.Print(out)
 }

@@ -303,9 +303,10 @@ example: ocsctl pki list -dir pki`, false)
 		return printJSON(out, map[string]any{"fabric": t.Fabric, "edition": t.Edition, "root": seal.IDOf(t.Root[:]).String(), "keys": trustedOf(t)})
 	}
 	fmt.Fprintf(out, "fabric %s, edition %d, root %s\n", t.Fabric, t.Edition, seal.IDOf(t.Root[:]))
-	return rows(out, "NAME\tROLE\tKEY", trustedOf(t), func(k trustedJSON) string {
+	rows(out, "NAME\tROLE\tKEY", trustedOf(t), func(k trustedJSON) string {
 		return fmt.Sprintf("%s\t%s\t%s", k.Name, k.Role, k.ID)
 	})
+	return nil
 }
 
 // changed tells what an edition changed.

@@ -90,12 +90,10 @@ func ringRows(w io.Writer, rings []ringJSON) {
 	}
 }
 
-func printRing(out io.Writer, r *ringJSON) error {
-	if err := table(out, func(w io.Writer) { ringRows(w, []ringJSON{*r}) }); err != nil {
-		return err
-	}
+func printRing(out io.Writer, r *ringJSON) {
+	table(out, func(w io.Writer) { ringRows(w, []ringJSON{*r}) })
 	fmt.Fprintln(out)
-	if err := table(out, func(w io.Writer) {
+	table(out, func(w io.Writer) {
 		fmt.Fprintln(w, "LINK\tPORT\tSTATE\tLIGHT\tEXPECTED\tLOSSES\tFIBRE")
 		for _, x := range r.Joints {
 			lit := "lit"
@@ -107,9 +105,7 @@ func printRing(out io.Writer, r *ringJSON) error {
 				fmt.Fprintf(w, "%s\t%d/%d %s\t%s\t%s\t%s\t%d\t%s\n", first, e.Node, e.Bundle, e.Path, e.State, dBm(e.Measured), dBm(e.Expected), e.Losses, dash([2]string{x.Fibre, x.Fibre}[i]))
 			}
 		}
-	}); err != nil {
-		return err
-	}
+	})
 	order := "light does not close the ring now"
 	if len(r.GPUOrder) > 0 {
 		order = ""
@@ -118,7 +114,7 @@ func printRing(out io.Writer, r *ringJSON) error {
 		}
 	}
 	fmt.Fprintln(out)
-	return cli.Say(out, "GPUs as light meets them: %s", strings.TrimSpace(order))
+	cli.Say(out, "GPUs as light meets them: %s", strings.TrimSpace(order))
 }
 
 // spans writes 1-4,6 for 1 2 3 4 6.

@@ -111,7 +111,7 @@ func rolloutNoun(ctx context.Context, args []string, out io.Writer) error {
 		if err != nil {
 			return err
 		}
-		if err := c.print(out, j, func() error { return printRollout(out, &j) }); err != nil {
+		if err := c.print(out, j, func() { printRollout(out, &j) }); err != nil {
 			return err
 		}
 		if *wait && j.State != "done" {
@@ -145,17 +145,14 @@ func (c *clientFlags) rolloutPlan(ctx context.Context, q proto.OpRequest, out io
 	if err != nil {
 		return err
 	}
-	return c.print(out, all, func() error {
-		if err := cli.Say(out, "%s: %s of %d, %d run it already, %d are left", all.Software, proto.Count(len(all.Waves), "wave"), all.Nodes.Total, all.Nodes.Current, all.Nodes.Left); err != nil {
-			return err
-		}
-		err := rows(out, "wave\tnodes\twhich", all.Waves, func(x proto.RolloutWave) string {
+	return c.print(out, all, func() {
+		cli.Say(out, "%s: %s of %d, %d run it already, %d are left", all.Software, proto.Count(len(all.Waves), "wave"), all.Nodes.Total, all.Nodes.Current, all.Nodes.Left)
+		rows(out, "wave\tnodes\twhich", all.Waves, func(x proto.RolloutWave) string {
 			return fmt.Sprintf("%d\t%d\t%s", x.Wave, x.Size, few(x.Nodes, int(x.Size)))
 		})
-		if err != nil || len(all.Left) == 0 {
-			return err
+		if len(all.Left) > 0 {
+			printLeft(out, &all)
 		}
-		return printLeft(out, &all)
 	})
 }
 
@@ -169,8 +166,8 @@ func few(nodes []proto.NodeID, of int) string {
 	return text
 }
 
-func printLeft(out io.Writer, j *rolloutJSON) error {
-	return table(out, func(w io.Writer) {
+func printLeft(out io.Writer, j *rolloutJSON) {
+	table(out, func(w io.Writer) {
 		fmt.Fprintln(w, "left\twhy")
 		for _, n := range j.Left {
 			fmt.Fprintf(w, "%d\t%s\n", n.Node, n.Why)
@@ -181,7 +178,7 @@ func printLeft(out io.Writer, j *rolloutJSON) error {
 	})
 }
 
-func printRollout(out io.Writer, j *rolloutJSON) error {
+func printRollout(out io.Writer, j *rolloutJSON) {
 	text := "no roll-out"
 	if j.Software != "" {
 		text = fmt.Sprintf("roll-out of %s: %s", j.Software, j.State)
@@ -195,20 +192,15 @@ func printRollout(out io.Writer, j *rolloutJSON) error {
 	if j.Software != "" {
 		text += fmt.Sprintf("; wave %d, %s restarted, %d of %d run it", j.Wave, proto.Count(int(j.Nodes.Restarted), "node"), j.Nodes.Current, j.Nodes.Total)
 	}
-	if err := cli.Say(out, "%s", text); err != nil {
-		return err
-	}
+	cli.Say(out, "%s", text)
 	if len(j.UnderWay) > 0 {
-		if err := rows(out, "node\tstands", j.UnderWay, func(n proto.RolloutNode) string {
+		rows(out, "node\tstands", j.UnderWay, func(n proto.RolloutNode) string {
 			return fmt.Sprintf("%d\t%s", n.Node, n.Why)
-		}); err != nil {
-			return err
-		}
+		})
 	}
-	if len(j.Left) == 0 || j.Software == "" {
-		return nil
+	if len(j.Left) > 0 && j.Software != "" {
+		printLeft(out, j)
 	}
-	return printLeft(out, j)
 }
 
 // tellWave tells a person of each wave.
@@ -229,7 +221,7 @@ func tellWave(c *clientFlags, out io.Writer) func(*rolloutJSON) {
 		}
 		if text != said {
 			said = text
-			_ = cli.Say(out, "%s", text) // the end is what counts
+			cli.Say(out, "%s", text)
 		}
 	}
 }

@@ -56,8 +56,8 @@ func routesList(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return refused(err)
 	}
-	return j.print(out, map[string]any{"routers": all}, func() error {
-		return table(out, func(w io.Writer) {
+	return j.print(out, map[string]any{"routers": all}, func() {
+		table(out, func(w io.Writer) {
 			fmt.Fprintln(w, "ROUTER\tJOB\tROUTES\tHELD\tWHY NOT")
 			for _, r := range all {
 				for _, x := range r.Jobs {

@@ -65,7 +65,7 @@ func sealNoun(ctx context.Context, args []string, out io.Writer) error {
 	}); err != nil {
 		return err
 	}
-	if err := c.print(out, j, func() error { return printSeals(out, &j) }); err != nil {
+	if err := c.print(out, j, func() { printSeals(out, &j) }); err != nil {
 		return err
 	}
 	if j.Next != 0 && len(j.Steps[j.Next-1].Refused) > 0 {
@@ -83,7 +83,7 @@ func sealsOf(ctx context.Context, cl *client) (j sealJSON, err error) {
 	if r.Fabric == nil {
 		return j, errors.New("the planner does not say how far it is")
 	}
-	alarms, err := askAlarms(ctx, cl)
+	alarms, err := every(ctx, cl, proto.OpRequest{Noun: proto.NounAlarms}, alarmsIn, alarmOf)
 	if err != nil {
 		return j, err
 	}
@@ -181,23 +181,21 @@ func (w *weighed) steps() sealJSON {
 	return j
 }
 
-func printSeals(out io.Writer, j *sealJSON) error {
+func printSeals(out io.Writer, j *sealJSON) {
 	const most = 20
-	err := table(out, func(w io.Writer) {
+	table(out, func(w io.Writer) {
 		fmt.Fprintln(w, "STEP\tDONE\tWOULD BE REFUSED")
 		for i := range j.Steps {
 			s := &j.Steps[i]
 			fmt.Fprintf(w, "%d %s\t%d/%d\t%d\n", i+1, s.Step, s.Done, s.Of, len(s.Refused))
 		}
 	})
-	if err != nil {
-		return err
-	}
 	if j.Offline > 0 {
 		fmt.Fprintf(out, "%d offline: not known\n", j.Offline)
 	}
 	if j.Next == 0 {
-		return cli.Say(out, "every message is sealed, and nothing else is read")
+		cli.Say(out, "every message is sealed, and nothing else is read")
+		return
 	}
 	s := &j.Steps[j.Next-1]
 	for i, r := range s.Refused {
@@ -208,7 +206,6 @@ func printSeals(out io.Writer, j *sealJSON) error {
 		cli.Say(out, "%s: %s", r.Who, r.Why)
 	}
 	if len(s.Refused) == 0 {
-		return cli.Say(out, "step %d, %s, refuses nobody", j.Next, s.Step)
+		cli.Say(out, "step %d, %s, refuses nobody", j.Next, s.Step)
 	}
-	return nil
 }

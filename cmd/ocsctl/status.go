@@ -126,7 +126,7 @@ func status(ctx context.Context, args []string, out io.Writer) error {
 			return err
 		}
 		s = r.Status
-		found, err = every(ctx, cl, proto.OpRequest{Noun: proto.NounAlarms}, func(r *proto.OpReply) []proto.AlarmStatus { return r.Alarms }, func(a *proto.AlarmStatus) proto.AlarmStatus { return *a })
+		found, err = every(ctx, cl, proto.OpRequest{Noun: proto.NounAlarms}, alarmsIn, func(a *proto.AlarmStatus) proto.AlarmStatus { return *a })
 		return err
 	}); err != nil {
 		return err
@@ -144,7 +144,7 @@ func status(ctx context.Context, args []string, out io.Writer) error {
 	if silent == nil && (j.Health == proto.HealthFailed.String() || j.Health == proto.HealthNotInService.String()) {
 		silent = fmt.Errorf("fabric %s: %s", j.Fabric, j.Health)
 	}
-	return errors.Join(c.print(out, j, func() error { return j.text(out, s, planner) }), cli.Answered(silent))
+	return errors.Join(c.print(out, j, func() { j.text(out, s, planner) }), cli.Answered(silent))
 }
 
 // judge takes what the checks found.
@@ -190,14 +190,12 @@ func unlessZero(millis uint64) *uint64 {
 
 // text is the answer for people: how it is in one word, then each part. planner is
 // what is said of one that does not answer.
-func (j *statusJSON) text(out io.Writer, s *proto.Status, planner string) error {
+func (j *statusJSON) text(out io.Writer, s *proto.Status, planner string) {
 	first := j.Fabric + " " + j.Health
 	if worst := slices.IndexFunc(j.Checks, func(c checkJSON) bool { return c.State == j.Health && c.State != "ok" }); worst >= 0 {
 		first += ": " + j.Checks[worst].line()
 	}
-	if err := cli.Say(out, "%s", first); err != nil {
-		return err
-	}
+	cli.Say(out, "%s", first)
 	t := cli.Table{Screen: cli.ScreenOf(out)}
 	t.Row("  broker", j.Broker.URL)
 	spares := fmt.Sprintf(", %d of %s", j.Spares, proto.Count(int(j.Wanted.Spares), "spare"))
@@ -241,9 +239,7 @@ func (j *statusJSON) text(out io.Writer, s *proto.Status, planner string) error 
 		alarms += fmt.Sprintf(", and %d acknowledged", s.Acked)
 	}
 	t.Row("  alarms", alarms)
-	if err := t.Print(out); err != nil {
-		return err
-	}
+	t.Print(out)
 	if len(j.Alarms) > 0 {
 		list := cli.Table{Screen: cli.ScreenOf(out)}
 		for _, a := range j.Alarms[:min(len(j.Alarms), maxShown)] {
@@ -252,12 +248,11 @@ func (j *statusJSON) text(out io.Writer, s *proto.Status, planner string) error 
 		if more := len(j.Alarms) - maxShown; more > 0 {
 			list.Row("    ...", "", fmt.Sprintf("%d more: ocsctl alarm list", more))
 		}
-		if err := list.Print(out); err != nil {
-			return err
-		}
+		list.Print(out)
 	}
 	if len(j.Missing) > 0 {
-		return cli.Say(out, "  not known without a planner: %s", strings.Join(j.Missing, "; "))
+		cli.Say(out, "  not known without a planner: %s", strings.Join(j.Missing, "; "))
+		return
 	}
 	fmt.Fprintln(out, "  breaks next")
 	list := cli.Table{Screen: cli.ScreenOf(out)}
@@ -271,7 +266,7 @@ func (j *statusJSON) text(out io.Writer, s *proto.Status, planner string) error 
 	default:
 		list.Row("    nothing", "the loss of any one more node, fibre or switch is made good")
 	}
-	return list.Print(out)
+	list.Print(out)
 }
 
 // maxShown keeps an overview on a screen.

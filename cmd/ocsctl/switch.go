@@ -86,24 +86,20 @@ func switchRows(w io.Writer, all []switchJSON) {
 	}
 }
 
-func printSwitch(out io.Writer, s *switchJSON) error {
-	if err := table(out, func(w io.Writer) { switchRows(w, []switchJSON{*s}) }); err != nil || s.switchReport == nil {
-		return err
+func printSwitch(out io.Writer, s *switchJSON) {
+	table(out, func(w io.Writer) { switchRows(w, []switchJSON{*s}) })
+	if s.switchReport == nil {
+		return
 	}
 	fmt.Fprintf(out, "\n%s\n", proto.Count(len(s.Circuits), "circuit"))
 	if len(s.Circuits) > 0 {
-		if err := rows(out, "PORT A\tPORT B\tJOB\tSTATE\tLOSS", s.Circuits, func(c switchPortsJSON) string {
+		rows(out, "PORT A\tPORT B\tJOB\tSTATE\tLOSS", s.Circuits, func(c switchPortsJSON) string {
 			return fmt.Sprintf("%d\t%d\t%d\t%s\t%s", c.PortA, c.PortB, c.Job, c.State, decibel(c.Loss))
-		}); err != nil {
-			return err
-		}
+		})
 	}
 	for _, a := range s.Alarms {
-		if err := cli.Say(out, "alarm %s, %s, port %d: %s", a.Kind, a.Severity, a.PortA, a.Text); err != nil {
-			return err
-		}
+		cli.Say(out, "alarm %s, %s, port %d: %s", a.Kind, a.Severity, a.PortA, a.Text)
 	}
-	return nil
 }
 
 // decibel is a loss for people.

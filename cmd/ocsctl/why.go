@@ -76,21 +76,19 @@ func why(ctx context.Context, args []string, out io.Writer) error {
 		l := &r.Why[i]
 		j.Lines = append(j.Lines, whyLineJSON{l.Seq, l.AtMillis, l.Node, place(l.Bundle), l.Rule, l.Cause.String(), l.Text, power(l.Measured), power(l.Expected), l.Gen, l.Place(), l.Sentence()})
 	}
-	return c.print(out, j, func() error { return j.print(out, *all, c.say) })
+	return c.print(out, j, func() { j.print(out, *all, c.say) })
 }
 
 // print says how it is; with all also how it came to that: a line for each day,
 // what happened on it, and what holds now.
-func (j *whyJSON) print(out io.Writer, all bool, say func(out io.Writer, format string, args ...any) error) error {
+func (j *whyJSON) print(out io.Writer, all bool, say func(out io.Writer, format string, args ...any)) {
 	for _, line := range j.answer(!all) {
-		if err := say(out, "%s", line); err != nil {
-			return err
-		}
+		say(out, "%s", line)
 	}
 	if !all {
-		return nil
+		return
 	}
-	return table(out, func(w io.Writer) {
+	table(out, func(w io.Writer) {
 		fmt.Fprintln(w, "\nTIME\tWHERE\tCAUSE\tGEN\tWHAT")
 		day := ""
 		for _, l := range j.Lines {
