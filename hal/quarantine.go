@@ -163,12 +163,8 @@ func (r *record) patience() time.Duration {
 
 // blames reports whether an error is the device's own doing.
 func blames(err error) bool {
-	for _, cause := range []error{ErrAddressNACK, ErrByteNACK, ErrClockStretch, ErrTimeout, ErrCRC} {
-		if errors.Is(err, cause) {
-			return true
-		}
-	}
-	return false
+	own := []error{ErrAddressNACK, ErrByteNACK, ErrClockStretch, ErrTimeout, ErrCRC}
+	return slices.ContainsFunc(own, func(cause error) bool { return errors.Is(err, cause) })
 }
 
 // timedOut reports an error that a held bus shows at every device alike.

@@ -1,6 +1,9 @@
 package proto
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Rights on a broker, by name: what begins with a holder's own name, and what the
 // whole fabric shares. The one table that brokers are configured from.
@@ -105,12 +108,9 @@ func (h Holder) Grants() (list Grants) {
 // Allow reports whether a holder may publish on a topic, or subscribe to a filter or
 // receive from a topic.
 func (list Grants) Allow(publish bool, filter string) bool {
-	for _, g := range list {
-		if (publish && g.Publish || !publish && g.Receive) && covers(g.Filter, filter) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(list, func(g Grant) bool {
+		return (publish && g.Publish || !publish && g.Receive) && covers(g.Filter, filter)
+	})
 }
 
 // covers reports whether all topics of a filter are in another.

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"slices"
 
 	"ringlight/hal"
 )
@@ -189,12 +190,7 @@ func (l *layout) addMCI(i, j int, m *hal.Module) error {
 }
 
 func (l *layout) hasMux(bus hal.BusID, addr uint16) bool {
-	for _, c := range l.chips[bus] {
-		if c.kind == chipMux && c.addr == addr {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(l.chips[bus], func(c chip) bool { return c.kind == chipMux && c.addr == addr })
 }
 
 // add puts a chip on a bus; two may not answer to one address.

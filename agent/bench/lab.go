@@ -3,6 +3,7 @@ package bench
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"ringlight/hal"
@@ -91,12 +92,7 @@ func (l *lab) start() error {
 		d.due = true
 	}
 	return l.run(adoptPatience, func() bool {
-		for _, d := range l.all() {
-			if !d.has(ocs.Ready) {
-				return false
-			}
-		}
-		return true
+		return !slices.ContainsFunc(l.all(), func(d *driven) bool { return !d.has(ocs.Ready) })
 	})
 }
 
@@ -202,12 +198,7 @@ func (l *lab) sel(which []*driven, path func(*driven) proto.Path) error {
 		moving = append(moving, d)
 	}
 	err := l.run(selectPatience, func() bool {
-		for _, d := range moving {
-			if !d.has(ocs.Switched) && !d.has(ocs.PathFailed) {
-				return false
-			}
-		}
-		return true
+		return !slices.ContainsFunc(moving, func(d *driven) bool { return !d.has(ocs.Switched) && !d.has(ocs.PathFailed) })
 	})
 	if err != nil {
 		return fmt.Errorf("switch: %w", err)

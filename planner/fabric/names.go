@@ -84,10 +84,7 @@ func IsNodeName(s string) bool { return validLabel(s) && strings.Trim(s, "012345
 
 // validLabel: it can stand in a table, a topic's filter of a log and a CSV file.
 func validLabel(s string) bool {
-	for _, c := range s {
-		if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && !strings.ContainsRune("._-/", c) {
-			return false
-		}
-	}
-	return s != "" && len(s) <= maxLabel
+	return s != "" && len(s) <= maxLabel && !strings.ContainsFunc(s, func(c rune) bool {
+		return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && !strings.ContainsRune("._-/", c)
+	})
 }

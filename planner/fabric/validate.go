@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 
 	"ringlight/proto"
 )
@@ -313,13 +314,5 @@ func (f *Fabric) SeamCrossed() bool {
 }
 
 func validName(s string) bool {
-	if s == "" || len(s) > MaxNameLength {
-		return false
-	}
-	for _, c := range s {
-		if (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-' {
-			return false
-		}
-	}
-	return true
+	return s != "" && len(s) <= MaxNameLength && !strings.ContainsFunc(s, func(c rune) bool { return (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-' })
 }

@@ -144,14 +144,14 @@ func (r *ringView) seeLight() (count int) {
 	return count
 }
 
+// some member is so.
+func (r *ringView) some(is func(*node) bool) bool {
+	return slices.ContainsFunc(r.nodes, func(id proto.NodeID) bool { return is(&r.pl.nodes[id]) })
+}
+
 // allWell: every member is usable, here, told and at rest.
 func (r *ringView) allWell() bool {
-	for _, id := range r.nodes {
-		if n := &r.pl.nodes[id]; !n.usable() || !n.Ready() || !n.At(r.Decided) || !n.settled() || n.held() {
-			return false
-		}
-	}
-	return true
+	return !r.some(func(n *node) bool { return !n.usable() || !n.Ready() || !n.At(r.Decided) || !n.settled() || n.held() })
 }
 
 // hasLight: every member has been told and every link is confirmed.
@@ -159,12 +159,7 @@ func (r *ringView) hasLight() bool { return r.linksConfirmed() == len(r.nodes)-1
 
 // allReady: every member is usable and can be told.
 func (r *ringView) allReady() bool {
-	for _, id := range r.nodes {
-		if n := &r.pl.nodes[id]; !n.usable() || !n.Ready() {
-			return false
-		}
-	}
-	return true
+	return !r.some(func(n *node) bool { return !n.usable() || !n.Ready() })
 }
 
 // unmissed: a node is the last of the ring on one side, and its only neighbour
@@ -253,12 +248,7 @@ func (r *ringView) settling(now time.Duration) bool {
 // frozen: some member that light says is well cannot be told anything, or has
 // been asked whether it lives: a plan with it would have to be given up.
 func (r *ringView) frozen(now time.Duration) bool {
-	for _, id := range r.nodes {
-		if n := &r.pl.nodes[id]; n.usable() && !n.Ready() {
-			return true
-		}
-	}
-	return r.asks() || r.settling(now)
+	return r.some(func(n *node) bool { return n.usable() && !n.Ready() }) || r.asks() || r.settling(now)
 }
 
 // asks: the answer of a member is waited for.

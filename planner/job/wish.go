@@ -135,12 +135,9 @@ func CheckOwner(owner string) error {
 
 // plain: a text has at most so many letters, digits and characters of others.
 func plain(text string, most int, others string) bool {
-	for _, c := range text {
-		if !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.ContainsRune(others, c)) {
-			return false
-		}
-	}
-	return len(text) <= most
+	return len(text) <= most && !strings.ContainsFunc(text, func(c rune) bool {
+		return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && !strings.ContainsRune(others, c)
+	})
 }
 
 // ParseWish reads a wish and fills in what it leaves out.

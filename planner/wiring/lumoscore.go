@@ -1,6 +1,9 @@
 package wiring
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // lumoscore.go turns what leaves need across pods into what each spine carries
 // and with it into the topology of each group ([LUMOS] sec 4.1).
@@ -94,12 +97,7 @@ func (l Leaves) SpreadNeed(need Topology) (Spread, error) {
 
 // sparse is the condition of Th. 4.2.
 func (l Leaves) sparse(need Topology) bool {
-	for _, n := range need.Ports() {
-		if 2*n > l.Ports() {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(need.Ports(), func(n int) bool { return 2*n > l.Ports() })
 }
 
 // greedy gives every path a spine on which neither leaf has one yet. Each of

@@ -78,12 +78,9 @@ func firstFit(changes []Change, order, links []int, iotaMille, count int) ([][]i
 	}
 	for _, n := range order {
 		fits := func(s int) bool {
-			for _, m := range changes[n].Moved {
-				if m.Links > 0 && !within(moved[s][m.Leaf]+m.Links, links[m.Leaf], iotaMille) {
-					return false
-				}
-			}
-			return true
+			return !slices.ContainsFunc(changes[n].Moved, func(m LeafLinks) bool {
+				return m.Links > 0 && !within(moved[s][m.Leaf]+m.Links, links[m.Leaf], iotaMille)
+			})
 		}
 		s := 0
 		for s < count && !fits(s) {

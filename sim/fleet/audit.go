@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"ringlight/proto"
@@ -307,10 +308,5 @@ func (a *audit) ordered(st *station) bool {
 		return false
 	}
 	st.host.View().Report(&a.other)
-	for _, s := range a.other.Sides {
-		if s.Request >= proto.ForcedSwitch {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(a.other.Sides, func(s proto.SideReport) bool { return s.Request >= proto.ForcedSwitch })
 }

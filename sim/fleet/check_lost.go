@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"fmt"
+	"slices"
 
 	"ringlight/proto"
 )
@@ -97,12 +98,9 @@ func (a *audit) missing(st *station) uint64 {
 
 // allDelivered: every journal's events have arrived and are acknowledged.
 func (a *audit) allDelivered() bool {
-	for _, st := range a.r.planned() {
-		if a.missing(st) > 0 || st.host != nil && len(st.disk.Journal.Events) > 0 {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(a.r.planned(), func(st *station) bool {
+		return a.missing(st) > 0 || st.host != nil && len(st.disk.Journal.Events) > 0
+	})
 }
 
 func (a *audit) lost() (n uint64) {
