@@ -200,7 +200,7 @@ func (t *Trust) Admits(s *Sealed, topic string, parsed proto.Topic) error {
 	k, ok := t.Find(s.Key)
 	switch {
 	case !ok:
-		return denied(fmt.Sprintf("a key of edition %d", t.Edition), "key "+s.Key.String()+" is not trusted")
+		return denied(fmt.Sprintf("a key of edition %d", t.Edition), "key "+s.Key.String()+" is revoked, or unknown here")
 	case !k.Holder.Speaks(k.Role, parsed):
 		return Refuse(Foreign, "one's own topics", k.Holder.String()+" has no word on "+topic)
 	}
