@@ -1,11 +1,13 @@
 package mqtt
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 	"time"
 
 	mochi "github.com/mochi-mqtt/server/v2"
+	"github.com/mochi-mqtt/server/v2/hooks/auth"
 	"github.com/mochi-mqtt/server/v2/packets"
 
 	"ringlight/proto"
@@ -143,4 +145,36 @@ func TestQuickLossesSlowDown(t *testing.T) {
 	if longest < 16*time.Millisecond { // of 1, 2, 4 ... 256 ms, each jittered
 		t.Errorf("the longest pause was %v", longest)
 	}
+}
+
+// losing is a broker that never answers a publication on the topic "lost".
+type losing struct{ auth.AllowHook }
+
+func (h *losing) Provides(b byte) bool { return b == mochi.OnPublish || h.AllowHook.Provides(b) }
+
+func (h *losing) OnPublish(_ *mochi.Client, p packets.Packet) (packets.Packet, error) {
+	if p.TopicName == "lost" {
+		return p, packets.ErrRejectPacket
+	}
+	return p, nil
+}
+
+// Goal: an acknowledgement that never comes does not end what a link can say: when as many
+// wait behind it as may, and it is too old, the link connects anew and says the rest.
+// Method: a broker that gives none to one publication, and twice as many behind it.
+func TestALostAcknowledgementMutesNobody(t *testing.T) {
+	defer func(d time.Duration) { ackTimeout = d }(ackTimeout)
+	ackTimeout = 100 * time.Millisecond
+	b := &embedded{address: freeAddress(t), hooks: []mochi.Hook{new(losing)}}
+	b.start(t)
+	l := up(t, Config{Broker: b.url(), ClientID: "one", Subscriptions: []string{"last"}})
+	for range 2 { // once for each connection
+		send(t, l, "lost", "", false)
+		for i := range 2 * inflight {
+			send(t, l, fmt.Sprint("x/", i), "", false)
+		}
+		wantKind(t, l, proto.LinkDown)
+		wantKind(t, l, proto.LinkUp)
+	}
+	echo(t, l, "last")
 }

@@ -257,6 +257,10 @@ func (s *session) received(_ paho.Client, m paho.Message) {
 	s.link.arrived(proto.Packet{Kind: proto.Publish, Topic: m.Topic(), Payload: m.Payload(), QoS: m.Qos(), Retain: m.Retained()})
 }
 
+// ackTimeout is how long the oldest publication may be without an answer while inflight
+// wait behind it. chosen: a broker that is slow answers in turn. Shorter in a test.
+var ackTimeout = 30 * time.Second
+
 // write hands the queue to the library, at most inflight unacknowledged. What
 // the broker acknowledged proves nothing about the receiver.
 func (s *session) write() {
@@ -296,6 +300,9 @@ func (s *session) write() {
 		case <-pending[0].Done():
 			pending = append(pending[:0], pending[1:]...)
 		case <-s.lost:
+			return
+		case <-time.After(ackTimeout):
+			s.finish(fmt.Sprintf("publish: no acknowledgement within %v", ackTimeout)) // else nothing is written any more
 			return
 		}
 	}
