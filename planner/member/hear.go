@@ -126,11 +126,12 @@ func (t *Table) Reported(d *Device, m *proto.Reported, sealed bool) {
 	t.restarted(d, m.Session, m.LastEvent)
 	t.rewound(d, m)
 	d.timed = d.timed && !first
+	news := first || m.Seq > d.Report.Seq() // else the broker kept it
 	t.Keep(d, m)
 	d.full = slices.ContainsFunc(m.Alarms, func(a proto.Alarm) bool { return a.Kind == proto.EvJournal })
 	d.ReportAt = t.j.Now
 	t.told(d, before.Pending)
-	if d.state == Offline {
+	if d.state == Offline && news {
 		t.Spoke(d, m.Session)
 	}
 	if d.Online() && d.state != Present && !disputed {

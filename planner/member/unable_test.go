@@ -403,3 +403,23 @@ func TestConfirmedOnce(t *testing.T) {
 		}
 	}
 }
+
+// Goal: the report of an agent that has ended, which the broker keeps and gives again
+// with each new connection, is no sign of a lost message; one that it says itself is.
+// Method: its goodbye, the kept report three times, and then a later one twice.
+func TestAKeptReportIsNoLoss(t *testing.T) {
+	w := newWorld()
+	d := present(w)
+	w.t.Presence(d, &proto.Presence{Node: d.ID, Session: d.Session})
+	for i := range 5 {
+		w.j.Now += 2 * strangerLate
+		m := proto.Reported{Node: d.ID, Session: d.Session, Seq: d.Report.Seq()}
+		if i >= 3 {
+			m.Seq++
+		}
+		w.t.Reported(d, &m, false)
+		if ids, _ := Lossy(w.t); (len(ids) == 1) != (i == 4) {
+			t.Errorf("report %d: lost messages of %v", i, ids)
+		}
+	}
+}
