@@ -319,7 +319,7 @@ func (f *pkiFlags) changed(folder *pki.Folder, out io.Writer, verb, name string,
 	if f.json {
 		return printJSON(out, map[string]any{verb: list, "name": name, "trust": trust, "edition": folder.Trust.Edition})
 	}
-	_, err := fmt.Fprintf(out, "edition %d of %s %s %s: %s\n", folder.Trust.Edition, trust, verb, name, strings.Join(list, ", "))
+	_, err := fmt.Fprintf(out, "edition %d of %s %s %s: %s\n", folder.Trust.Edition, trust, verb, name, cmp.Or(strings.Join(list, ", "), "by name, no key of it is in this folder"))
 	return err
 }
 

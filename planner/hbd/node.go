@@ -119,6 +119,8 @@ func (n *node) free() bool {
 // whyNot says why a node cannot carry a ring, "" when it can.
 func (n *node) whyNot() string {
 	switch {
+	case n.ended:
+		return "its key is revoked, and it has not come with another"
 	case n.usable() && n.hold != nil:
 		return n.hold.about()
 	case n.usable() && n.outs.held && n.Ready():

@@ -291,7 +291,7 @@ func missing(x *Facts, tell func(finding)) {
 
 func spares(x *Facts, tell func(finding)) {
 	if x.Judged && x.Heard > 0 && x.Spares < x.SparesWanted {
-		tell(finding{id: "spares/few", subject: "spares", text: fmt.Sprintf("%d of %s left", x.Spares, proto.Count(x.SparesWanted, "spare")), cause: x.lost("they are in rings")})
+		tell(finding{id: "spares/few", subject: "spares", text: fmt.Sprintf("%d of %s left", x.Spares, proto.Count(x.SparesWanted, "spare")), cause: x.lost("no other idle node can take part")})
 	}
 }
 
