@@ -26,6 +26,7 @@ type cut struct {
 	proven bool   // by light, since then
 	tried  bool   // it has no ring, and is looked at now
 	misses int    // tries without a ring that found it dark, since then
+	hits   int    // and in a row that found light
 }
 
 func pair(a, b proto.NodeID) [2]proto.NodeID { return [2]proto.NodeID{min(a, b), max(a, b)} }
@@ -49,7 +50,7 @@ func (c *cuts) hold(a, b proto.NodeID, now time.Duration, wall uint64) (wait tim
 		x = &cut{}
 		c.known[pair(a, b)] = x
 	}
-	x.since, x.proven, x.tried, x.misses = wall, false, false, 0
+	x.since, x.proven, x.tried, x.misses, x.hits = wall, false, false, 0, 0
 	wait = x.strike(now, 0, dampLast)
 	c.at = min(c.at, x.until)
 	return wait
@@ -276,11 +277,17 @@ func Looked(h *Rings, f *fabric.Fibre, lit bool) {
 		return
 	}
 	x.tried = false
-	if lit {
+	switch x.hits++; {
+	case lit && x.hits < steadyHits: // it may rattle still
+		x.until = h.j.Now + steadyWait
+		h.cuts.at = min(h.cuts.at, x.until)
+		return
+	case lit:
 		x.held, x.proven = false, true
 		h.usableAgain(a, b)
 		return
 	}
+	x.hits = 0
 	x.misses++
 	wait := min(dampFirst<<min(x.count+x.misses-1, dampMost), dampLast)
 	x.until = h.j.Now + wait
@@ -288,6 +295,14 @@ func Looked(h *Rings, f *fabric.Fibre, lit bool) {
 	h.j.Note(journal.Info, "fibre is still dark", journal.Note{Rule: "cut", Node: int64(a), Cause: proto.CauseLightLost,
 		Text: fmt.Sprintf("fibre %s between nodes %d and %d shows no light with no ring on it; no ring uses it for %v more", h.fibre(a, b), a, b, wait)})
 }
+
+// A fibre that was held to be cut has light when it had some at each of so many looks
+// in a row. chosen: one that flaps at 10 Hz is lit at every second look, and no usual
+// flap has light at looks so far apart.
+const (
+	steadyHits = 3
+	steadyWait = 730 * time.Millisecond
+)
 
 // concludeParted goes through the links that both of their ends have left:
 // one that has had light is held to be cut. It reports whether some other is

@@ -43,7 +43,8 @@ func TestAFibreThatIsWellMendsItsRingAtOnce(t *testing.T) {
 
 // Goal: where a ring is missing, a fibre that has light again lets it be formed.
 // Method: one of four rings is gone, and all six fibres between the first eight of its nodes
-// and the others are held to be cut; one has light.
+// and the others are held to be cut. One has light at a look, none at the next, and then
+// goes on having it: it is used after three looks in a row.
 func TestAFibreThatIsWellLetsARingBeFormed(t *testing.T) {
 	p := standing(t, 64, 0)
 	gone := p.rings[1]
@@ -64,12 +65,17 @@ func TestAFibreThatIsWellLetsARingBeFormed(t *testing.T) {
 		t.Fatalf("%d rings", len(p.rings))
 	}
 	p.cuts.known[pair(mid-1, mid)].until, p.cuts.at = p.j.Now, p.j.Now
-	p.Conclude()
-	tried := Doubted(p)
-	if len(tried) != 1 || !p.broken(mid-1, mid) {
-		t.Fatalf("%+v are looked at", tried)
+	for i, lit := range []bool{true, false, true, true, true} {
+		p.j.Now = p.cuts.at
+		p.Conclude()
+		tried := Doubted(p)
+		if len(tried) != 1 || !p.broken(mid-1, mid) {
+			t.Fatalf("look %d: %+v are looked at", i, tried)
+		}
+		if Looked(p, &tried[0], lit); p.broken(mid-1, mid) == (i == 4) {
+			t.Errorf("look %d: broken %t", i, i == 4)
+		}
 	}
-	Looked(p, &tried[0], true)
 	if p.planAt != p.j.Now+debounce {
 		t.Errorf("looked at again at %v, it is %v", p.planAt, p.j.Now)
 	}

@@ -79,6 +79,7 @@ func (h *Rings) leaveOut() bool {
 // silence leaves out members that did not answer, until they speak.
 func (h *Rings) silence(rule, text string) {
 	h.txn.Unanswered(func(part *member.Part) {
+		h.touch(part.Device.ID)
 		if h.table.Silence(part.Device, journal.Never); part.Device.Refusal.Code != proto.OK {
 			h.refusing = append(h.refusing, part.Device.ID)
 		}

@@ -50,10 +50,27 @@ func (r *ringView) needs() bool {
 	return r.splitAt != 0 || r.renew || slices.ContainsFunc(r.nodes, func(id proto.NodeID) bool { n := &r.pl.nodes[id]; return !n.wanted() || n.Trails() })
 }
 
+// hindered: nothing has to change, but the ring is short or in pieces, and a member is in
+// the way of what would make it whole.
+func (r *ringView) hindered() bool {
+	usable, blocked := 0, false
+	for at := range r.nodes {
+		if n := r.at(at); n.usable() {
+			usable++
+			blocked = blocked || n.blocks()
+		}
+	}
+	return blocked && (usable < r.size || !r.closed())
+}
+
 // stepOver looks after a ring that needs a change and has members that cannot take
 // part. They are stepped over when that makes it better.
 func (o *obstacles) stepOver(r *ringView) {
-	due, wished, usable := r.needAt+stepWait, false, 0 // as long as those in the way count
+	needs, wait := r.needs(), stepWait
+	if !needs && r.hindered() {
+		needs, wait = true, stepWait+agentPatience // one of them may be dead, which is to be found first
+	}
+	due, wished, usable := r.needAt+wait, false, 0 // as long as those in the way count
 	var who []proto.NodeID
 	for _, id := range r.nodes {
 		n := &o.h.nodes[id]
@@ -70,12 +87,12 @@ func (o *obstacles) stepOver(r *ringView) {
 		}
 	}
 	switch {
-	case !r.needs():
+	case !needs:
 		r.needAt, r.balked = 0, false
 		return
 	case r.needAt == 0:
 		r.needAt = max(1, o.h.j.Now)
-		due = max(due, o.h.j.Now+stepWait)
+		due = max(due, o.h.j.Now+wait)
 	}
 	if len(who) == 0 {
 		return
@@ -91,7 +108,8 @@ func (o *obstacles) stepOver(r *ringView) {
 		o.h.reads(id)
 	}
 	left := 0
-	res := o.h.index.Look([]proto.RingID{r.id}, true)
+	o.h.limit(false)
+	res := o.h.index.Look([]proto.RingID{r.id}, false) // others may move for it
 	if at := slices.IndexFunc(res.Groups, func(g ring.Group) bool { return g.ID == r.id }); at >= 0 {
 		left = len(res.Groups[at].Nodes)
 	}

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"ringlight/planner/journal"
 	"ringlight/proto"
 )
 
@@ -79,5 +80,54 @@ func TestStepOverWaitsForWhoMayComeBack(t *testing.T) {
 		if p.look(); away.over == "" {
 			t.Errorf("gone for %v: not stepped over", gone)
 		}
+	}
+}
+
+// Goal: a node that is back is let into its ring though another member cannot be told
+// anything: that one is stepped over.
+// Method: a member goes and its neighbours pass it by; a second one says nothing any
+// more; then the first is back, in loopback, and its neighbours keep each other's light.
+func TestStepOverLetsInWhoIsBack(t *testing.T) {
+	p := standing(t, 64, 4)
+	r := p.rings[0]
+	r.seeLight()
+	p.j.Now += time.Minute
+	back, mute := r.at(2), r.at(3)
+	turn(r, 1, proto.Right, 3)
+	turn(r, 3, proto.Left, 1)
+	p.table.Silence(mute.Device, journal.Never)
+	for _, s := range []proto.Side{proto.Left, proto.Right} {
+		back.lose(s, lossView{lost: true})
+	}
+	p.mark(r)
+	p.look()
+	p.j.Now += stepWait + agentPatience
+	if p.mark(r); p.look() == nil || mute.over == "" || back.over != "" {
+		t.Errorf("stepped over %q, %q", mute.over, back.over)
+	}
+}
+
+// Goal: whether a member is stepped over is weighed with what others may do for the ring.
+// Method: two members beside each other are out and the next one says nothing: past it
+// no fibre reaches, and no spare is near.
+func TestStepOverIsWeighedWithMoves(t *testing.T) {
+	p := standing(t, 64, 4)
+	r := p.rings[0]
+	r.seeLight()
+	p.j.Now += time.Minute
+	for _, at := range []int{6, 7} {
+		p.say(r.at(at), true, proto.ModeHostDown, 0)
+	}
+	mute := r.at(8)
+	p.table.Silence(mute.Device, journal.Never)
+	turn(r, 5, proto.Right, 8)
+	turn(r, 8, proto.Left, 5)
+	p.mark(r)
+	p.look()
+	p.j.Now += stepWait
+	if p.look(); mute.over == "" {
+		near := p.index.Look([]proto.RingID{r.id}, true)
+		far := p.index.Look([]proto.RingID{r.id}, false)
+		t.Errorf("not stepped over; near %+v, far %+v", near.Groups, far.Groups)
 	}
 }
