@@ -107,7 +107,14 @@ func (h *Rings) propose(rings []*ringView, near bool) *proposal {
 		for i, r := range rings {
 			ids[i] = r.id
 		}
-		waits := h.limit(near)
+		_, _, waits := h.Expected()
+		h.index.Moves, h.index.Fetch = ring.MovesOf(h.fab.Moves), 0
+		switch {
+		case waits > 0: // what they are to carry would be laid on others
+			h.index.Moves = 0
+		case !near && h.shortage.paid(h.j.Now, h.fab.MovePrice()):
+			h.index.Fetch = maxFetch
+		}
 		if res = h.index.Look(ids, near); !near && waits == 0 {
 			if at := h.shortage.saw(&res, h.j.Now, h.fab.MovePrice()); at != journal.Never {
 				h.lookAt, h.wantBetter = min(h.lookAt, at), true
@@ -120,19 +127,6 @@ func (h *Rings) propose(rings []*ringView, near bool) *proposal {
 	slices.SortFunc(q.rings, func(a, b *ringView) int { return cmp.Compare(a.id, b.id) })
 	q.idle = h.toTell(q)
 	return q
-}
-
-// limit says how many rings may move for one that is mended, and how many jobs wait.
-func (h *Rings) limit(near bool) (waits int) {
-	_, _, waits = h.Expected()
-	h.index.Moves, h.index.Fetch = ring.MovesOf(h.fab.Moves), 0
-	switch {
-	case waits > 0: // what they are to carry would be laid on others
-		h.index.Moves = 0
-	case !near && h.shortage.paid(h.j.Now, h.fab.MovePrice()):
-		h.index.Fetch = maxFetch
-	}
-	return waits
 }
 
 // mending is the placement's task as things stand.

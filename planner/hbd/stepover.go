@@ -108,7 +108,6 @@ func (o *obstacles) stepOver(r *ringView) {
 		o.h.reads(id)
 	}
 	left := 0
-	o.h.limit(false)
 	res := o.h.index.Look([]proto.RingID{r.id}, false) // others may move for it
 	if at := slices.IndexFunc(res.Groups, func(g ring.Group) bool { return g.ID == r.id }); at >= 0 {
 		left = len(res.Groups[at].Nodes)
