@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # A stranger without credentials at the embedded broker of 64 simulated nodes:
-# every attack of ocs-sim hostile, the planner a process with 512 descriptors,
+# every attack of sim/hostile, the planner a process with 512 descriptors,
 # beside it a fabric of circuits on the same broker with a planner of its own,
 # and a production agent on its own, with 128. Rings and answers are the
 # planner's, the light is the boards' own record, the memory the kernel's, and
@@ -22,7 +22,7 @@ echo '{"fabric":"alone","node":1,"state":"'"$dir"'/alone","socket":"'"$dir"'/alo
 peak() { sed -n 's/^VmHWM:[ \t]*\([0-9]*\) kB/\1/p' /proc/$1/status; }
 begin=$SECONDS
 rc=0
-bin/ocs-sim hostile -broker "$url" -scale "${SCALE:-1}" -flood "${FLOOD:-60s}" -core c1 -socket "$dir/alone.sock" ${ONLY:+-only "$ONLY"} | tee "$dir/stranger.out" || rc=$?
+"${GO:-go}" test ./sim/hostile -count 1 -timeout 0 -v -run 'TestStranger$' -args -broker "$url" -scale "${SCALE:-1}" -flood "${FLOOD:-60s}" -core c1 -socket "$dir/alone.sock" ${ONLY:+-only "$ONLY"} | tee "$dir/stranger.out" || rc=$?
 for who in planner agents core switches alone; do
   kill -0 ${!who} 2>/dev/null || { echo "$who: ended"; tail -5 "$dir/$who.log"; exit 1; }
   mib=$(( $(peak ${!who}) / 1024 ))

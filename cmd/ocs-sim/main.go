@@ -16,7 +16,6 @@ func program() *cli.Program {
 			{Name: "fleet", Short: "agents and planner on one virtual clock under faults, checked", Run: runFleet},
 			{Name: "board", Short: "one simulated board behind a unix socket", Run: board},
 			{Name: "core", Short: "broker, planner and agents of simulated MEMS switches while jobs come and go", Run: core},
-			{Name: "hostile", Short: "a stranger at the broker of a fabric: forged, mutated and repeated messages, floods, held connections", Run: runHostile},
 			{Name: "broker-check", Short: "what a broker, or a cluster of them, lacks of what agents and planners need", Run: runBrokerCheck},
 			{Name: "study all", Short: "every study of this list into a folder, with an index", Run: studyAll},
 		}}

@@ -230,71 +230,12 @@ func (s *stranger) hear(ctx context.Context, long time.Duration) error {
 	}
 }
 
-func dial(broker, id string, subs ...string) (*mqtt.Link, error) {
-	l, err := mqtt.Dial(mqtt.Config{Broker: broker, ClientID: id, Subscriptions: subs, Ordered: true, Queue: 1 << 16,
-		MinReconnect: 50 * time.Millisecond, MaxReconnect: time.Second})
-	if err != nil {
-		return nil, err
-	}
-	for deadline := time.After(20 * time.Second); ; {
-		select {
-		case p := <-l.Recv():
-			if p.Kind == proto.LinkUp {
-				return l, nil
-			}
-		case <-deadline:
-			l.Close()
-			return nil, fmt.Errorf("hostile: the broker lets nobody in: %w", l.Err())
-		}
-	}
-}
-
 func (s *stranger) link(id string, subs ...string) (*mqtt.Link, error) {
 	return dial(s.cfg.Broker, id, subs...)
 }
 
-// speaker publishes and throws away what comes.
-type speaker struct {
-	*mqtt.Link
-	sent int
-}
-
-func speak(broker, id string) (*speaker, error) {
-	l, err := dial(broker, id)
-	if err != nil {
-		return nil, err
-	}
-	go func() {
-		for range l.Recv() {
-		}
-	}()
-	return &speaker{Link: l}, nil
-}
-
 func (s *stranger) speaker() (*speaker, error) {
 	return speak(s.cfg.Broker, fmt.Sprintf("stranger-%d", s.random.Next()>>32))
-}
-
-// say publishes; it waits while the link's queue is full.
-func (w *speaker) say(ctx context.Context, topic string, payload []byte, qos byte, retain bool) {
-	for ctx.Err() == nil {
-		err := w.Send(proto.Packet{Kind: proto.Publish, Topic: topic, Payload: payload, QoS: qos, Retain: retain})
-		if err == nil {
-			w.sent++
-			return
-		}
-		if errors.Is(err, mqtt.ErrClosed) {
-			return
-		}
-		pause(ctx, 5*time.Millisecond)
-	}
-}
-
-func pause(ctx context.Context, d time.Duration) {
-	select {
-	case <-ctx.Done():
-	case <-time.After(d):
-	}
 }
 
 func (s *stranger) scaled(n int) int { return max(1, int(float64(n)*s.cfg.Scale)) }
