@@ -96,7 +96,6 @@ type Box struct {
 	goals    []request
 	tries    int
 	report   hal.BoxState
-	busErr   uint32
 	work     work.Queue
 	events   []circuit.Event
 }
@@ -161,7 +160,6 @@ func (x *Box) Poll(now time.Duration, done []*hal.Completion, out []hal.BusOp) (
 
 func (x *Box) completed(now time.Duration, c *hal.Completion) {
 	if c.Err != nil {
-		x.busErr++
 		if x.again() {
 			return
 		}
