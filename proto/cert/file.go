@@ -73,7 +73,7 @@ func readPair(certFile, keyFile string) (*tls.Certificate, error) {
 	}
 	pair, err := tls.LoadX509KeyPair(certFile, keyFile)
 	if err != nil {
-		return nil, refuse("cert", "a readable pair -cert and -key", "%v", err)
+		return nil, refuse("cert", "a readable pair, -cert and -key", "of %q and %q: %v", certFile, keyFile, err)
 	}
 	return &pair, nil
 }
