@@ -11,6 +11,7 @@ import (
 // two bundles. A write carries the whole byte as it is meant to be when it is
 // handed to the bus, so that writes of two bundles never undo each other.
 type Latch struct {
+	board *hal.Board
 	chips []latchChip
 }
 
@@ -28,7 +29,7 @@ const dark = hal.LatchTxOffHigh | hal.LatchTxOffLow
 
 // NewLatch is the latches of a board, not yet read.
 func NewLatch(board *hal.Board) *Latch {
-	l := &Latch{chips: make([]latchChip, len(board.Latches))}
+	l := &Latch{board: board, chips: make([]latchChip, len(board.Latches))}
 	for i := range l.chips {
 		l.chips[i].part = pca953x.Of(board.Latches[i].Part)
 	}

@@ -321,7 +321,7 @@ func (l *lock) due(t *chipDrive, now time.Duration) {
 				l.hurry(t, now, i)
 			}
 			l.gen++
-			l.act = &lockAct{module: i, lit: litOf(t.path)}
+			l.act = &lockAct{module: i, path: t.path, lit: litOf(t.path)}
 			l.compose(t)
 			return
 		} else if m.next <= now && (first < 0 || m.next < l.modules[first].next) {

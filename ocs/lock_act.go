@@ -10,6 +10,7 @@ import (
 	"ringlight/ocs/diode"
 	"ringlight/ocs/heater"
 	"ringlight/ocs/work"
+	"ringlight/proto"
 
 	"periph.io/x/conn/v3/physic"
 )
@@ -42,6 +43,7 @@ const (
 type lockAct struct {
 	step   lockStep
 	module int
+	path   proto.Path
 	lit    mzi.Lit
 	n      int // pattern
 	at     time.Duration
@@ -90,7 +92,7 @@ func (l *lock) open(t *chipDrive, now time.Duration, module int) {
 		panic("ocs: lanes in force are no permutation: " + err.Error())
 	}
 	l.gen++
-	l.act = &lockAct{step: lockOpen, module: module, lit: litOf(t.path), setting: setting}
+	l.act = &lockAct{step: lockOpen, module: module, path: t.path, lit: litOf(t.path), setting: setting}
 	a := l.act
 	a.model, a.most = cal.model(t.bears(module))
 	codes := t.codes(module)

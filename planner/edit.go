@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"ringlight/planner/audit"
+	"ringlight/planner/core"
 	"ringlight/planner/fabric"
 	"ringlight/planner/hbd"
 	"ringlight/planner/journal"
@@ -150,6 +151,10 @@ func (e *edits) judge(x *edit) (fibres []tried) {
 	s.Refused, s.Drains = hbd.Against(p.rings, x.to, x.ends, x.moves)
 	s.Drains = s.Drains[:min(len(s.Drains), proto.MaxArray)]
 	s.Told, s.Unheard, s.Untried, s.OneWay = 0, e.unheard(x.to), 0, 0
+	if p.core != nil {
+		g := core.GrowthOf(p.core)
+		s.Refused, s.Ports = append(s.Refused, g.Against(x.to.Core)...), g.NewPorts(x.to.Core)
+	}
 	if len(s.Refused) == 0 {
 		s.Told = hbd.Retold(p.rings, x.to, x.ends)
 	}
@@ -167,10 +172,15 @@ func (e *edits) judge(x *edit) (fibres []tried) {
 	return fibres
 }
 
-// unheard counts the nodes of a description that have not spoken.
+// unheard counts the nodes and switches of a description that have not spoken.
 func (e *edits) unheard(f *fabric.Fabric) (count uint32) {
 	for i := range f.Nodes {
 		if d := e.p.rings.Table().Find(proto.NodeID(i)); d == nil || !d.Heard() {
+			count++
+		}
+	}
+	for s := 0; f.Core != nil && s < f.Core.Switches(); s++ {
+		if d := e.p.core.Table().Find(proto.FirstSwitch + proto.NodeID(s)); d == nil || !d.Heard() {
 			count++
 		}
 	}
@@ -206,7 +216,7 @@ func (e *edits) run() {
 	switch tried, oneWay, added := x.status.Tried, x.status.OneWay, len(x.to.NewFibres(e.p.fab)); {
 	case e.p.state != serving || e.p.j.Now >= x.deadline:
 		e.finish(&proto.Error{Code: proto.Expired, Limit: "a fabric at rest", Reason: proto.Clip("not done in time; blocked by: " + strings.Join(e.p.waits(), "; "))})
-	case e.p.rings.Resting():
+	case e.p.rings.Resting() && (e.p.core == nil || core.GrowthOf(e.p.core).Still()):
 		if e.judge(x); len(x.status.Refused) == 0 { // much may have happened since it was asked for
 			e.commit(x)
 			x.status.Done = true
@@ -259,14 +269,19 @@ func (e *edits) finish(err *proto.Error) {
 // commit plans from another description from now on.
 func (e *edits) commit(x *edit) {
 	p := e.p
-	for i := x.to.Nodes; i < p.fab.Nodes; i++ {
-		if d := p.rings.Table().Find(proto.NodeID(i)); d.Online() && len(e.strangers) < maxStrangers {
-			e.know(d.ID, d.Session)
+	for _, t := range p.tables() {
+		for i := range t.Devices {
+			if d := &t.Devices[i]; d.Online() && !x.to.Has(d.ID) && len(e.strangers) < maxStrangers {
+				e.know(d.ID, d.Session)
+			}
 		}
 	}
 	e.layouts = append(e.layouts, p.j.Layout)
 	e.layouts = e.layouts[max(0, len(e.layouts)-maxLayouts):]
 	records := append([]Record{{Key: keyFabric, Value: x.to.Encode()}, journal.Encode(keyLayouts, e.layouts)}, hbd.Refit(p.rings, x.to, x.ends)...)
+	if p.core != nil {
+		records = append(records, core.GrowthOf(p.core).Refit(x.to.Core)...)
+	}
 	p.fab, p.j.Layout = x.to, layoutOf(x.to)
 	what := audit.Record{Kind: audit.Decision, What: "the fabric is edited: " + strings.Join(x.status.Changes, "; "), Corr: hex.EncodeToString(x.corr[:])}
 	p.j.Persist(append(records, p.j.Audit(what)...)...)
@@ -281,10 +296,10 @@ func (e *edits) commit(x *edit) {
 	e.text.Reset()
 }
 
-// stranger remembers a node that is not in the fabric and says that it is there.
+// stranger remembers a node or switch that is not in the fabric and says that it is there.
 func (e *edits) stranger(topic proto.Topic, payload []byte) {
 	var m proto.Presence
-	if topic.Kind != proto.TopicPresence || topic.Node.IsSwitch() || int(topic.Node) >= fabric.MaxNodes {
+	if topic.Kind != proto.TopicPresence || !topic.Node.IsSwitch() && int(topic.Node) >= fabric.MaxNodes {
 		return
 	}
 	if _, err := proto.Decode(payload, &m); err != nil || m.Node != topic.Node {
@@ -305,10 +320,10 @@ func (e *edits) know(id proto.NodeID, s proto.Session) {
 	e.strangers[id] = s
 }
 
-// greet asks the nodes that are strangers no more to announce themselves.
+// greet asks those that are strangers no more to announce themselves.
 func (e *edits) greet() {
 	for _, id := range slices.Sorted(maps.Keys(e.strangers)) {
-		if int(id) < e.p.fab.Nodes {
+		if e.p.fab.Has(id) {
 			e.p.j.Command(id, e.strangers[id], proto.Command{Verb: proto.VerbReannounce})
 			delete(e.strangers, id)
 		}

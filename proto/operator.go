@@ -106,9 +106,10 @@ type EditStatus struct {
 	Told    uint32   `cbor:"6,keyasint,omitempty" json:"rings_told_again"` // rings that are told again, with the light they have
 	Tried   uint32   `cbor:"7,keyasint,omitempty" json:"fibres_tried"`     // new fibres, by light
 	Untried uint32   `cbor:"8,keyasint,omitempty" json:"fibres_untried"`   // new fibres of which both nodes are away or carry a ring, or that take a place in use
-	Unheard uint32   `cbor:"9,keyasint,omitempty" json:"nodes_expected"`   // new nodes that are expected
+	Unheard uint32   `cbor:"9,keyasint,omitempty" json:"nodes_expected"`   // nodes and switches that are expected
 	Done    bool     `cbor:"10,keyasint,omitempty" json:"done"`
 	OneWay  uint32   `cbor:"11,keyasint,omitempty" json:"fibres_tried_one_way"` // of those tried, lit from one end: the other is of a node in a ring
+	Ports   uint32   `cbor:"12,keyasint,omitempty" json:"ports_to_prove"`       // of circuit switches, new ones, that light proves before a job gets them
 }
 
 // Cost is what an operator's request would touch.

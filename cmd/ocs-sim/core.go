@@ -28,6 +28,7 @@ func core(ctx context.Context, args []string, t cli.Terminal) error {
 	ahead := fs.Bool("look-ahead", true, "with -runs, of a direct core: provision jobs beside those whose servers they get, and flip")
 	kill := fs.Bool("kill", true, "with -runs: an agent dies in the middle of every stage, planner or broker in some")
 	fail := fs.String("fail", "", "with -runs: parts of these kinds fail after each list and come back later, in what the planner is told and a switch in its supply: any of "+strings.Join(fleet.Fails, ", ")+", or all")
+	grow := fs.String("grow", "", "with -runs, between pods: numbers of pods that the core comes to have while jobs run, as 8,6; planner and agents die meanwhile")
 	trace := fs.Bool("trace", false, "with -runs: print strikes, violations and the planner's log on stderr")
 	fs.Bool("wide", false, "lines of any length")
 	asJSON := fs.Bool("json", false, "print the result as JSON and nothing else")
@@ -38,7 +39,8 @@ judged by the light itself.
 example: ocs-sim core -pods 6 -changes 10 -json
 example: ocs-sim core -kind leaf-spine -leaves 8 -changes 10
 example: ocs-sim core -kind direct -servers 32 -degree 4 -runs 50
-example: ocs-sim core -runs 50 -fail all`); err != nil {
+example: ocs-sim core -runs 50 -fail all
+example: ocs-sim core -runs 50 -changes 8 -grow 8,6`); err != nil {
 		return err
 	}
 	var err error
@@ -67,8 +69,12 @@ example: ocs-sim core -runs 50 -fail all`); err != nil {
 	if err != nil {
 		return err
 	}
+	pods, err := podsList(*grow, *runs, kinds, cfg.Core)
+	if err != nil {
+		return err
+	}
 	if *runs > 0 {
-		return coreSeeds(ctx, t, fs, args, &cfg, kinds, *runs, *ahead, *kill, *trace, *asJSON)
+		return coreSeeds(ctx, t, fs, args, &cfg, pods, kinds, *runs, *ahead, *kill, *trace, *asJSON)
 	}
 	if cfg.Hold {
 		cfg.Listen = holdAddress
@@ -110,9 +116,24 @@ func failKinds(text string, runs int) (kinds []string, err error) {
 	return kinds, nil
 }
 
+// podsList reads numbers of pods.
+func podsList(text string, runs int, fail []string, c *fabric.Core) (pods []int, err error) {
+	if text == "" {
+		return nil, nil
+	}
+	for _, word := range strings.Split(text, ",") {
+		n, wrong := strconv.Atoi(word)
+		if limit := fmt.Sprintf("2 to %d pods, with -runs, between pods, without -fail", c.SwitchSize()); wrong != nil || n < 2 || n > c.SwitchSize() || runs == 0 || c.Alone() || len(fail) > 0 {
+			return nil, cli.AsUsage(&proto.Error{Code: proto.Invalid, Field: "grow", Limit: limit, Reason: fmt.Sprintf("%.40q", text)})
+		}
+		pods = append(pods, n)
+	}
+	return pods, nil
+}
+
 // coreSeeds runs a core on the virtual clock, once for each seed.
-func coreSeeds(ctx context.Context, t cli.Terminal, fs *flag.FlagSet, args []string, cfg *live.CoreConfig, fail []string, runs int, ahead, kill, trace, asJSON bool) error {
-	seeds := live.CoreSeedsConfig{Core: cfg.Core, Seed: cfg.Seed, Runs: runs, Lists: cfg.Changes + 1, Mix: cfg.Mix, Alone: !ahead, Calm: !kill, Fail: fail,
+func coreSeeds(ctx context.Context, t cli.Terminal, fs *flag.FlagSet, args []string, cfg *live.CoreConfig, grow []int, fail []string, runs int, ahead, kill, trace, asJSON bool) error {
+	seeds := live.CoreSeedsConfig{Core: cfg.Core, Seed: cfg.Seed, Runs: runs, Lists: cfg.Changes + 1, Mix: cfg.Mix, Alone: !ahead, Calm: !kill, Fail: fail, Grow: grow,
 		Replay: func(seed uint64) string { return replay(fs, args, "core", seed) + " -runs 1 -trace" }}
 	if trace {
 		seeds.TraceOut = t.Err
@@ -128,7 +149,9 @@ func coreSeeds(ctx context.Context, t cli.Terminal, fs *flag.FlagSet, args []str
 	}
 	cli.Say(t.Out, "%d runs of %d switches: %d generations committed, %d agents killed in the middle of one, %d strikes in all", r.Runs, r.Switches, r.Commits, r.Killed, r.Struck)
 	cli.Say(t.Out, "%d looks at circuits that had to stay, %d violations; %d of %d links; longest tuning %.1f ms", r.Looks, r.Violations, r.Realised, r.Granted, float64(r.DarkMicros)/1000)
-	if r.Failed > 0 {
+	if len(grow) > 0 {
+		cli.Say(t.Out, "%d edits of the core; %d were refused first for jobs in the way, of which %d ended, as they found no other place", r.Grown, r.Refused, r.GaveWay)
+	} else if r.Failed > 0 {
 		cli.Say(t.Out, "%d parts failed: %d times a job at rest was short of some, each by name; %d routes followed over light", r.Failed, r.Short, r.Routes)
 	}
 	if r.Dark != nil {

@@ -1,11 +1,9 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"strings"
 
@@ -141,58 +139,4 @@ func readCircuits(name string) (*job.Circuits, error) {
 		c.Topology.MP = append(c.Topology.MP, [3]uint64{uint64(d.From), uint64(d.To), d.Bytes})
 	}
 	return c, nil
-}
-
-// tableJSON is the form that scripts rely on: what one leaf or spine does with
-// the traffic of one job.
-type tableJSON struct {
-	Job     proto.JobID `json:"job"`
-	Switch  string      `json:"switch"`            // leaf or spine
-	Number  uint16      `json:"number"`            // of the leaf or spine
-	Virtual uint32      `json:"virtual"`           // virtual leaf, or virtual spine: the VRF
-	Sends   [][2]uint16 `json:"sends,omitempty"`   // port, uplink: by source, in the order of ranks
-	Reaches [][3]uint16 `json:"reaches,omitempty"` // leaf, port, uplink: by destination
-	Ports   []uint16    `json:"ports,omitempty"`   // of a spine, by virtual leaf
-}
-
-func tableOf(x *proto.RoutingTable) tableJSON {
-	j := tableJSON{Job: x.Job, Switch: "leaf", Number: x.Number, Virtual: x.Virtual, Ports: x.Ports}
-	if x.Spine {
-		j.Switch = "spine"
-	}
-	for _, s := range x.Sends {
-		j.Sends = append(j.Sends, [2]uint16{s.Port, s.Uplink})
-	}
-	for _, r := range x.Reaches {
-		j.Reaches = append(j.Reaches, [3]uint16{r.Leaf, r.Port, r.Uplink})
-	}
-	return j
-}
-
-func circuitTables(ctx context.Context, c *clientFlags, id proto.JobID, out io.Writer) error {
-	all, err := list(ctx, c, &proto.OpRequest{Noun: proto.NounTables, Job: id}, func(r *proto.OpReply) []proto.RoutingTable { return r.Tables }, tableOf)
-	if err != nil {
-		return err
-	}
-	return c.print(out, map[string][]tableJSON{"tables": all}, func() {
-		rows(out, "JOB\tAT\tVIRTUAL\tROUTES", all, func(t tableJSON) string {
-			return fmt.Sprintf("%d\t%s %d\t%d\t%s", t.Job, t.Switch, t.Number, t.Virtual, t.routes())
-		})
-	})
-}
-
-// routes writes port>uplink, leaf/port>uplink of what is reached, and of a VRF
-// the port to each virtual leaf.
-func (t *tableJSON) routes() string {
-	var words []string
-	for _, s := range t.Sends {
-		words = append(words, fmt.Sprintf("%d>%d", s[0], s[1]))
-	}
-	for _, r := range t.Reaches {
-		words = append(words, fmt.Sprintf("%d/%d>%d", r[0], r[1], r[2]))
-	}
-	for _, p := range t.Ports {
-		words = append(words, fmt.Sprint(p))
-	}
-	return strings.Join(words, " ")
 }

@@ -3,14 +3,12 @@ package main
 import (
 	"context"
 	"flag"
-	"fmt"
 	"io"
 	"os"
 	"strings"
 
 	"ringlight/cmd/cli"
 	"ringlight/planner/fabric"
-	"ringlight/proto"
 )
 
 const fabricHelp = `ocsctl fabric new | show | cabling FABRIC [SHEET] [flags]
@@ -31,11 +29,18 @@ names the columns, in any order:
 Nodes are numbers or names, ports 1 or 2, fibre is the label on it, crossed is
 yes where it joins upper half to upper half. # begins a line that is skipped.
 
+With -core, or where there are no nodes, it writes the fibres of optical switches
+between pods, leaves or servers: device, port, way (tx, rx), switch, side,
+switch_port, label, bundle. -was OLD leaves out those that OLD has: what is to be
+laid for an edit. A port between pods is split: it sends to its own switch and
+receives from the other one of the pair.
+
   ocsctl fabric new -nodes 128 -gpus 4 -k 3 -tp 64 -spares 8 -o fabric.json
   ocsctl fabric new -nodes 128 -tp 32 -ring-sizes 64:2,16:4
   ocsctl fabric new -nodes 128 -tp 32 -tors racks.csv -o fabric.json
   ocsctl fabric new -nodes 64 -names racks.txt -cabling sheet.csv -o fabric.json
   ocsctl fabric cabling fabric.json > sheet.csv
+  ocsctl fabric cabling core8.json -was core4.json > sheet.csv
   ocsctl fabric new -pods 16 -leaves 8 -spines 8 -spine-ports 16 -o core.json
   ocsctl fabric new -core leaf-spine -leaves 16 -spines 8 -queue easy -o core.json
   ocsctl fabric show -json
@@ -67,6 +72,8 @@ func fabricCabling(_ context.Context, args []string, out io.Writer) error {
 	fs := cli.NewFlags("fabric cabling")
 	file := fs.String("o", "-", "file to write, - for stdout")
 	fs.Bool("json", false, "accepted for uniformity: errors are JSON, too")
+	ofCore := fs.Bool("core", false, "the fibres of the core's optical switches; so it is where there are no nodes")
+	old := fs.String("was", "", "with -core: file of another description, whose fibres are left out")
 	words, err := cli.Parse(fs, args, fabricHelp)
 	if err != nil {
 		return err
@@ -77,6 +84,21 @@ func fabricCabling(_ context.Context, args []string, out io.Writer) error {
 	f, err := fabricFile(words[0])
 	if err != nil {
 		return err
+	}
+	if *ofCore || *old != "" || f.Nodes == 0 {
+		var was *fabric.Fabric
+		if *old != "" {
+			if was, err = fabricFile(*old); err != nil {
+				return err
+			}
+		}
+		if f.Core == nil || f.Core.Mirrors() == 0 || was != nil && was.Core == nil || len(words) > 1 {
+			return wrongUsage("core", "FABRIC, and -was OLD, with optical switches of a core, and no SHEET", "%q", strings.Join(words, " "))
+		}
+		if was == nil {
+			return write(out, *file, f.Core.CoreCabling(nil))
+		}
+		return write(out, *file, f.Core.CoreCabling(was.Core))
 	}
 	if len(words) == 1 {
 		return write(out, *file, f.Cabling())
@@ -189,35 +211,4 @@ func given(fs *flag.FlagSet, name string) bool {
 	found := false
 	fs.Visit(func(f *flag.Flag) { found = found || f.Name == name })
 	return found
-}
-
-// fabricShow asks the planner what it runs and what it refused.
-func fabricShow(ctx context.Context, args []string, out io.Writer) error {
-	var c clientFlags
-	fs := cli.NewFlags("fabric show")
-	if err := c.readNone(fs, args, fabricHelp); err != nil {
-		return err
-	}
-	r, err := c.one(ctx, &proto.OpRequest{Noun: proto.NounFabric, Bundle: -1})
-	if err != nil {
-		return err
-	}
-	f := r.Fabric
-	if c.json {
-		f.Waiting = listOf(f.Waiting)
-		return printJSON(out, f)
-	}
-	t := cli.Table{Screen: cli.ScreenOf(out)}
-	t.Row("fabric "+f.Name, fmt.Sprintf("%d of %d nodes online, %d not yet where they should be; %d of %d links have light", f.Online, f.Nodes, f.Pending, f.LinksConfirmed, f.LinksTotal))
-	t.Row("  form", fmt.Sprintf("%s a node, K %d, TP %d", proto.Count(int(f.GPUsPerNode), "GPU"), f.K, f.TP))
-	t.Row("  planner", fmt.Sprintf("%s, term %d, generation %d", proto.PlannerCopy{Planner: f.Planner, Life: f.Life}, f.Term, f.Generation))
-	t.Row("  heard", fmt.Sprintf("%s, %d missing; %s refused, %s skipped, %d not read for there were too many", proto.Count(int(f.EventsSeen), "event"), f.EventGaps,
-		proto.Count(int(f.Refused), "message"), proto.Count(int(f.UnknownKeys), "unknown key"), f.Shed))
-	if f.Others != "" {
-		t.Row("  others", f.Others)
-	}
-	for _, text := range f.Waiting {
-		t.Row("  blocked by", text)
-	}
-	return t.Print(out)
 }

@@ -18,9 +18,10 @@ differs from it, and what an apply would do; apply makes FILE the one that is
 planned for, while everything runs. FILE is a whole description, - is stdin.
 
 Nodes, spares, tp, ring_sizes, k with its fibres, the fibres themselves, names
-and what rings do on a loss may differ; name, gpus_per_node and core may not.
-Rings that are not concerned keep their light: where one would lose some, the
-edit is refused and says which ring, which node and what would let it:
+and what rings do on a loss may differ; of a core pods, spines_per_pod and what
+else changes no number of a part that stays. Rings and jobs that are not
+concerned keep their light: where one would lose some, the edit is refused and
+says which ring or job, which node and what would let it:
 
   -drain      nodes that are to go and carry a ring are drained first
   -end 3,7    these rings may end; their nodes are free for others
@@ -28,7 +29,9 @@ edit is refused and says which ring, which node and what would let it:
 
 New fibres of nodes that are there are lit before: from both ends, or from one
 where the other node is in a ring, which looks and lights nothing. An edit is
-refused that counts on one without light. Nothing is changed then.
+refused that counts on one without light. Nothing is changed then. New ports of
+circuit switches are joined to themselves once it is made, and no job gets one
+before it has shown light.
 An edit that was made already is done; it is asked for again without harm.
 
   ocsctl fabric get -o f.json
@@ -203,6 +206,9 @@ func editText(out io.Writer, j *editJSON) {
 		return
 	case j.DryRun:
 		what = "it can be applied"
+	}
+	if j.Ports > 0 {
+		cli.Say(out, "new: %s of circuit switches; light proves each before a job gets it", proto.Count(int(j.Ports), "port"))
 	}
 	cli.Say(out, "%s: %s sent again, %d end; %s tested by light, %d of them from one end; %d untested (their nodes are away or in rings); %s not heard yet",
 		what, proto.Count(int(j.Told), "ring"), len(j.Ends), proto.Count(int(j.Tried), "new fibre"), j.OneWay, j.Untried, proto.Count(int(j.Unheard), "node"))

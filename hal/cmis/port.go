@@ -75,6 +75,7 @@ type Port struct {
 	pause    time.Duration // until the next question
 	held     bool          // a hold-off runs
 	err      error
+	fromRAM  bool
 	msgs     [3]hal.Msg
 	w        [1 + 128]byte
 	r        [2]byte
@@ -97,7 +98,7 @@ func (p *Port) Start(now time.Duration, r Request) {
 	if !Banked(r.Page) {
 		r.Bank = 0
 	}
-	p.busy, p.req, p.at, p.err, p.out, p.held, p.fresh, p.moves = true, r, 0, nil, false, false, false, 0
+	p.busy, p.req, p.at, p.err, p.out, p.held, p.fromRAM, p.fresh, p.moves = true, r, 0, nil, false, false, false, false, 0
 	p.due = now
 	end := int(r.Offset) + len(r.Data)
 	switch {
@@ -113,6 +114,7 @@ func (p *Port) Start(now time.Duration, r Request) {
 		p.finish(fmt.Errorf("%w: page %02xh, %d bytes at %d", ErrLatched, r.Page, len(r.Data), r.Offset))
 		return
 	case p.Cache.get(r.Bank, r.Page, r.Offset, r.Data):
+		p.fromRAM = true
 		p.finish(nil)
 		return
 	}

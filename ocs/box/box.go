@@ -96,6 +96,7 @@ type Box struct {
 	goals    []request
 	tries    int
 	report   hal.BoxState
+	busErr   uint32
 	work     work.Queue
 	events   []circuit.Event
 }
@@ -160,6 +161,7 @@ func (x *Box) Poll(now time.Duration, done []*hal.Completion, out []hal.BusOp) (
 
 func (x *Box) completed(now time.Duration, c *hal.Completion) {
 	if c.Err != nil {
+		x.busErr++
 		if x.again() {
 			return
 		}

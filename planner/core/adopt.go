@@ -120,7 +120,7 @@ func (c *Circuits) adoptSwitch(v *switchView) {
 		v.Unassigned = !carries()
 		return
 	}
-	alone := true
+	alone := !c.out.isNew(s)
 	for _, o := range c.switchesOf(at) {
 		alone = alone && (o == s || c.switches[o].Want.Gen == 0 && c.switches[o].Report == nil)
 	}

@@ -6,7 +6,7 @@ import "ringlight/planner/wiring"
 // have job 0; any job takes their ports.
 
 // filled is what maps hold in the end: what is wanted, and where the core has
-// a backup, its links in the ports that are left. Those that are there stay
+// a backup, its links in the ports that are left; what is new leads to itself. Those that are there stay
 // where they can, unless links laid anew would join more pairs of pods. What
 // did not come up, and a switch that cannot be told, is left alone.
 func (c *interleaved) filled(groups []groupPlan) []crossMap {
@@ -23,12 +23,13 @@ func (c *interleaved) filled(groups []groupPlan) []crossMap {
 		for k := range c.groupMaps() {
 			d := c.maps[h*c.groupMaps()+k]
 			for i, j := range d.to {
-				if j >= 0 && d.job[i] == 0 {
+				if j >= 0 && int32(i) != j && d.job[i] == 0 {
 					old[h].Row(k)[i] = j
 				}
 			}
 		}
 	}
+	c.out.loops(c.layout, c.able, bare)
 	if !c.fab.Backup {
 		return bare
 	}

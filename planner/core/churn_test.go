@@ -16,7 +16,7 @@ func readyCircuits(k *fabric.Core) *Circuits {
 	c := New(k, journal.New(), nobody{})
 	for s := range c.switches {
 		d := c.switches[s].Device
-		c.table.Presence(d, &proto.Presence{Node: d.ID, Session: 1, Online: true, Ports: uint16(k.Ports())})
+		c.table.Presence(d, &proto.Presence{Node: d.ID, Session: 1, Online: true, Ports: uint16(k.SwitchSize())})
 		c.table.Reported(d, &proto.Reported{Node: d.ID, Session: 1}, false)
 	}
 	return c

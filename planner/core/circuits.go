@@ -126,15 +126,19 @@ func New(fab *fabric.Core, j *journal.Journal, root interface {
 		c.maps[at] = c.bare(at)
 	}
 	c.jobs = jobList{fab: fab, saved: map[proto.JobID]string{}}
+	c.designer = designerOf(fab)
+	return c
+}
+
+// designerOf is the designer of a core's kind.
+func designerOf(fab *fabric.Core) designer {
 	switch {
 	case fab.LeafSpine != nil:
-		c.designer = newIsolated(fab)
+		return newIsolated(fab)
 	case fab.Direct != nil:
-		c.designer = direct{layout: layout{fab}}
-	default:
-		c.designer = newInterleaved(fab)
+		return direct{layout: layout{fab}}
 	}
-	return c
+	return newInterleaved(fab)
 }
 
 // Table are the switches as devices.
@@ -226,7 +230,7 @@ func (c *Circuits) plan() {
 		return
 	}
 	c.unreported = true
-	d := c.design(c.jobs.all, false)
+	d := c.design(c.jobs.all, Growth{c}.prove())
 	was := c.jobs.all
 	c.jobs.all, c.change, c.stages = d.jobs, d.change, d.stages
 	c.saveJobs()

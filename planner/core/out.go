@@ -31,11 +31,12 @@ type out struct {
 	gpus    map[Place]string // one by one
 	ports   map[fabric.SwitchPort]string
 	links   map[fabric.LeafLink]string
+	young   []fabric.SwitchPort // of side A, with what is new
 }
 
 // newOut reads what is gone with parts; what the core does not have is not in it.
 func newOut(fab *fabric.Core, why map[string]string) out {
-	o := out{map[string]string{}, map[int]string{}, map[Place]string{}, map[fabric.SwitchPort]string{}, map[fabric.LeafLink]string{}}
+	o := out{map[string]string{}, map[int]string{}, map[Place]string{}, map[fabric.SwitchPort]string{}, map[fabric.LeafLink]string{}, nil}
 	for _, key := range slices.Backward(slices.Sorted(maps.Keys(why))) { // the first names what several have
 		p, ok := fab.Part(key)
 		if !ok {
@@ -51,7 +52,9 @@ func newOut(fab *fabric.Core, why map[string]string) out {
 			o.gpus[Place{g[0], g[1]}] = key
 		}
 		for _, x := range p.Ports {
-			o.ports[x] = key
+			if o.ports[x] = key; why[key] == unproven && x.Side == 0 {
+				o.young = append(o.young, x)
+			}
 		}
 		for _, x := range p.Links {
 			o.links[x] = key
@@ -127,7 +130,7 @@ func TakeOut(c *Circuits, part fabric.Part, q *proto.OpRequest, r *proto.OpReply
 			}
 		}
 	} else {
-		why[part.Key] = cmp.Or(q.Reason, "drained")
+		why[part.Key] = cmp.Or(strings.TrimPrefix(q.Reason, unproven), "drained")
 	}
 	next := newOut(c.fab, why)
 	from := standingOf(c)
@@ -137,9 +140,7 @@ func TakeOut(c *Circuits, part fabric.Part, q *proto.OpRequest, r *proto.OpReply
 	if q.DryRun || maps.Equal(why, c.out.why) {
 		return
 	}
-	c.out = next
-	c.lapses++
-	c.j.Persist(journal.Encode(keyOut, why))
+	Growth{c}.setOut(why)
 	c.j.Note(journal.Info, "parts are taken out or let in", journal.Note{Rule: "out", Node: -1, Cause: proto.CauseOperator,
 		Text: proto.Clip(fmt.Sprintf("%s by %s: %s; %d are out", q.Noun, q.Author, q.Name, len(why)))})
 	takeList(c, d)

@@ -144,12 +144,17 @@ func setBad(c *Circuits, k slot, bad bool) {
 		delete(c.bad, k)
 	}
 	c.lapses++
+	c.j.Persist(badRecords(c.bad))
+}
+
+// badRecords are what the store has of circuits that did not come up.
+func badRecords(bad map[slot]proto.Session) journal.Record {
 	var list []badRecord
-	for s, life := range c.bad { // any order: sorted below
+	for s, life := range bad { // any order: sorted below
 		list = append(list, badRecord{s.sw, s.a, s.b, life})
 	}
 	slices.SortFunc(list, func(x, y badRecord) int { return cmp.Or(x.Switch-y.Switch, int(x.A)-int(y.A), int(x.B)-int(y.B)) })
-	c.j.Persist(journal.Encode(keyBad, list))
+	return journal.Encode(keyBad, list)
 }
 
 // reported takes a report.

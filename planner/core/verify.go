@@ -125,8 +125,8 @@ func (c *Circuits) darkStage(dark []int) {
 	moved := false
 	for _, s := range dark {
 		for _, x := range c.unlit(s) {
-			if c.movedByStage(s, x) {
-				moved = true
+			if back := c.movedByStage(s, x); back || x.Job == 0 && x.A == x.B {
+				moved = moved || back
 				setBad(c, slot{s, x.A, x.B}, true)
 			}
 			c.j.Note(journal.Warn, "circuit did not come up", journal.Note{Rule: "circuit_dark", Node: int64(c.switches[s].ID), Gen: c.switches[s].Want.Gen,

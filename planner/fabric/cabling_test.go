@@ -160,3 +160,73 @@ func TestGPUTable(t *testing.T) {
 		}
 	}
 }
+
+// Goal: a core's sheet has each port of each switch once, and each label once; two
+// ports whose pods a map joins talk to each other over it, both ways; and what is to
+// be laid for an edit is what comes beside what is there.
+func TestCoreCabling(t *testing.T) {
+	pods := &Core{Pods: 4, LeavesPerPod: 2, SpinesPerPod: 2, SpinePorts: 4, SwitchPorts: 8, LeafLinks: 2, ServersPerLeaf: 2, GPUsPerServer: 4, Wiring: Interleaved, IotaMille: 250}
+	uniform, grown := *pods, *pods
+	uniform.Wiring, grown.Pods, grown.SpinesPerPod = Uniform, 6, 3
+	for _, c := range []*Core{pods, &uniform, DefaultLeafSpine(), DefaultDirect()} {
+		labels, ports := map[string]bool{}, map[SwitchPort]bool{}
+		for _, x := range c.CoreFibres() {
+			if labels[x.Label()] || ports[x.At] {
+				t.Fatalf("%+v twice", x)
+			}
+			labels[x.Label()], ports[x.At] = true, true
+		}
+		if want := 2 * c.Mirrors() * c.Ports(); len(ports) != want {
+			t.Errorf("%v: %d ports, want %d", c, len(ports), want)
+		}
+	}
+	at := map[SwitchPort]CoreFibre{}
+	for _, x := range pods.CoreFibres() {
+		at[x.At] = x
+	}
+	for s := 0; s < pods.Switches(); s += 2 { // pod 1 to 3 by the even switch, back by the odd one
+		there, back := [2]CoreFibre{at[SwitchPort{s, 0, 1}], at[SwitchPort{s, 1, 3}]}, [2]CoreFibre{at[SwitchPort{s + 1, 0, 3}], at[SwitchPort{s + 1, 1, 1}]}
+		if there[0].Device != back[1].Device || there[0].Port != back[1].Port || there[1].Device != back[0].Device || there[1].Port != back[0].Port {
+			t.Errorf("switches %d and %d: %+v, back %+v", s, s+1, there, back)
+		}
+	}
+	all, more, less := bytes.Count(grown.CoreCabling(nil), []byte("\n")), bytes.Count(grown.CoreCabling(pods), []byte("\n")), bytes.Count(pods.CoreCabling(nil), []byte("\n"))
+	if all-1 != (more-1)+(less-1) || all-1 != 2*12*6 {
+		t.Errorf("%d fibres, %d beside %d", all-1, more-1, less-1)
+	}
+	if first, _, _ := strings.Cut(string(pods.CoreCabling(nil)), "\n"); first != "device,port,way,switch,side,switch_port,label,bundle" {
+		t.Error(first)
+	}
+}
+
+// Goal: what cannot change under a core that runs is refused by its field with the
+// reason; what is at the end of its numbers may.
+func TestCoresMayGrow(t *testing.T) {
+	pods := func(change func(*Core)) *Fabric {
+		c := *DefaultCore(4)
+		change(&c)
+		return &Fabric{Name: "f", Core: &c}
+	}
+	for _, c := range []struct {
+		from, to *Fabric
+		field    string
+	}{
+		{pods(func(c *Core) {}), pods(func(c *Core) { c.Pods, c.SpinesPerPod, c.SwitchPorts, c.IotaMille, c.Backup = 8, 4, 16, 500, true }), ""},
+		{pods(func(c *Core) {}), pods(func(c *Core) { c.LeavesPerPod, c.ServersPerLeaf = 2, 8 }), ""},
+		{pods(func(c *Core) {}), pods(func(c *Core) { c.SpinePorts = 16 }), "core.spine_ports"},
+		{pods(func(c *Core) { c.SpinesPerPod = 1 }), pods(func(c *Core) { c.SpinesPerPod, c.SpinePorts = 1, 16 }), ""},
+		{pods(func(c *Core) {}), pods(func(c *Core) { c.Wiring = Uniform }), "core.wiring"},
+		{pods(func(c *Core) {}), pods(func(c *Core) { c.GPUsPerServer = 8 }), "core.gpus_per_server"},
+		{pods(func(c *Core) {}), pods(func(c *Core) { c.LeafLinks = 1 }), "core.leaf_links"},
+		{pods(func(c *Core) {}), &Fabric{Name: "f", Core: DefaultDirect()}, "core.kind"},
+		{pods(func(c *Core) {}), &Fabric{Name: "f"}, "core"},
+		{&Fabric{Name: "f", Core: DefaultDirect()}, &Fabric{Name: "f", Core: &Core{Kind: KindDirect, GPUsPerServer: 4, Direct: &Direct{Servers: 33, Degree: 4}}}, "core.servers"},
+		{&Fabric{Name: "f", Core: DefaultLeafSpine()}, &Fabric{Name: "f", Core: &Core{Kind: KindLeafSpine, GPUsPerServer: 4,
+			LeafSpine: &LeafSpine{Leaves: 32, Spines: 8, GPUsPerLeaf: 32, Switches: 32, AnyToAny: true, Queue: FIFO}}}, "core.leaves"},
+	} {
+		var e *Error
+		if err := c.from.MayBecome(c.to); c.field == "" && err != nil || c.field != "" && (!errors.As(err, &e) || e.Field != c.field) {
+			t.Errorf("%v to %v: %v, want %q", c.from.Core, c.to.Core, err, c.field)
+		}
+	}
+}

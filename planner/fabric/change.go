@@ -78,15 +78,69 @@ func (f *Fabric) NewFibres(was *Fabric) []Fibre {
 // error; each is an *Error.
 func (f *Fabric) MayBecome(to *Fabric) error {
 	a, b := f.keys(), to.keys()
-	for _, key := range []string{"name", "gpus_per_node", "core"} {
+	for _, key := range []string{"name", "gpus_per_node"} {
 		if !bytes.Equal(a[key], b[key]) {
 			return wrong(key, clip(a[key])+": a fabric that runs keeps it; a fabric of its own for another", "%s", clip(b[key]))
 		}
 	}
-	if f.Nodes == 0 {
-		return wrong("nodes", "a fabric with nodes: circuits are changed by circuit apply", "%d", to.Nodes)
+	if f.Core == nil && to.Core == nil {
+		return nil
+	}
+	if f.Core == nil || to.Core == nil {
+		return wrong("core", "a fabric that runs keeps having one, or none", "%s", map[bool]string{true: "absent", false: "given"}[to.Core == nil])
+	}
+	for _, x := range f.Core.keeps(to.Core) {
+		if is, then := a["core."+x.key], b["core."+x.key]; !bytes.Equal(is, then) {
+			return wrong("core."+x.key, fmt.Sprintf("%s: a core that runs keeps it, as %s", clip(is), x.why), "%s", clip(then))
+		}
 	}
 	return nil
+}
+
+// kept is a key of a core that no edit changes, and why.
+type kept struct{ key, why string }
+
+// keeps are the sizes on which the numbers hang under which agents of switches, ports
+// and GPUs are known, and what nobody can change beneath jobs that run. What is at the
+// end of its numbers may come and go.
+func (c *Core) keeps(to *Core) []kept {
+	out := []kept{{"kind", "it is another network"}, {"wiring", "every fibre would hang elsewhere"},
+		{"gpus_per_server", "addresses of GPUs are counted by it"}, {"leaf_links", "uplinks of leaves are counted by it"}}
+	if c.SpinesPerPod > 1 || to.SpinesPerPod > 1 {
+		out = append(out, kept{"spine_ports", "switches are counted group by group, and agents of later groups would have other numbers"})
+	}
+	if c.LeafSpine != nil {
+		out = append(out, kept{"spines", "links of leaves are shared out among them"}, kept{"gpus_per_leaf", "uplinks of leaves are counted by it"},
+			kept{"switches", "uplinks of leaves are shared out among them"}, kept{"any_to_any", "jobs are placed by it"})
+		if c.LeafSpine.Switches > 0 {
+			out = append(out, kept{"leaves", "ports of spines on every switch come after those of all leaves"})
+		}
+	}
+	if c.Direct != nil {
+		out = append(out, kept{"servers", "ports of their second fibres on every switch come after those of their first ones"},
+			kept{"degree", "numbers of servers' agents come after those of the switches of all interfaces"})
+	}
+	return out
+}
+
+// Renumber is the number that a server has in another core, or -1: it is in the same
+// place of the same leaf and pod.
+func (c *Core) Renumber(to *Core, server int) int {
+	leaf, place := server/max(1, c.LeafServers()), server%max(1, c.LeafServers())
+	switch {
+	case c.Direct != nil:
+		leaf, place = 0, server
+	case place >= to.LeafServers():
+		return -1
+	case c.LeafSpine == nil && leaf%c.LeavesPerPod >= to.LeavesPerPod:
+		return -1
+	case c.LeafSpine == nil:
+		leaf = leaf/c.LeavesPerPod*to.LeavesPerPod + leaf%c.LeavesPerPod
+	}
+	if n := leaf*to.LeafServers() + place; n < to.Servers() {
+		return n
+	}
+	return -1
 }
 
 func (f *Fabric) keys() (keys map[string]json.RawMessage) {
@@ -98,6 +152,13 @@ func (f *Fabric) keys() (keys map[string]json.RawMessage) {
 	}
 	if err != nil {
 		panic("fabric: invariant: a description is a JSON object: " + err.Error())
+	}
+	var core map[string]json.RawMessage
+	if raw := keys["core"]; raw != nil && json.Unmarshal(raw, &core) == nil {
+		delete(keys, "core")
+		for key, value := range core { // any order: each by itself
+			keys["core."+key] = value
+		}
 	}
 	return keys
 }

@@ -266,6 +266,14 @@ func (f *Fabric) Distance(a, b proto.NodeID) int {
 	return d
 }
 
+// Has: there is a node or switch of that number.
+func (f *Fabric) Has(id proto.NodeID) bool {
+	if id.IsSwitch() {
+		return f.Core != nil && int(id-proto.FirstSwitch) < f.Core.Switches()
+	}
+	return int(id) < f.Nodes
+}
+
 // At is what the fibre on a port leads to.
 func (f *Fabric) At(p Port) (remote Port, crossed, ok bool) {
 	i := f.index(p)

@@ -22,7 +22,7 @@ type SwitchPort struct{ Switch, Side, Port int }
 type LeafLink struct{ Leaf, Spine, Nth int }
 
 // PartNames are the forms of what FindPart knows.
-const PartNames = "a server by name or number, SERVER/gpu1, SERVER/if1 (direct), leaf3, leaf3/up1, pod0-spine1 or spine1, switch3, switch3/a5, switch3/b5"
+const PartNames = "a server by name or number, SERVER/gpu1, SERVER/if1 (direct), leaf3, leaf3/up1, pod0, pod0-spine1 or spine1, switch3, switch3/a5, switch3/b5"
 
 // FindPart is what is gone with something that a name means.
 func (f *Fabric) FindPart(name string) (p Part, ok bool) {
@@ -82,13 +82,15 @@ func (c *Core) Part(key string) (p Part, ok bool) {
 		}
 	case is("leaf%d/up%d", c.Leaves(), c.Uplinks()):
 		c.uplink(&p, n, m)
+	case !c.Alone() && is("pod%d", c.Pods):
+		for s := range c.LeavesPerPod * c.ServersPerLeaf {
+			p.Servers = append(p.Servers, n*c.LeavesPerPod*c.ServersPerLeaf+s)
+		}
+		for spine := range c.SpinesPerPod {
+			c.podSpine(&p, n, spine)
+		}
 	case !c.Alone() && is("pod%d-spine%d", c.Pods, c.SpinesPerPod):
-		for k := range c.SpinePorts {
-			p.both(m*c.SpinePorts+k, n)
-		}
-		for up := range c.LeavesPerPod * c.LeafLinks {
-			p.Links = append(p.Links, LeafLink{n*c.LeavesPerPod + up/c.LeafLinks, m, up % c.LeafLinks})
-		}
+		c.podSpine(&p, n, m)
 	case c.LeafSpine != nil && is("spine%d", c.Spines):
 		for s := range c.Switches() {
 			for i := range c.SpinePortsPerSwitch() {
@@ -110,6 +112,16 @@ func (c *Core) Part(key string) (p Part, ok bool) {
 		return p, false
 	}
 	return p, true
+}
+
+// podSpine adds what is gone with a spine of a pod.
+func (c *Core) podSpine(p *Part, pod, spine int) {
+	for k := range c.SpinePorts {
+		p.both(spine*c.SpinePorts+k, pod)
+	}
+	for up := range c.LeavesPerPod * c.LeafLinks {
+		p.Links = append(p.Links, LeafLink{pod*c.LeavesPerPod + up/c.LeafLinks, spine, up % c.LeafLinks})
+	}
 }
 
 func (p *Part) both(s, port int) {

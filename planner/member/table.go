@@ -61,6 +61,7 @@ type Table struct {
 	Devices []Device
 	Numbers Numbers
 
+	first proto.NodeID
 	j     *journal.Journal
 	root  Root
 	owner Owner
@@ -83,7 +84,7 @@ type Table struct {
 
 // NewTable makes a table of n devices, the first of which has the number first.
 func NewTable(first proto.NodeID, n int, j *journal.Journal, root Root, owner Owner) *Table {
-	t := &Table{Devices: make([]Device, n), j: j, root: root, owner: owner, unknown: true, callAt: journal.Never, sweepAt: journal.Never, gapAt: journal.Never, askAt: journal.Never, blank: noSetback(), alike: alike{last: undecided}}
+	t := &Table{Devices: make([]Device, n), first: first, j: j, root: root, owner: owner, unknown: true, callAt: journal.Never, sweepAt: journal.Never, gapAt: journal.Never, askAt: journal.Never, blank: noSetback(), alike: alike{last: undecided}}
 	t.Numbers.t = t
 	for i := range t.Devices {
 		t.Devices[i].init(first+proto.NodeID(i), t.blank)
@@ -91,7 +92,7 @@ func NewTable(first proto.NodeID, n int, j *journal.Journal, root Root, owner Ow
 	return t
 }
 
-// Resize makes a table of nodes one of n: new ones are unheard, those above are
+// Resize makes a table one of n devices: new ones are unheard, those above are
 // forgotten. Devices move; whoever points to one has to look it up again.
 func (t *Table) Resize(n int) {
 	was := t.Devices
@@ -101,7 +102,7 @@ func (t *Table) Resize(n int) {
 	for i := range t.Devices {
 		d := &t.Devices[i]
 		if i >= len(was) {
-			d.init(proto.NodeID(i), t.blank)
+			d.init(t.first+proto.NodeID(i), t.blank)
 		}
 		d.queued = false
 		if d.Heard() {
@@ -112,13 +113,13 @@ func (t *Table) Resize(n int) {
 		}
 	}
 	t.j.Repoint(func(id proto.NodeID, c *journal.Cursor) *journal.Cursor {
-		switch {
-		case id.IsSwitch():
-			return c
-		case int(id) >= n:
+		switch d := t.Find(id); {
+		case d != nil:
+			return &d.Events.Cursor
+		case id.IsSwitch() == t.first.IsSwitch():
 			return nil
 		}
-		return &t.Devices[id].Events.Cursor
+		return c
 	})
 }
 

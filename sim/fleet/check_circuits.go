@@ -33,6 +33,10 @@ type circuits struct {
 	shines   *shines                                    // of servers that are joined directly; nil: there are none
 	off      map[int]bool                               // switches without power, that are out
 	failed   int                                        // parts
+	still    bool                                       // the core is edited, and nothing of a job may move for it
+	grown    int                                        // edits that were made, and
+	refused  int                                        // for what was in their way
+	gaveWay  int                                        // jobs that ended for it
 	short    int                                        // jobs at rest, by name, and
 	routed   int                                        // routes, that were looked at
 	looks    int                                        // at circuits that had to stay
@@ -40,16 +44,20 @@ type circuits struct {
 }
 
 func newCircuits(r *Run) *circuits {
-	n := len(r.switches)
-	c := &circuits{r: r, core: r.cfg.Fabric.Core, guarded: make([][]proto.Circuit, n), last: make([]proto.Generation, n),
-		reported: make([]proto.Generation, n), commits: map[proto.RingID]map[proto.Generation]bool{}, lists: map[proto.Corr][]proto.JobSpec{}, alone: map[proto.JobID]bool{}, off: map[int]bool{}}
-	for range n {
-		c.desired = append(c.desired, map[proto.Generation][]proto.Circuit{})
+	c := &circuits{r: r, core: r.cfg.Fabric.Core, commits: map[proto.RingID]map[proto.Generation]bool{}, lists: map[proto.Corr][]proto.JobSpec{}, alone: map[proto.JobID]bool{}, off: map[int]bool{}}
+	for range r.switches {
+		c.grow()
 	}
 	if d := c.core.Direct; d != nil {
 		c.shines = newShines(r, d)
 	}
 	return c
+}
+
+// grow makes place for one more switch.
+func (c *circuits) grow() {
+	c.guarded, c.last, c.reported = append(c.guarded, nil), append(c.last, 0), append(c.reported, 0)
+	c.desired = append(c.desired, map[proto.Generation][]proto.Circuit{})
 }
 
 func (c *circuits) check() check {
@@ -127,6 +135,9 @@ func (c *circuits) committed(group proto.RingID, g proto.Generation) {
 			}
 			if at := slices.IndexFunc(was, func(w proto.Circuit) bool { return w.A == x.A && w.B == x.B }); at >= 0 {
 				x.Job = was[at].Job // it may have had another's before
+			}
+			if c.still && x.Job != 0 {
+				c.violate(s, "growth moves nothing", fmt.Sprintf("generation %d is without %d to %d of job %d", g, x.A, x.B, x.Job))
 			}
 			if c.alone[x.Job] {
 				c.violate(s, "jobs stay where they are", fmt.Sprintf("generation %d is without %d to %d of job %d, which runs", g, x.A, x.B, x.Job))

@@ -17,6 +17,7 @@ import (
 //
 //	nodes=N k=K tp=GPUS spares=N sizes=GPUSxRINGS,.. moves=none|few|any
 //	hold_off_us=N    wiring is the default one, as far as the boards' bundles go
+//	pods=N spines=N spine_ports=N   of the core
 //	recable=N        the fibre from N two hops to the right goes over bundle 2
 //	end=RING,..  drain  move
 
@@ -31,7 +32,7 @@ type change struct {
 	move    bool
 }
 
-var changeKeys = []string{"nodes", "k", "tp", "spares", "hold_off_us"}
+var changeKeys = []string{"nodes", "k", "tp", "spares", "hold_off_us", "pods", "spines", "spine_ports"}
 
 func parseChange(text string) (c change, err error) {
 	c.params = map[string]int{}
@@ -67,7 +68,7 @@ func parseChange(text string) (c change, err error) {
 				}
 			}
 		default:
-			err = fmt.Errorf("%q: want nodes, k, tp, spares, hold_off_us, sizes, moves, recable, end, drain or move", word)
+			err = fmt.Errorf("%q: want nodes, k, tp, spares, hold_off_us, pods, spines, spine_ports, sizes, moves, recable, end, drain or move", word)
 		}
 		if err != nil {
 			return c, fmt.Errorf("edit %q: %w", word, err)
@@ -80,9 +81,14 @@ func parseChange(text string) (c change, err error) {
 func (c *change) of(f *fabric.Fabric) (*fabric.Fabric, error) {
 	p := fabric.Params{Name: f.Name, Nodes: f.Nodes, GPUsPerNode: f.GPUsPerNode, K: f.K, TP: f.TP, RingSizes: f.RingSizes, Spares: f.Spares,
 		Topology: f.Topology, SpareLayout: f.SpareLayout, Moves: f.Moves, MovePriceMS: f.MovePriceMS, Core: f.Core}
-	hold := f.HoldOffUS
+	hold, core := f.HoldOffUS, new(fabric.Core)
+	if f.Core != nil {
+		*core = *f.Core
+		p.Core = core
+	}
 	for key, n := range c.params { // any order: each is its own field
-		*map[string]*int{"nodes": &p.Nodes, "k": &p.K, "tp": &p.TP, "spares": &p.Spares, "hold_off_us": &hold}[key] = n
+		*map[string]*int{"nodes": &p.Nodes, "k": &p.K, "tp": &p.TP, "spares": &p.Spares, "hold_off_us": &hold,
+			"pods": &core.Pods, "spines": &core.SpinesPerPod, "spine_ports": &core.SpinePorts}[key] = n
 	}
 	if c.sizes != nil {
 		p.RingSizes = c.sizes
@@ -115,6 +121,11 @@ func (in *injector) lay(to *fabric.Fabric) error {
 	r := in.Run
 	for n := len(r.nodes); n < to.Nodes; n++ {
 		if err := r.grow(n); err != nil {
+			return err
+		}
+	}
+	if r.mirrors != nil && to.Core != nil {
+		if err := r.audit.circuits.lay(to.Core); err != nil {
 			return err
 		}
 	}
@@ -165,11 +176,37 @@ func (r *Run) grow(n int) error {
 	}
 	st := r.addNode(proto.NodeID(id), calibrations)
 	r.nodes = r.stations
+	r.net.nodes++
 	r.queue.Grow()
 	r.net.join(&st.client)
 	r.audit.stamp = append(r.audit.stamp, make([]uint32, r.cfg.Fabric.GPUsPerNode)...)
 	r.measure.wasted = append(r.measure.wasted, 0)
 	r.inject.powerOn(st, bootTime)
+	return nil
+}
+
+// lay adds boards with power for new switches, and light on new ports.
+func (c *circuits) lay(core *fabric.Core) error {
+	r := c.r
+	var dead func(s, port int) bool
+	if m := r.cfg.mutant; m != nil {
+		dead = m.dead
+	}
+	was := len(r.switches)
+	if err := r.mirrors.lay(r.world, core, r.cfg.Seed, dead); err != nil {
+		return err
+	}
+	for s := was; s < core.Switches(); s++ {
+		st := r.add(proto.FirstSwitch + proto.NodeID(s))
+		st.boot = 1
+		r.switches, r.nodes = r.stations[len(r.nodes):], r.stations[:len(r.nodes)]
+		r.queue.Grow()
+		r.net.join(&st.client)
+		c.grow()
+		if err := st.start(); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
@@ -191,6 +228,9 @@ func (r *Run) edited(to *fabric.Fabric) error {
 		}
 	}
 	r.measure.replan()
+	if r.audit.circuits != nil {
+		r.audit.circuits.core = to.Core
+	}
 	r.tracer.text("fabric " + strings.Join(was.Changes(to), "; "))
 	return nil
 }
@@ -226,8 +266,7 @@ func (r *Run) planned() []*station {
 	return r.nodes[:r.cfg.Fabric.Nodes]
 }
 
-// join adds a node's client; there are no switches.
+// join adds a device's client.
 func (n *network) join(c *client) {
-	n.devices, n.nodes = append(n.devices, c), n.nodes+1
-	n.desired, n.presence, n.reported = append(n.desired, retained{}), append(n.presence, retained{}), append(n.reported, retained{})
+	n.devices, n.desired, n.presence, n.reported = append(n.devices, c), append(n.desired, retained{}), append(n.presence, retained{}), append(n.reported, retained{})
 }

@@ -176,7 +176,7 @@ func (c *circuits) judgeParts() {
 		p, _ := c.core.Part(key)
 		for s := range c.desired {
 			for _, x := range c.desired[s][c.last[s]] {
-				if !c.off[s] && c.able(s) && c.uses(&p, s, &x) {
+				if !c.off[s] && c.able(s) && x.Job != 0 && c.uses(&p, s, &x) {
 					c.violate(s, "nothing over what is out", fmt.Sprintf("%d to %d of job %d, and %s is out", x.A, x.B, x.Job, key))
 				}
 			}

@@ -22,6 +22,7 @@ type injector struct {
 	struck    int           // faults in the middle of a stage
 	killed    int           // of them, agents that died
 	installed string        // software, where no line said otherwise
+	listed    string        // jobs that were applied last
 	rolls     bool          // a line of the script brings another to all
 }
 

@@ -65,20 +65,24 @@ func JobLists(core *fabric.Core, seed uint64, lists int, mix ...proto.Collective
 	if core.LeafSpine != nil {
 		return aloneLists(core, seed, lists)
 	}
+	return jobLists(core, seed, lists, func(int) int { return core.Servers() }, mix)
+}
+
+// jobLists are those of a core between pods, for as many servers as each list may have.
+func jobLists(core *fabric.Core, seed uint64, lists int, room func(list int) int, mix []proto.Collective) []string {
 	type job struct {
 		text    string
 		servers int
 	}
 	draw, kind := random{seed: detmath.Hash(seed, streamJobs)}, random{seed: detmath.Hash(seed, streamCollectives)}
-	servers := core.Servers()
 	var out []string
 	var list []job
 	id := 0
-	for range lists {
-		used := 0
+	for n := range lists {
+		used, servers := 0, room(n)
 		going := list[:0]
 		for _, j := range list {
-			if !draw.chance(350_000) {
+			if !draw.chance(350_000) && used+j.servers <= servers {
 				going = append(going, j)
 				used += j.servers
 			}
@@ -152,7 +156,11 @@ func (r *Run) jobs() error {
 		if err := r.until("a planner for "+what, time.Second, listWithin, func() bool { return p.host != nil && p.up }); err != nil {
 			return err
 		}
-		if word, part, is := aboutPart(list); is {
+		if text, is := strings.CutPrefix(list, coreEdit); is {
+			if err := r.audit.circuits.grows(text); err != nil {
+				return err
+			}
+		} else if word, part, is := aboutPart(list); is {
 			if err := r.audit.circuits.fails(word, part); err != nil {
 				return err
 			}
@@ -166,6 +174,7 @@ func (r *Run) jobs() error {
 			return err
 		}
 		r.audit.done(false)
+		r.audit.circuits.still = false
 	}
 	if r.cfg.Span > 0 {
 		return nil

@@ -39,21 +39,38 @@ func BuildMirrors(w *sim.World, core *fabric.Core, seed uint64) (*Mirrors, error
 	if err != nil {
 		return nil, err
 	}
-	m := &Mirrors{Board: &board, ports: core.Ports()}
-	for s := range core.Mirrors() {
-		id, err := w.AddBoard(sim.BoardConfig{Board: board, Seed: detmath.Hash(seed, uint64(proto.FirstSwitch)+uint64(s)), Powered: true})
+	m := &Mirrors{Board: &board}
+	return m, m.lay(w, core, seed, nil)
+}
+
+// lay adds the boards that a core needs more, and lights the ports that have fibres in
+// it: all but those of which dead says that theirs carries none.
+func (m *Mirrors) lay(w *sim.World, core *fabric.Core, seed uint64, dead func(s, port int) bool) error {
+	was := len(m.Factories)
+	for s := was; s < core.Mirrors(); s++ {
+		id, err := w.AddBoard(sim.BoardConfig{Board: *m.Board, Seed: detmath.Hash(seed, uint64(proto.FirstSwitch)+uint64(s)), Powered: true})
 		if err != nil {
-			return nil, fmt.Errorf("fleet: switch %d: %w", s, err)
+			return fmt.Errorf("fleet: switch %d: %w", s, err)
 		}
 		if s == 0 {
 			m.First = id
+		} else if id != m.ID(s) {
+			return fmt.Errorf("fleet: switch %d: it is board %d, behind others", s, id)
 		}
-		for p := core.Ports(); p < core.SwitchSize(); p++ {
+		for p := range m.Board.Mirrors.Ports {
 			w.SetMirrorInput(id, p, sim.InputLight{})
 		}
-		m.Factories = append(m.Factories, mems.Measure(w.Maker(id), core.SwitchSize()))
+		m.Factories = append(m.Factories, mems.Measure(w.Maker(id), m.Board.Mirrors.Ports))
 	}
-	return m, nil
+	for s := range core.Mirrors() {
+		for p := range core.Ports() {
+			if (s >= was || p >= m.ports) && (dead == nil || !dead(s, p)) {
+				w.SetMirrorInput(m.ID(s), p, sim.InputLight{Lit: true, MilliTHz: sim.DefaultMilliTHz})
+			}
+		}
+	}
+	m.ports = max(m.ports, core.Ports())
+	return nil
 }
 
 // ID is the board of switch s.

@@ -21,6 +21,7 @@ type mutant struct {
 	rewrite  func(*Run, proto.Packet) proto.Packet              // what a planner says
 	plug     func(layer, port int) int                          // where a server's fibre really ends
 	lay      func(fabric.Fibre) (laid fabric.Fibre, loss int32) // where a new fibre really ends
+	dead     func(s, port int) bool                             // whether a new fibre of a switch carries no light
 	at       time.Duration                                      // when act acts
 	act      func(*Run)
 }

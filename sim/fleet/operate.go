@@ -37,7 +37,7 @@ func (in *injector) operate(f *Fault) {
 		if q.Jobs, err = parseJobs(f.Jobs); err != nil {
 			panic("fleet: a checked fault has bad jobs: " + err.Error())
 		}
-		r.audit.circuits.lists[q.Corr] = q.Jobs
+		r.audit.circuits.lists[q.Corr], in.listed = q.Jobs, f.Jobs
 	case RolloutRun:
 		q.Noun, q.Software = proto.NounRollout, f.Software
 	case RolloutStop:

@@ -52,6 +52,9 @@ type CoreResult struct {
 	Failed     int     `json:"parts_failed"`
 	Short      int     `json:"jobs_short"`
 	Routes     int     `json:"routes_followed"`
+	Grown      int     `json:"edits"`         // of the core, and
+	Refused    int     `json:"edits_refused"` // for what was in their way
+	GaveWay    int     `json:"jobs_gave_way"` // that ended for one
 	Realised   uint32  `json:"links_realised"`
 	Granted    uint32  `json:"links_granted"`
 	DarkMicros int64   `json:"longest_tuning_us"` // of one switch in one stage
@@ -106,7 +109,8 @@ func (r *Run) coreResult() *CoreResult {
 		dark.Add(&DarkTimes{flips: x.flips, boards: x.boards, ledgers: x.ledgers, mirrors: x.mirrors, tunings: x.tunings})
 	}
 	return &CoreResult{Dark: dark, Switches: len(r.switches), Commits: r.inject.commits, Killed: r.inject.killed, Struck: r.inject.struck,
-		Looks: r.audit.circuits.looks, Failed: r.audit.circuits.failed, Short: r.audit.circuits.short, Routes: r.audit.circuits.routed, Realised: s.Realised, Granted: s.Granted, DarkMicros: r.audit.circuits.dark.Microseconds(),
+		Looks: r.audit.circuits.looks, Failed: r.audit.circuits.failed, Short: r.audit.circuits.short, Routes: r.audit.circuits.routed,
+		Grown: r.audit.circuits.grown, Refused: r.audit.circuits.refused, GaveWay: r.audit.circuits.gaveWay, Realised: s.Realised, Granted: s.Granted, DarkMicros: r.audit.circuits.dark.Microseconds(),
 		Virtual: r.now.Seconds()}
 }
 
@@ -118,6 +122,9 @@ func (c *CoreResult) add(o *CoreResult) {
 	c.Failed += o.Failed
 	c.Short += o.Short
 	c.Routes += o.Routes
+	c.Grown += o.Grown
+	c.Refused += o.Refused
+	c.GaveWay += o.GaveWay
 	c.Realised += o.Realised
 	c.Granted += o.Granted
 	c.DarkMicros = max(c.DarkMicros, o.DarkMicros)

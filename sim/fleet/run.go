@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"ringlight/agent"
@@ -88,6 +89,9 @@ func New(cfg Config) (*Run, error) {
 	for n, list := range cfg.Jobs {
 		_, part, is := aboutPart(list)
 		_, err := parseJobs(list)
+		if text, edit := strings.CutPrefix(list, coreEdit); edit {
+			_, err = parseChange(text)
+		}
 		if _, known := cfg.Fabric.FindPart(part); is && known {
 			err = nil
 		}
@@ -299,7 +303,7 @@ func (r *Run) coreStands() bool {
 		return false
 	}
 	on := 0
-	for _, st := range r.switches {
+	for _, st := range r.switches[:r.cfg.Fabric.Core.Switches()] {
 		if !st.up && !st.dark {
 			return false
 		}

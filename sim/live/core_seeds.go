@@ -22,6 +22,7 @@ type CoreSeedsConfig struct {
 	Alone    bool               // of a direct core: no job is provisioned beside another
 	Calm     bool               // nobody dies
 	Fail     []string           // kinds of parts that fail, see fleet.Fails
+	Grow     []int              // pods, which the core comes to have one after the other while jobs run
 	Replay   func(seed uint64) string
 	Progress io.Writer // nil: none
 	TraceOut io.Writer // strikes, violations and the planner's log of all seeds; nil: none
@@ -38,6 +39,9 @@ type CoreSeedsResult struct {
 	Failed     int      `json:"parts_failed"`
 	Short      int      `json:"jobs_short"` // times that one was found so at rest, by name
 	Routes     int      `json:"routes_followed"`
+	Grown      int      `json:"edits"`
+	Refused    int      `json:"edits_refused"` // for jobs in the way
+	GaveWay    int      `json:"jobs_gave_way"` // that found no other place, and ended for one
 	Realised   uint32   `json:"links_realised"`
 	Granted    uint32   `json:"links_granted"`
 	DarkMicros int64    `json:"longest_tuning_us"`
@@ -94,6 +98,9 @@ func CoreSeeds(ctx context.Context, cfg CoreSeedsConfig) (*CoreSeedsResult, erro
 		if cfg.Core.Direct != nil {
 			return fleet.DirectLists(cfg.Core, seed, cfg.Lists, !cfg.Alone)
 		}
+		if len(cfg.Grow) > 0 {
+			return fleet.Growing(cfg.Core, seed, cfg.Lists, cfg.Grow, cfg.Mix...)
+		}
 		return fleet.JobLists(cfg.Core, seed, cfg.Lists, cfg.Mix...)
 	}
 	lists := func(seed uint64) []string {
@@ -127,6 +134,9 @@ func (r *CoreSeedsResult) add(x *fleet.Result) {
 	r.Failed += c.Failed
 	r.Short += c.Short
 	r.Routes += c.Routes
+	r.Grown += c.Grown
+	r.Refused += c.Refused
+	r.GaveWay += c.GaveWay
 	r.Realised += c.Realised
 	r.Granted += c.Granted
 	r.DarkMicros = max(r.DarkMicros, c.DarkMicros)

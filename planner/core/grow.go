@@ -1,0 +1,300 @@
+package core
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"ringlight/planner/fabric"
+	"ringlight/planner/journal"
+	"ringlight/proto"
+)
+
+// A core grows and shrinks at the end of its numbers while jobs run, by the edit with
+// which a fabric does (planner/edit.go). What is new is out until light has proven it:
+// each port of a switch is joined to itself, which goes dark for nobody, and is let in
+// when both switches of the link tell of light. What is to go must carry no job.
+
+// unproven is why a part is out that is new.
+const unproven = "new: light has not proven its ports yet"
+
+// maxRefusals is as many reasons as an edit is refused for at once. chosen: a page.
+const maxRefusals = 20
+
+// Growth is what an edit of a core does to its circuits.
+type Growth struct{ c *Circuits }
+
+// GrowthOf is that of a core.
+func GrowthOf(c *Circuits) Growth { return Growth{c} }
+
+// Against says what keeps a core from becoming another one: who has what is to go, or
+// would be known by another number, and switches that have too few ports.
+func (x Growth) Against(to *fabric.Core) (refused []string) {
+	c := x.c
+	add := func(format string, args ...any) {
+		if len(refused) < maxRefusals {
+			refused = append(refused, proto.Clip(fmt.Sprintf(format, args...)))
+		}
+	}
+	next := jobList{fab: to}
+	for _, j := range c.jobs.all {
+		if err := next.check([]proto.JobSpec{j.spec}, designerOf(to)); err != nil && !j.found {
+			add("job %d would find no room: %s %s, at most %s: release it", j.spec.Job, err.Field, err.Reason, err.Limit)
+			continue
+		}
+		if gone, renamed := x.goneWith(j, to); len(gone) > 0 {
+			add("job %d has something of %s, which is to go: release it, or have ocsctl circuit drain take that out first", j.spec.Job, strings.Join(gone, ", "))
+		} else if len(renamed) > 0 {
+			add("job %d has servers of %s, which would get other numbers, and their GPUs other addresses: release it", j.spec.Job, strings.Join(renamed, ", "))
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(c.out.why)) {
+		if p, _ := c.fab.Part(key); slices.ContainsFunc(leavesOf(c.fab, &p), func(leaf int) bool {
+			n := c.fab.Renumber(to, leaf*c.fab.LeafServers())
+			return n >= 0 && n != leaf*c.fab.LeafServers()
+		}) || slices.ContainsFunc(p.Servers, func(s int) bool { n := c.fab.Renumber(to, s); return n >= 0 && n != s }) {
+			add("%s is out, and would get another number: let it in first, with ocsctl circuit undrain", key)
+		}
+	}
+	for s := range min(len(c.switches), to.Switches()) {
+		if has, need := int(c.switches[s].Birth.Ports), to.PortsOf(s); has > 0 && has < need {
+			add("switch %d has %d ports on each side, %d would have fibres", s, has, need)
+		}
+	}
+	return refused
+}
+
+func leavesOf(fab *fabric.Core, p *fabric.Part) (out []int) {
+	for _, x := range p.Links {
+		out = append(out, x.Leaf)
+	}
+	return out
+}
+
+// goneWith are the parts of a core that a job has and another core has not, and those
+// that are there under another number.
+func (x Growth) goneWith(j *job, to *fabric.Core) (gone, renamed []string) {
+	c := x.c
+	note := func(list *[]string, part string) {
+		if !slices.Contains(*list, part) {
+			*list = append(*list, part)
+		}
+	}
+	server := func(n int) {
+		leaf := n / max(1, c.fab.LeafServers())
+		switch then := c.fab.Renumber(to, n); {
+		case then < 0 && !c.fab.Alone() && leaf/c.fab.LeavesPerPod >= to.Pods:
+			note(&gone, fmt.Sprintf("pod%d", leaf/c.fab.LeavesPerPod))
+		case then < 0:
+			note(&gone, fmt.Sprintf("leaf%d", leaf))
+		case then != n:
+			note(&renamed, fmt.Sprintf("leaf%d", leaf))
+		}
+	}
+	for _, p := range c.designer.places(j) {
+		server(p.Server)
+	}
+	for _, s := range j.placed.Shares {
+		server((s.Pod*c.fab.LeavesPerPod + s.Leaf) * c.fab.ServersPerLeaf)
+	}
+	spine := func(leaf, spine int) {
+		if spine >= to.SpinesPerPod {
+			note(&gone, fmt.Sprintf("pod%d-spine%d", leaf/c.fab.LeavesPerPod, spine))
+		}
+	}
+	for _, x := range j.paths {
+		spine(x.A, x.Spine)
+		spine(x.B, x.Spine)
+	}
+	for _, w := range j.ways {
+		spine(w.A, w.Spine)
+		spine(w.B, w.Spine)
+	}
+	if len(gone) > 0 {
+		return gone, renamed
+	}
+	for at, m := range c.maps {
+		s := c.switchesOf(at)[0]
+		c.links(at, m, func(a, b int32, id proto.JobID) {
+			if id == j.spec.Job && (s >= to.Switches() || int(max(a, b)) >= to.PortsOf(s)) {
+				note(&gone, fmt.Sprintf("switch%d/a%d", s, max(a, b)))
+			}
+		})
+	}
+	return gone, renamed
+}
+
+// Still: no stage is under way and none is to come, so that the core may change.
+func (x Growth) Still() bool {
+	c := x.c
+	return c.heard && c.rests() && !c.open.active() && len(c.stages) == 0
+}
+
+// NewPorts is how many ports of switches light has to prove in another core.
+func (x Growth) NewPorts(to *fabric.Core) uint32 {
+	next := newOut(to, x.withNew(nil, to))
+	return uint32(len(next.young))
+}
+
+// withNew adds to what is out the parts that another core has more: none of a core of
+// leaves with fixed links, which are no circuits.
+func (x Growth) withNew(why map[string]string, to *fabric.Core) map[string]string {
+	was, out := x.c.fab, []string{}
+	if was.Alone() {
+		return why
+	}
+	for p := was.Pods; p < to.Pods; p++ {
+		out = append(out, fmt.Sprintf("pod%d", p))
+	}
+	for h := was.SpinesPerPod; h < to.SpinesPerPod; h++ {
+		for p := range min(was.Pods, to.Pods) {
+			out = append(out, fmt.Sprintf("pod%d-spine%d", p, h))
+		}
+	}
+	if was.SpinesPerPod == to.SpinesPerPod {
+		for s := was.Switches(); s < to.Switches(); s++ {
+			out = append(out, fmt.Sprintf("switch%d", s))
+		}
+	}
+	all := map[string]string{}
+	maps.Copy(all, why)
+	for _, key := range out {
+		all[key] = unproven
+	}
+	return all
+}
+
+// Refit plans for another core from now on, and says what the store is to know of
+// that. It is called when Still, and Against has nothing.
+func (x Growth) Refit(to *fabric.Core) (records []journal.Record) {
+	c, why := x.c, x.withNew(x.c.out.why, to)
+	if !x.Still() {
+		panic("core: invariant: a core is edited when it is still")
+	}
+	for s := to.Switches(); s < len(c.switches); s++ {
+		d := c.switches[s].Device
+		records = append(records, d.Forget(), d.ForgetEvents())
+	}
+	was, views := c.maps, c.switches
+	c.table.Resize(to.Switches())
+	c.fab, c.jobs.fab, c.designer, c.out = to, to, designerOf(to), newOut(to, why)
+	c.txn.Parts = nil
+	c.switches = make([]switchView, to.Switches())
+	copy(c.switches, views)
+	for s := range c.switches {
+		c.switches[s].Device = &c.table.Devices[s]
+		c.switches[s].Group = to.GroupID(s / to.GroupSwitches())
+	}
+	c.maps = make([]crossMap, to.Groups()*c.groupMaps())
+	for at := range max(len(was), len(c.maps)) {
+		if at >= len(c.maps) {
+			records = append(records, journal.Record{Key: mapKey(at)})
+			continue
+		}
+		c.maps[at] = c.bare(at)
+		if at >= len(was) {
+			continue
+		}
+		less := false
+		for i, j := range was[at].to {
+			if ports := len(c.maps[at].to); i < ports && int(j) < ports {
+				c.maps[at].to[i], c.maps[at].job[i] = j, was[at].job[i]
+			} else if j >= 0 {
+				less = true // nobody's: of a backup, or of what was being proven
+			}
+		}
+		if less {
+			records = append(records, journal.Encode(mapKey(at), recordOf(c.maps[at])))
+			for _, s := range c.switchesOf(at) {
+				c.switches[s].Unassigned = true
+			}
+		}
+	}
+	gone := func(s slot) bool { return s.sw >= len(c.switches) || int(max(s.a, s.b)) >= to.PortsOf(s.sw) }
+	maps.DeleteFunc(c.tried, func(s slot, _ proto.Generation) bool { return gone(s) })
+	maps.DeleteFunc(c.bad, func(s slot, _ proto.Session) bool { return gone(s) })
+	c.lapses++
+	c.unreported = true
+	c.table.SweepNow()
+	c.replan(0)
+	return append(records, badRecords(c.bad), journal.Encode(keyOut, c.out.why))
+}
+
+// isNew: some port of a switch is not proven yet.
+func (o *out) isNew(s int) bool {
+	return slices.ContainsFunc(o.young, func(x fabric.SwitchPort) bool { return x.Switch == s })
+}
+
+// loops joins ports that are new to themselves.
+func (o *out) loops(c layout, able []bool, maps []crossMap) {
+	for _, x := range o.young {
+		at, _ := c.mapOf(x.Switch)
+		if i := int32(x.Port); able[at] && maps[at].to[i] < 0 && !slices.Contains(maps[at].to, i) {
+			c.put(maps[at], i, i, 0)
+		}
+	}
+}
+
+// prove lets in what is new when its ports have shown light on the way to themselves.
+// One that has shown none stays out by name, and so does one whose switch cannot be
+// told, until it can. It reports whether there was anything.
+func (x Growth) prove() bool {
+	c := x.c
+	if len(c.out.young) == 0 {
+		return false
+	}
+	why, from := maps.Clone(c.out.why), standingOf(c)
+	proven, dark := 0, 0
+	for _, key := range slices.Sorted(maps.Keys(c.out.why)) {
+		if c.out.why[key] != unproven {
+			continue
+		}
+		p, _ := c.fab.Part(key)
+		rest, lit, waits := map[string]string{}, 0, false
+		for _, x := range p.Ports {
+			at, _ := c.mapOf(x.Switch)
+			name := fmt.Sprintf("switch%d/%c%d", x.Switch, "ab"[x.Side], x.Port)
+			of := c.slots(at, int32(x.Port), int32(x.Port))
+			switch {
+			case slices.ContainsFunc(of, func(s slot) bool { return c.bad[s] != 0 }):
+				rest[name] = "new, and light did not come through it"
+			case !slices.ContainsFunc(of, func(s slot) bool { return !c.stateOf(s.sw, proto.Circuit{A: s.a, B: s.b}).Lit() }):
+				lit++
+			case from.able[at]:
+				waits = true
+			default:
+				rest[name] = unproven
+			}
+		}
+		if waits || lit == 0 && slices.Contains(slices.Collect(maps.Values(rest)), unproven) {
+			continue
+		}
+		delete(why, key)
+		maps.Copy(why, rest)
+		proven, dark = proven+lit, dark+len(rest)
+	}
+	if maps.Equal(why, c.out.why) {
+		return false
+	}
+	for s := range c.bad { // any order: each by itself
+		if s.a == s.b && why[fmt.Sprintf("switch%d/a%d", s.sw, s.a)] != "" {
+			setBad(c, s, false)
+		}
+	}
+	level := journal.Info
+	if dark > 0 {
+		level = journal.Warn
+	}
+	c.j.Note(level, "new ports are looked at by light", journal.Note{Rule: "grow", Node: -1, Text: fmt.Sprintf("%d ends of fibres let in, %d not", proven, dark)})
+	x.setOut(why)
+	return true
+}
+
+// setOut makes it so that other parts are out.
+func (x Growth) setOut(why map[string]string) {
+	c := x.c
+	c.out = newOut(c.fab, why)
+	c.lapses++
+	c.j.Persist(journal.Encode(keyOut, why))
+}

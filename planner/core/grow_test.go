@@ -1,0 +1,255 @@
+package core
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"ringlight/planner/fabric"
+	"ringlight/planner/journal"
+	"ringlight/proto"
+)
+
+// growing is a core whose store is kept, and whose switches have the light that they
+// are told.
+type growing struct {
+	t     *testing.T
+	c     *Circuits
+	store map[string][]byte
+	dead  map[slot]bool // circuits without light
+}
+
+// record keeps what is stored in f.
+func (g *growing) record(f func()) {
+	g.c.j.Begin(0, 0, nil)
+	f()
+	for _, a := range g.c.j.End() {
+		g.keep(a.Records...)
+	}
+}
+
+func (g *growing) keep(records ...journal.Record) {
+	for _, r := range records {
+		if g.store[r.Key] = r.Value; r.Value == nil {
+			delete(g.store, r.Key)
+		}
+	}
+}
+
+// realise commits a design, as a stage would, and has it shown by light.
+func (g *growing) realise(d design) {
+	g.record(func() {
+		for at := range d.maps {
+			g.keep(journal.Encode(mapKey(at), recordOf(d.maps[at])))
+		}
+		g.c.jobs.all, g.c.maps, g.c.heard, g.c.fresh = d.jobs, d.maps, true, false
+		g.c.saveJobs()
+		g.show()
+	})
+}
+
+func (g *growing) show() {
+	c := g.c
+	for s := range c.switches {
+		d, at := c.switches[s].Device, s
+		if !d.Heard() {
+			c.table.Presence(d, &proto.Presence{Node: d.ID, Session: 1, Online: true, Ports: 64})
+		}
+		at, _ = c.mapOf(s)
+		m := &proto.Reported{Node: d.ID, Session: 1}
+		for _, x := range c.circuitsOf(s, c.maps[at]) {
+			state := proto.Tuned
+			if g.dead[slot{s, x.A, x.B}] {
+				state = proto.Failed
+				c.bad[slot{s, x.A, x.B}] = 1
+			}
+			m.Circuits = append(m.Circuits, proto.CircuitReport{A: x.A, B: x.B, Job: x.Job, State: state})
+		}
+		c.table.Reported(d, m, false)
+		c.switches[s].Unassigned = false
+	}
+}
+
+// again is a planner that starts from the store.
+func (g *growing) again() *Circuits {
+	c := New(g.c.fab, journal.New(), nobody{})
+	var st journal.State
+	for _, key := range slices.Sorted(maps.Keys(g.store)) {
+		st = append(st, journal.Record{Key: key, Value: g.store[key]})
+		for _, prefix := range Prefixes {
+			if rest, is := strings.CutPrefix(key, prefix); is {
+				if err := c.Restore(prefix, rest, g.store[key]); err != nil {
+					g.t.Fatalf("%s: %v", key, err)
+				}
+			}
+		}
+	}
+	if err := c.RestoreStage(st); err != nil {
+		g.t.Fatal(err)
+	}
+	return c
+}
+
+// same compares what is known of jobs, circuits and parts.
+func (g *growing) same(o *Circuits) {
+	g.t.Helper()
+	c := g.c
+	if !maps.Equal(c.jobs.saved, o.jobs.saved) || !maps.Equal(c.out.why, o.out.why) || len(c.maps) != len(o.maps) || len(c.switches) != len(o.switches) {
+		g.t.Fatalf("%d jobs and %v out, stored %d and %v", len(c.jobs.saved), c.out.why, len(o.jobs.saved), o.out.why)
+	}
+	for at := range c.maps {
+		if !c.maps[at].equal(o.maps[at]) {
+			g.t.Fatalf("map %d is %v, stored as %v", at, c.maps[at], o.maps[at])
+		}
+	}
+}
+
+// circuits are those of jobs, by switch.
+func (g *growing) circuits() (out []string) {
+	for s := range g.c.switches {
+		at, _ := g.c.mapOf(s)
+		for _, x := range g.c.circuitsOf(s, g.c.maps[at]) {
+			if x.Job != 0 {
+				out = append(out, fmt.Sprintf("switch %d: %d to %d of job %d", s, x.A, x.B, x.Job))
+			}
+		}
+	}
+	return out
+}
+
+// edit makes a core another one, if nobody is in the way, and reports whether it did.
+func (g *growing) edit(to *fabric.Core) (done bool) {
+	before := g.circuits()
+	if refused := GrowthOf(g.c).Against(to); len(refused) > 0 {
+		for _, text := range refused {
+			if !strings.HasPrefix(text, "job ") {
+				g.t.Fatal(text)
+			}
+		}
+		return false
+	}
+	g.c.stages = nil
+	g.record(func() { g.keep(GrowthOf(g.c).Refit(to)...) })
+	g.same(g.again())
+	for range 4 { // a stage for what is new, one for what shows no light, one without either
+		list := false
+		g.record(func() { list = GrowthOf(g.c).prove() })
+		g.realise(g.c.design(g.c.jobs.all, list))
+		g.same(g.again())
+	}
+	if after := g.circuits(); slices.ContainsFunc(before, func(x string) bool { return !slices.Contains(after, x) }) {
+		g.t.Fatalf("circuits moved: %v, then %v", before, after)
+	}
+	return true
+}
+
+var growingOf = []fabric.Core{
+	{Pods: 3, LeavesPerPod: 2, SpinesPerPod: 2, SpinePorts: 4, SwitchPorts: 64, LeafLinks: 2, ServersPerLeaf: 2, GPUsPerServer: 4, Wiring: fabric.Interleaved, IotaMille: 500},
+	{Pods: 3, LeavesPerPod: 3, SpinesPerPod: 1, SpinePorts: 6, SwitchPorts: 64, LeafLinks: 1, ServersPerLeaf: 2, GPUsPerServer: 4, Wiring: fabric.Interleaved, IotaMille: 500, Backup: true},
+	{Pods: 4, LeavesPerPod: 2, SpinesPerPod: 1, SpinePorts: 5, SwitchPorts: 64, LeafLinks: 2, ServersPerLeaf: 2, GPUsPerServer: 4, Wiring: fabric.Uniform, IotaMille: 500},
+}
+
+// Goal: whatever pods, spines and switches come and go at the end of their numbers, no
+// circuit of a job goes for it, what is stored is what is known, what is new is let in
+// by light alone, and what comes of it has room for what a core has that was never
+// another one.
+// Method: edits and job lists drawn by seed; after each edit jobs are released, and a
+// list is placed on the grown core and on a new one.
+func TestCoresGrowAndShrink(t *testing.T) {
+	done, refused := 0, 0
+	for seed := range uint64(60) {
+		k := growingOf[seed%3]
+		r := rand.New(rand.NewPCG(seed, 0x960))
+		g := &growing{t: t, c: readyCircuits(&k), store: map[string][]byte{}}
+		g.c.heard, g.c.fresh = true, false
+		id := 0
+		for range 8 {
+			var list []proto.JobSpec
+			for _, j := range g.c.jobs.all {
+				if r.IntN(3) > 0 && j.runs() {
+					list = append(list, j.spec)
+				}
+			}
+			for range 1 + r.IntN(3) {
+				id++
+				list = append(list, spec(id, 1+r.IntN(g.c.fab.Servers()/2), 4, 1))
+			}
+			g.realise(g.c.design(g.c.jobs.list(list), true))
+			to := *g.c.fab
+			switch r.IntN(3) {
+			case 0:
+				to.SpinesPerPod = max(1, to.SpinesPerPod+r.IntN(3)-1)
+			case 1:
+				if to.SpinesPerPod == 1 {
+					to.SpinePorts = max(to.LeavesPerPod*to.LeafLinks, to.SpinePorts+2*r.IntN(3)-2)
+				}
+			default:
+				to.LeavesPerPod, to.ServersPerLeaf = max(1, to.LeavesPerPod+r.IntN(3)-1), max(1, to.ServersPerLeaf+r.IntN(3)-1)
+			}
+			to.Pods = max(2, to.Pods+r.IntN(5)-2)
+			was := &fabric.Fabric{Name: "f", Core: g.c.fab}
+			if to.Validate() != nil || was.MayBecome(&fabric.Fabric{Name: "f", Core: &to}) != nil {
+				continue
+			}
+			if !g.edit(&to) {
+				refused++
+				continue
+			}
+			done++
+			if len(g.c.out.why) > 0 {
+				t.Fatalf("seed %d: %v", seed, g.c.out.why)
+			}
+			fresh := readyCircuits(&to)
+			list = nil
+			for n := range 1 + r.IntN(4) {
+				list = append(list, spec(1000+n, 1+r.IntN(to.Servers()/2), 4, 1))
+			}
+			a, b := g.c.design(g.c.jobs.list(list), true), fresh.design(fresh.jobs.list(list), true)
+			if a.change.Granted != b.change.Granted || a.change.Realised != b.change.Realised || !slices.Equal(a.change.Waiting, b.change.Waiting) {
+				t.Fatalf("seed %d: grown: %+v, new: %+v", seed, a.change, b.change)
+			}
+		}
+	}
+	t.Logf("%d edits, %d refused for jobs in the way", done, refused)
+	if done < 100 || refused < 20 {
+		t.Error("this shows little")
+	}
+}
+
+// Goal: a new port without light stays out by name, its neighbours do not, and no job
+// has a circuit over it.
+// Method: two ports of new pods are dead on some switches.
+func TestNewPortsWithoutLightStayOut(t *testing.T) {
+	k := growingOf[0]
+	g := &growing{t: t, c: readyCircuits(&k), store: map[string][]byte{}, dead: map[slot]bool{{0, 3, 3}: true, {5, 4, 4}: true}}
+	g.c.heard, g.c.fresh = true, false
+	to := k
+	to.Pods = 5
+	if !g.edit(&to) {
+		t.Fatal("refused")
+	}
+	var gone []string
+	for _, s := range []string{"switch0/%c3", "switch5/%c4"} {
+		// The other switch of a pair has the way back, which is of no use alone.
+		var n, p int
+		fmt.Sscanf(strings.Replace(s, "%c", "a", 1), "switch%d/a%d", &n, &p)
+		for _, sw := range []int{n &^ 1, n | 1} {
+			gone = append(gone, fmt.Sprintf("switch%d/a%d", sw, p), fmt.Sprintf("switch%d/b%d", sw, p))
+		}
+	}
+	if parts := slices.Sorted(maps.Keys(g.c.out.why)); !slices.Equal(parts, slices.Sorted(slices.Values(gone))) || len(g.c.bad) > 0 {
+		t.Fatalf("out: %v, bad: %v", g.c.out.why, g.c.bad)
+	}
+	g.realise(g.c.design(g.c.jobs.list([]proto.JobSpec{spec(1, 20, 4, 1)}), true))
+	for _, x := range g.circuits() {
+		if strings.HasPrefix(x, "switch 0: 3 ") || strings.HasPrefix(x, "switch 5: 4 ") {
+			t.Error(x)
+		}
+	}
+	if n := len(g.circuits()); n == 0 {
+		t.Error("no circuits")
+	}
+}
