@@ -216,10 +216,13 @@ func (e *evidence) broken(a, b proto.NodeID) bool { return e.cuts.broken(a, b, e
 
 // hold keeps rings off the fibre behind a member for a while.
 func (e *evidence) hold(r *ringView, at int, why string) {
-	a, b := r.nodes[at], r.nodes[at+1]
+	e.holdOff(r.nodes[at], r.nodes[at+1], r.id, r.Gen, why)
+}
+
+func (e *evidence) holdOff(a, b proto.NodeID, ring proto.RingID, gen proto.Generation, why string) {
 	wait := e.cuts.hold(a, b, e.j.Now, e.j.Wall)
 	e.reads(a)
-	e.j.Note(journal.Error, "fibre is held to be cut", journal.Note{Rule: "cut", Node: int64(a), Ring: r.id, Gen: r.Gen, Cause: proto.CauseLightLost,
+	e.j.Note(journal.Error, "fibre is held to be cut", journal.Note{Rule: "cut", Node: int64(a), Ring: ring, Gen: gen, Cause: proto.CauseLightLost,
 		Text: fmt.Sprintf("%s of fibre %s between nodes %d and %d, both well; no ring uses it for %v", why, e.fibre(a, b), a, b, wait)})
 }
 

@@ -131,8 +131,14 @@ func (e *evidence) die(r *ringView, at, first, end int) {
 	switch {
 	case first == 0 || !r.lost(first-1, proto.Right):
 		by = fmt.Sprintf("node %d has lost its light", r.nodes[end])
+		if at == end-1 {
+			n.own().parted = parting{n.Session, r.nodes[end]}
+		}
 	case end == len(r.nodes) || !r.lost(end, proto.Left):
 		by = fmt.Sprintf("node %d has lost its light", r.nodes[first-1])
+		if at == first {
+			n.own().parted = parting{n.Session, r.nodes[first-1]}
+		}
 	default:
 		by = fmt.Sprintf("nodes %d and %d have lost its light", r.nodes[first-1], r.nodes[end])
 	}

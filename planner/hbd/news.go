@@ -79,6 +79,13 @@ func (h *Rings) answered(n *node, why string) {
 	}
 	if n.dead {
 		n.dead = false
+		if was := n.parted; was.life != 0 {
+			n.own().parted = parting{}
+			n.eased()
+			if was.life == n.Session { // it was there all the time: what is dark is the fibre
+				h.holdOff(n.ID, was.from, n.Group, 0, "light lost at one end")
+			}
+		}
 		n.because("")
 		h.j.Note(journal.Info, "node is back", journal.Note{Rule: "presence", Node: int64(n.ID), Ring: n.Group, Text: why})
 	}

@@ -23,6 +23,12 @@ type node struct {
 	health  []reading
 }
 
+// parting is why a life was held to be dead, where one neighbour alone had lost its light.
+type parting struct {
+	life proto.Session // 0: there was none, or two had
+	from proto.NodeID
+}
+
 // plight is what most nodes do not have: all of those share noPlight.
 type plight struct {
 	loss   [2]lossView // by side
@@ -31,6 +37,7 @@ type plight struct {
 	reason string // why it is dead or out of service, for people
 	over   string // why it is stepped over, "": it is not
 	ended  bool   // its key counts no more, and it has not come with another
+	parted parting
 	outs   damper // how often it went out of service and came back
 	again  damper // how often it was told again where it stands
 	// Why no ring can be built with what it measured of its optics, "" when one

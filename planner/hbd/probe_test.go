@@ -261,6 +261,16 @@ func TestWhoStaysAwayIsPassedByInTime(t *testing.T) {
 	if p.look(); !n.dead {
 		t.Error("it is not passed by")
 	}
+	// It was there all the time: then the fibre to the one neighbour that lost its light
+	// is dark; in a new life it has been away.
+	for _, life := range []proto.Session{2, 1} {
+		n.dead, n.own().parted = true, parting{1, r.nodes[2]}
+		p.table.Presence(n.Device, &proto.Presence{Node: n.ID, Session: life, Online: true})
+		p.answered(n, "it answers")
+		if held := p.broken(n.ID, r.nodes[2]); held != (life == 1) || n.parted.life != 0 {
+			t.Errorf("in life %d: the fibre is held to be cut: %t", life, held)
+		}
+	}
 }
 
 // Goal: where answers take long, a node that would join has longer to prepare: it is not
