@@ -132,8 +132,8 @@ func TestAuthor(t *testing.T) {
 		{31, f1.Ack(8), f1.Ack(8), "no word"},
 		{2, f1.Request("bob"), f1.Request("bob"), "no word"},
 		{2, f1.Desired(7), f1.Desired(7), "no word"},
-		{50, f1.Desired(7), f1.Desired(7), "not trusted"},
-		{101, f1.Desired(7), f1.Desired(7), "not trusted"}, // the root writes trust, no plans
+		{50, f1.Desired(7), f1.Desired(7), "unknown here"},
+		{101, f1.Desired(7), f1.Desired(7), "unknown here"}, // the root writes trust, no plans
 	} {
 		s, _, err := Open(Sign(keyOf(c.key), c.for_, []byte{1}))
 		if err != nil {

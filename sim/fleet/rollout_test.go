@@ -50,7 +50,7 @@ func TestRolloutStopsAtABadRelease(t *testing.T) {
 
 	res = rolled(t, nil, "5s agent install 6 v1", "6s rollout run v2")
 	clean(t, res)
-	if x := res.Rollout; x.State != "stopped" || x.Waves != 2 || x.Current != 10 || !strings.Contains(x.Reason, "node 6: it refused to start: hardware_failed software ocs-agent is v1, wanted is v2") {
+	if x := res.Rollout; x.State != "stopped" || x.Waves != 2 || x.Current != 10 || !strings.Contains(x.Reason, "node 6: it refused to start: hardware_failed: software: ocs-agent is v1, wanted is v2") {
 		t.Errorf("%+v", x)
 	}
 }

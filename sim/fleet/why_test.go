@@ -105,7 +105,7 @@ func TestWhyExplainsWhatHappened(t *testing.T) {
 			"timer: ring 1 is split though its members are well, formed anew 0 times; next attempt in ", "bundle: external1, tuned, 0 losses so far, cause plan, measured 8.6",
 		},
 		{ // the refused plan
-			"refused: not_calibrated rings[0].left[0].bundle", "bundle 0 cannot switch", "asked again in 1.", "or when that has changed", "bundle: dark, blocked",
+			"refused: not_calibrated: rings[0].left[0].bundle", "bundle 0 cannot switch", "asked again in 1.", "or when that has changed", "bundle: dark, blocked",
 		},
 	} {
 		for _, want := range wants {
