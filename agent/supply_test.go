@@ -307,7 +307,7 @@ func TestEveryReasonNamesItsWayOut(t *testing.T) {
 	ask(Ask{Verb: AskPath, Bundle: 1, Path: proto.Loopback}) // a look at it
 	out(proto.ModeIsolated, "ocs-agent calibrate")
 	f.run(30*time.Minute, nil)
-	out(proto.ModeIsolated, "a person is needed; ocs-agent calibrate 1 tries at once")
+	out(proto.ModeIsolated, "a person is needed; ocs-agent calibrate -b 1 tries at once")
 	lasers(f.world.Repair)
 	if a := ask(Ask{Verb: AskCalibrate, Bundle: 1}); a.Err != nil {
 		t.Fatal(a.Err)

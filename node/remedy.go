@@ -114,7 +114,7 @@ func (m *Machine) pathOK(id proto.BundleID) {
 
 // outlook says what failed optics may hope for, and who can help them.
 func (b *bundle) outlook(id int) string {
-	by := "ocs-agent calibrate " + itoa(id) + " tries at once"
+	by := "ocs-agent calibrate -b " + itoa(id) + " tries at once"
 	switch {
 	case b.silent != "":
 		return b.silent + "; that is read again every few seconds, and light is tried when it is over"

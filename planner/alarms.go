@@ -148,8 +148,7 @@ func (b *alarmBook) knows(id *proto.NodeID) bool {
 	return d == nil || d.Report != nil
 }
 
-// list is what stands: the worst first, then the oldest, and under each what follows
-// from it.
+// list is what stands, in order.
 func (b *alarmBook) list() []proto.AlarmStatus {
 	b.update()
 	after := map[string][]proto.AlarmStatus{}

@@ -53,10 +53,10 @@ func TestAlarmsStandUntilTheyAreOver(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	w.setMode(3, proto.ModeHostDown)
-	step("a host is down, a spare in its place", "10/1/path-failed by alice, 3/host-down, spares/few")
+	step("a host is down, a spare in its place", "3/host-down, spares/few, 10/1/path-failed by alice")
 	w.offline(4)
 	w.setMode(17, proto.ModeDrained)
-	step("one is offline, one taken out, which is no alarm", "10/1/path-failed by alice, 3/host-down, spares/few, 4/offline")
+	step("one is offline, one taken out, which is no alarm", "3/host-down, spares/few, 4/offline, 10/1/path-failed by alice")
 	if r := w.ack("4/offline"); r.Code != proto.OK {
 		t.Errorf("%+v", r)
 	}
@@ -68,14 +68,14 @@ func TestAlarmsStandUntilTheyAreOver(t *testing.T) {
 
 	w.start() // another life of the planner, with the same store
 	// Since when is known of what was acknowledged.
-	step("the planner starts anew", "10/1/path-failed by alice, 4/offline by alice, 3/host-down, spares/few")
+	step("the planner starts anew", "3/host-down, spares/few, 10/1/path-failed by alice, 4/offline by alice")
 	w.online(4)
-	step("the node is back", "10/1/path-failed by alice, 3/host-down, spares/few")
+	step("the node is back", "3/host-down, spares/few, 10/1/path-failed by alice")
 	if _, is := w.store["ack/4/offline"]; is {
 		t.Error("the store keeps what is over")
 	}
 	w.offline(4)
-	step("it is offline anew; since when the host is down is not known", "10/1/path-failed by alice, 4/offline, 3/host-down, spares/few")
+	step("it is offline anew; since when the host is down is not known", "4/offline, 3/host-down, spares/few, 10/1/path-failed by alice")
 	w.nodes[10].alarms = []proto.Alarm{{Kind: proto.EvPathFailed, Severity: proto.SeverityCritical, Bundle: 1, SinceMicros: 9, Text: "heater stuck"}}
 	w.report(&w.nodes[10])
 	step("raised anew between two looks", "10/1/path-failed, 4/offline, 3/host-down, spares/few")

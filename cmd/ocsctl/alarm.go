@@ -49,8 +49,9 @@ func alarmOf(a *proto.AlarmStatus) alarmLine {
 
 func alarmsIn(r *proto.OpReply) []proto.AlarmStatus { return r.Alarms }
 
-const alarmHelp = `list shows what the checks of ocsctl status find, the worst first, and behind each
-what follows from it, with two dots. SINCE is - where nobody knows.
+const alarmHelp = `list shows what the checks of ocsctl status find, the worst first and what is
+acknowledged last, and behind each what follows from it, with two dots. SINCE is -
+where nobody knows.
 ack says that an alarm is known, with a reason; that stays with it until it is
 over, over restarts of the planner. What is raised anew is unknown again. ALARM
 is an id as list shows it.

@@ -47,15 +47,15 @@ func Worst(all []proto.AlarmStatus) (s proto.HealthState) {
 	return s
 }
 
-// InOrder lists alarms by what they stand under: the worst first, then the oldest, those
-// of unknown age last; what follows from one comes behind it.
+// InOrder lists alarms by what they stand under: those that somebody knows of last, the
+// worst first, then the oldest, those of unknown age last; what follows from one comes behind it.
 func InOrder(after map[string][]proto.AlarmStatus) (out []proto.AlarmStatus) {
 	var add func(under string)
 	add = func(under string) {
 		list := after[under]
 		delete(after, under)
 		slices.SortFunc(list, func(a, b proto.AlarmStatus) int {
-			return cmp.Or(cmp.Compare(b.Severity, a.Severity), cmp.Compare(a.SinceMillis-1, b.SinceMillis-1), strings.Compare(a.ID, b.ID))
+			return cmp.Or(cmp.Compare(min(1, a.AckMillis), min(1, b.AckMillis)), cmp.Compare(b.Severity, a.Severity), cmp.Compare(a.SinceMillis-1, b.SinceMillis-1), strings.Compare(a.ID, b.ID))
 		})
 		for i := range list {
 			out = append(out, list[i])
