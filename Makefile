@@ -9,6 +9,7 @@ LDFLAGS := -s -w -X main.version=$(shell git describe --tags --always --dirty 2>
 BUILD   := $(GO) build -ldflags '$(LDFLAGS)'
 CMDS    := ocs-agent ocs-planner ocs-sim ocs-slurm ocsctl
 CROSS   := linux-arm64 linux-arm linux-amd64
+CMDS_arm := ocs-agent ocsctl# controllers of 32 bits run agents, no planners
 FUZZTIME ?= 5s
 
 .DEFAULT_GOAL := help
@@ -24,11 +25,11 @@ build: ## native commands into bin/
 
 # Agents for board controllers leave periph's drivers of single-board computers out.
 TAGS ?= nohost
-cross: $(addprefix cross-,$(CROSS)) ## static commands for linux/arm64, arm (v7) and amd64 into bin/linux-<arch>/ (TAGS=: with periph's host drivers)
+cross: $(addprefix cross-,$(CROSS)) ## static commands for linux/arm64 and amd64, and for arm (v7) agent and ocsctl, into bin/linux-<arch>/ (TAGS=: with periph's host drivers)
 
 cross-linux-%:
 	@mkdir -p bin/linux-$*
-	GOOS=linux GOARCH=$* GOARM=7 $(BUILD) -tags '$(TAGS)' -o bin/linux-$*/ $(addprefix ./cmd/,$(CMDS))
+	GOOS=linux GOARCH=$* GOARM=7 $(BUILD) -tags '$(TAGS)' -o bin/linux-$*/ $(addprefix ./cmd/,$(or $(CMDS_$*),$(CMDS)))
 
 PREFIX ?= /usr/local
 .PHONY: install
@@ -139,7 +140,7 @@ budget: cross ## the arm64 agent is at most 10 MB, or which packages grew (UPDAT
 
 .PHONY: sizes
 sizes: build budget ## size of the static binaries, resident memory of an idle agent
-	@for a in $(CROSS); do for c in $(CMDS); do printf '%-12s %-12s %6d KiB\n' $$a $$c $$(( $$(stat -c %s bin/$$a/$$c) / 1024 )); done; done
+	@for a in $(CROSS); do for c in $$(ls bin/$$a); do printf '%-12s %-12s %6d KiB\n' $$a $$c $$(( $$(stat -c %s bin/$$a/$$c) / 1024 )); done; done
 	@.ci/rss.sh
 
 .PHONY: study-jct
