@@ -109,6 +109,17 @@ func (c *cuts) keep(nodes int) {
 	maps.DeleteFunc(c.known, func(at [2]proto.NodeID, _ *cut) bool { return int(at[1]) >= nodes })
 }
 
+// probation lists the links of a ring that were given another chance lately: one that
+// flaps may have light at any one look.
+func (c *cuts) probation(r *ringView, now time.Duration) (links []int) {
+	for at := 0; at+1 < len(r.nodes); at++ {
+		if x := c.known[pair(r.nodes[at], r.nodes[at+1])]; x != nil && !x.held && x.until != 0 && now < x.until+probation {
+			links = append(links, at)
+		}
+	}
+	return links
+}
+
 // doubtful: some dark link of the ring was held to be cut before, so one
 // attempt is enough.
 func (c *cuts) doubtful(r *ringView) bool {
@@ -299,12 +310,14 @@ func Looked(h *Rings, f *fabric.Fibre, lit bool) {
 		Text: fmt.Sprintf("fibre %s between nodes %d and %d shows no light with no ring on it; no ring uses it for %v more", h.fibre(a, b), a, b, wait)})
 }
 
-// A fibre that was held to be cut has light when it had some at each of so many looks
-// in a row. chosen: one that flaps at 10 Hz is lit at every second look, and no usual
-// flap has light at looks so far apart.
+// A fibre that was held to be cut is used again when it had light at each of so many looks
+// in a row, and is the first to be blamed where its ring is split within its probation.
+// chosen: a plug that rattles is dark for most of a second now and then; what flaps faster
+// shows light at each look, and the ring has it for a second or two.
 const (
 	steadyHits = 3
 	steadyWait = 730 * time.Millisecond
+	probation  = 10 * time.Second
 )
 
 // concludeParted goes through the links that both of their ends have left:

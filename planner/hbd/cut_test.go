@@ -98,3 +98,21 @@ func TestAttemptsAreOfTheMembers(t *testing.T) {
 		}
 	}
 }
+
+// Goal: a fibre that was given another chance is held again at once where its ring is
+// split soon after, though it has light at that moment; later it is judged as any other.
+func TestAFibreOnProbationIsBlamedFirst(t *testing.T) {
+	for _, after := range []time.Duration{probation - time.Second, probation} {
+		p, r := shining(t, 0)
+		p.j.Now = time.Minute
+		p.hold(r, 3, "no light")
+		p.cuts.known[pair(r.nodes[3], r.nodes[4])].held = false
+		p.cuts.known[pair(r.nodes[3], r.nodes[4])].until = p.j.Now
+		p.j.Now += after
+		r.splitAt = p.j.Now - splitWait
+		p.dueSplit(r)
+		if held := p.broken(r.nodes[3], r.nodes[4]); held != (after < probation) || r.renew == held {
+			t.Errorf("after %v: held %t, told again %t", after, held, r.renew)
+		}
+	}
+}

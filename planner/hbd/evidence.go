@@ -220,6 +220,14 @@ func (e *evidence) dueSplit(r *ringView) {
 		return
 	}
 	r.splitAt = 0
+	if blamed := e.cuts.probation(r, e.j.Now); len(blamed) > 0 {
+		for _, at := range blamed {
+			e.hold(r, at, "no steady light")
+		}
+		e.mark(r)
+		e.replan(debounce)
+		return
+	}
 	if r.renewed >= renewsToCut || r.slow == 0 && e.cuts.doubtful(r) {
 		e.concludeCut(r)
 	}
