@@ -86,17 +86,14 @@ func fabricCabling(_ context.Context, args []string, out io.Writer) error {
 		return err
 	}
 	if *ofCore || *old != "" || f.Nodes == 0 {
-		var was *fabric.Fabric
+		was := new(fabric.Fabric)
 		if *old != "" {
 			if was, err = fabricFile(*old); err != nil {
 				return err
 			}
 		}
-		if f.Core == nil || f.Core.Mirrors() == 0 || was != nil && was.Core == nil || len(words) > 1 {
+		if f.Core == nil || f.Core.Mirrors() == 0 || *old != "" && was.Core == nil || len(words) > 1 {
 			return wrongUsage("core", "FABRIC, and -was OLD, with optical switches of a core, and no SHEET", "%q", strings.Join(words, " "))
-		}
-		if was == nil {
-			return write(out, *file, f.Core.CoreCabling(nil))
 		}
 		return write(out, *file, f.Core.CoreCabling(was.Core))
 	}

@@ -49,11 +49,10 @@ func (x Growth) Against(to *fabric.Core) (refused []string) {
 			add("job %d has servers of %s, which would get other numbers, and their GPUs other addresses: release it", j.spec.Job, strings.Join(renamed, ", "))
 		}
 	}
+	moved := func(server int) bool { n := c.fab.Renumber(to, server); return n >= 0 && n != server }
+	first := func(x fabric.LeafLink) bool { return moved(x.Leaf * c.fab.LeafServers()) }
 	for _, key := range slices.Sorted(maps.Keys(c.out.why)) {
-		if p, _ := c.fab.Part(key); slices.ContainsFunc(leavesOf(c.fab, &p), func(leaf int) bool {
-			n := c.fab.Renumber(to, leaf*c.fab.LeafServers())
-			return n >= 0 && n != leaf*c.fab.LeafServers()
-		}) || slices.ContainsFunc(p.Servers, func(s int) bool { n := c.fab.Renumber(to, s); return n >= 0 && n != s }) {
+		if p, _ := c.fab.Part(key); slices.ContainsFunc(p.Links, first) || slices.ContainsFunc(p.Servers, moved) {
 			add("%s is out, and would get another number: let it in first, with ocsctl circuit undrain", key)
 		}
 	}
@@ -63,13 +62,6 @@ func (x Growth) Against(to *fabric.Core) (refused []string) {
 		}
 	}
 	return refused
-}
-
-func leavesOf(fab *fabric.Core, p *fabric.Part) (out []int) {
-	for _, x := range p.Links {
-		out = append(out, x.Leaf)
-	}
-	return out
 }
 
 // goneWith are the parts of a core that a job has and another core has not, and those

@@ -109,9 +109,9 @@ func (c *cuts) keep(nodes int) {
 	maps.DeleteFunc(c.known, func(at [2]proto.NodeID, _ *cut) bool { return int(at[1]) >= nodes })
 }
 
-// probation lists the links of a ring that were given another chance lately: one that
+// onProbation lists the links of a ring that were given another chance lately: one that
 // flaps may have light at any one look.
-func (c *cuts) probation(r *ringView, now time.Duration) (links []int) {
+func (c *cuts) onProbation(r *ringView, now time.Duration) (links []int) {
 	for at := 0; at+1 < len(r.nodes); at++ {
 		if x := c.known[pair(r.nodes[at], r.nodes[at+1])]; x != nil && !x.held && x.until != 0 && now < x.until+probation {
 			links = append(links, at)

@@ -220,7 +220,7 @@ func (e *evidence) dueSplit(r *ringView) {
 		return
 	}
 	r.splitAt = 0
-	if blamed := e.cuts.probation(r, e.j.Now); len(blamed) > 0 {
+	if blamed := e.cuts.onProbation(r, e.j.Now); len(blamed) > 0 {
 		for _, at := range blamed {
 			e.hold(r, at, "no steady light")
 		}

@@ -253,7 +253,7 @@ func (r *ringView) frozen(now time.Duration) bool {
 
 // asks: the answer of a member is waited for.
 func (r *ringView) asks() bool {
-	return slices.ContainsFunc(r.nodes, func(id proto.NodeID) bool { n := &r.pl.nodes[id]; return n.usable() && n.asked() })
+	return r.some(func(n *node) bool { return n.usable() && n.asked() })
 }
 
 // waits: a ring that must be looked at again though nothing else happens to it.

@@ -47,30 +47,13 @@ func (n *node) blocks() bool { return n.usable() && !n.Ready() }
 // needs: a member has to leave the ring, its links do not join, it has to be told
 // again, or a member has not followed what it was told.
 func (r *ringView) needs() bool {
-	return r.splitAt != 0 || r.renew || slices.ContainsFunc(r.nodes, func(id proto.NodeID) bool { n := &r.pl.nodes[id]; return !n.wanted() || n.Trails() })
-}
-
-// hindered: nothing has to change, but the ring is short or in pieces, and a member is in
-// the way of what would make it whole.
-func (r *ringView) hindered() bool {
-	usable, blocked := 0, false
-	for at := range r.nodes {
-		if n := r.at(at); n.usable() {
-			usable++
-			blocked = blocked || n.blocks()
-		}
-	}
-	return blocked && (usable < r.size || !r.closed())
+	return r.splitAt != 0 || r.renew || r.some(func(n *node) bool { return !n.wanted() || n.Trails() })
 }
 
 // stepOver looks after a ring that needs a change and has members that cannot take
 // part. They are stepped over when that makes it better.
 func (o *obstacles) stepOver(r *ringView) {
-	needs, wait := r.needs(), stepWait
-	if !needs && r.hindered() {
-		needs, wait = true, stepWait+agentPatience // one of them may be dead, which is to be found first
-	}
-	due, wished, usable := r.needAt+wait, false, 0 // as long as those in the way count
+	gone, wished, usable := time.Duration(0), false, 0 // as long as those in the way count
 	var who []proto.NodeID
 	for _, id := range r.nodes {
 		n := &o.h.nodes[id]
@@ -83,8 +66,12 @@ func (o *obstacles) stepOver(r *ringView) {
 		}
 		who = append(who, id)
 		if !n.Online() {
-			due = max(due, n.GoneAt+stepWait)
+			gone = max(gone, n.GoneAt)
 		}
+	}
+	needs, wait := r.needs(), stepWait
+	if !needs && len(who) > 0 && (usable < r.size || !r.closed()) { // short or in pieces, and they are in the way of what would make it whole
+		needs, wait = true, stepWait+agentPatience // one of them may be dead, which is to be found first
 	}
 	switch {
 	case !needs:
@@ -92,12 +79,11 @@ func (o *obstacles) stepOver(r *ringView) {
 		return
 	case r.needAt == 0:
 		r.needAt = max(1, o.h.j.Now)
-		due = max(due, o.h.j.Now+wait)
 	}
 	if len(who) == 0 {
 		return
 	}
-	if o.h.j.Now < due {
+	if due := max(r.needAt+wait, gone+stepWait); o.h.j.Now < due {
 		o.at = min(o.at, due)
 		return
 	}
@@ -196,7 +182,7 @@ func (o *obstacles) sooner(n *node) {
 // takes is how long the slowest member takes by what all say, as long as it was told
 // where one has not spoken.
 func (r *ringView) takes() uint32 {
-	if slices.ContainsFunc(r.nodes, func(id proto.NodeID) bool { return r.pl.nodes[id].Report == nil }) {
+	if r.some(func(n *node) bool { return n.Report == nil }) {
 		return r.told
 	}
 	return slowest(r.pl.envelope(r.nodes))

@@ -11,8 +11,9 @@ import (
 	"time"
 
 	"ringlight/planner/fabric"
+	"ringlight/planner/server"
+	"ringlight/proto/limit"
 	"ringlight/proto/mqtt"
-	"ringlight/sim/live"
 )
 
 // maxRate bounds the messages a second of an attack. chosen: more than four voices sign.
@@ -70,7 +71,7 @@ func TestStranger(t *testing.T) {
 		if host, _, err := net.SplitHostPort(seals.Listen); err != nil || !mqtt.IsLoopback(host) {
 			t.Fatalf("-listen %q: want HOST:PORT on a loopback address, with -stolen-key", seals.Listen)
 		}
-		good, err := live.GoodBroker()
+		good, err := server.StartBroker("127.0.0.1:0", limit.Logger(nil))
 		if err != nil {
 			t.Fatal(err)
 		}

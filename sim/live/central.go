@@ -11,7 +11,6 @@ import (
 	"ringlight/planner"
 	"ringlight/planner/fabric"
 	"ringlight/planner/server"
-	"ringlight/proto/limit"
 	"ringlight/proto/mqtt"
 )
 
@@ -53,11 +52,6 @@ func startCentral(ctx context.Context, f *fabric.Fabric, listen, http string, lo
 		}
 	}
 	return c, nil
-}
-
-// GoodBroker starts an embedded broker anywhere on loopback.
-func GoodBroker() (*server.Broker, error) {
-	return server.StartBroker("127.0.0.1:0", limit.Logger(nil))
 }
 
 // link is how to reach the broker.
