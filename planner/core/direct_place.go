@@ -171,7 +171,7 @@ func (c *direct) seat(f *floor, j, before *job) {
 	s = c.mended(f, j, s)
 	if dark := c.dark(s); len(dark) > 0 {
 		a, b := s.Servers[dark[0][0]], s.Servers[dark[0][1]]
-		j.turn.waiting, j.why = proto.WaitNetwork, fmt.Sprintf("network: servers %d and %d, and %d pairs more, have had no light or are out, and no others can be joined for it", a, b, len(dark)-1)
+		j.turn.waiting, j.why = proto.WaitNetwork, fmt.Sprintf("network: servers %d and %d, and %d pairs more, have had no light or are out, and no others can be joined for it%s", a, b, len(dark)-1, c.out.named())
 		return
 	}
 	if why := c.away(s); why != "" {

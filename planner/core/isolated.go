@@ -301,7 +301,7 @@ func (c *isolated) sayWhy(jobs []*job, q *isolate.Queue) {
 			j.why = fmt.Sprintf("gpu: wants %d GPUs, %d are free, %d whole servers", w.GPUs, q.State().FreeGPUs(), q.State().IdleServers())
 		case isolate.ByNetwork:
 			j.turn.waiting = proto.WaitNetwork
-			j.why = fmt.Sprintf("network: %d whole servers are idle, and no links join enough of them for %d GPUs", q.State().IdleServers(), w.GPUs)
+			j.why = fmt.Sprintf("network: %d whole servers are idle, and no links join enough of them for %d GPUs%s", q.State().IdleServers(), w.GPUs, c.out.named())
 			if away > 0 {
 				j.why += fmt.Sprintf("; %d switches cannot be told", away)
 			}

@@ -76,6 +76,18 @@ func (o *out) at(p Place) string {
 
 func ofGPU(key string) bool { return strings.Contains(key, "/gpu") }
 
+// named says what is out, "": nothing.
+func (o *out) named() string {
+	keys := slices.Sorted(maps.Keys(o.why))
+	switch n := len(keys); {
+	case n == 0:
+		return ""
+	case n > 1:
+		return fmt.Sprintf("; %s and %d more are out", keys[0], n-1)
+	}
+	return fmt.Sprintf("; %s is out", keys[0])
+}
+
 // hits is the part with which a cross-connect is gone, "": it is there.
 func (o *out) hits(of ...slot) string {
 	for _, s := range of {

@@ -120,7 +120,7 @@ func (t *Table) lapse(x *job) {
 
 // holds: it has a place and has never been ready.
 func (x *job) holds() bool {
-	return !x.Once && (x.State == Forming || x.State == Reserved && x.wish.Circuits != nil)
+	return !x.Once && (x.State == Forming || x.wish.Circuits != nil && (x.State == Reserved || x.State == Degraded))
 }
 
 // lapses: time alone may change what the job has.

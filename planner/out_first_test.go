@@ -1,0 +1,79 @@
+package planner
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"ringlight/planner/fabric"
+	"ringlight/planner/job"
+	"ringlight/proto"
+)
+
+// everyPart are the names of all parts of a core.
+func everyPart(c *fabric.Core) (names []string) {
+	add := func(form string, a, b int) {
+		for n := range a {
+			for m := range max(b, 1) {
+				name := fmt.Sprintf(form, n)
+				if b > 0 {
+					name = fmt.Sprintf(form, n, m)
+				}
+				if _, ok := c.Part(name); ok {
+					names = append(names, name)
+				}
+			}
+		}
+	}
+	add("%d", c.Servers(), 0)
+	add("%d/gpu%d", c.Servers(), 1)
+	add("%d/if%d", c.Servers(), 4)
+	add("leaf%d", c.Leaves(), 0)
+	add("leaf%d/up%d", c.Leaves(), c.Uplinks())
+	add("pod%d-spine%d", c.Pods, c.SpinesPerPod)
+	add("switch%d", c.Switches(), 0)
+	add("switch%d/a%d", c.Switches(), c.SwitchSize())
+	add("switch%d/b%d", c.Switches(), c.SwitchSize())
+	if c.LeafSpine != nil {
+		add("spine%d", c.Spines, 0)
+	}
+	return names
+}
+
+// Goal: a job that comes when something is out already is whole, or degraded or waits with
+// the name of the part; it stays in no state on the way.
+// Method: every part of every kind of core out, then a job that takes much of it.
+func TestJobThatComesLaterIsToldWhatIsOut(t *testing.T) {
+	for _, k := range circuitKinds {
+		t.Run(k.name, func(t *testing.T) {
+			told := map[job.State]int{}
+			for _, name := range everyPart(k.core()) {
+				w := startedWorld(t, k.core())
+				if r := w.drain(proto.NounDrain, name); r.Code != proto.OK {
+					t.Fatalf("%s: %+v", name, r)
+				}
+				w.quiet(time.Minute)
+				w.put("a", k.some)
+				w.quiet(time.Minute)
+				w.run(3 * time.Second)
+				v := w.job("a")
+				told[v.State]++
+				degraded := v.State == job.Degraded && strings.HasPrefix(v.Cause, w.fab.PartName(name)+" is out")
+				if v.State != job.Ready && !degraded && !(v.State == job.Waiting && strings.HasSuffix(v.Cause, "; "+name+" is out")) {
+					t.Errorf("%s is out: %s %q, %d of %d links, %d GPUs", name, v.State, v.Cause, v.Confirmed, v.Links, v.GPUsTotal)
+				}
+				if text := w.unlit(); text != "" {
+					t.Error(text)
+				}
+				w.drain(proto.NounUndrain, name)
+				w.quiet(time.Minute)
+				w.run(3 * time.Second)
+				if v := w.job("a"); v.State != job.Ready {
+					t.Errorf("%s is back: %s %q", name, v.State, v.Cause)
+				}
+			}
+			t.Log(told)
+		})
+	}
+}
