@@ -2,51 +2,37 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
 
 	"ringlight/agent"
-	"ringlight/cmd/cli"
 	"ringlight/proto"
 )
 
-// status prints what the agent says of itself; without a running one, what
-// the board says.
-func status(ctx context.Context, args []string) error {
-	_, common := newFlags("status", "what the agent says of itself", "ocs-agent status -config node7.json")
+// status prints what the running agent says of itself. Without one nothing of the
+// board is touched: who looks at a fault does not change it.
+func status(_ context.Context, args []string) error {
+	_, common := newFlags("status", "what the running agent says of itself", "ocs-agent status -config node7.json")
 	cfg, err := common.alone(args)
 	if err != nil {
 		return err
 	}
-	return cfg.status(ctx, common.json)
+	return cfg.status(common.json)
 }
 
-func (c *Config) status(ctx context.Context, asJSON bool) (err error) {
-	a, err := c.asker(ctx)
-	if err != nil {
-		return err
+func (c *Config) status(asJSON bool) error {
+	ans, err := answered(agent.AskSocket(c.socketPath(), agent.Question{Verb: "status"}))
+	if errors.Is(err, agent.ErrNoAgent) {
+		return fmt.Errorf("%w; start it: systemctl start ocs-agent, or: ocs-agent run; the board without it: ocs-agent bringup, ocs-agent selftest", err)
 	}
-	defer a.close()
-	if a.bench != nil { // let it read its hardware
-		if err := a.bench.Run(a.bench.board.Now()+pathPatience, nil); err != nil {
-			return err
-		}
-	}
-	ans, err := answered(a.ask(agent.Question{Verb: "status"}))
 	if err != nil {
 		return err
 	}
 	s := ans.Status
-	if a.bench != nil { // the board was looked at, and of an agent nothing is known
-		defer func() {
-			if err == nil {
-				err = cli.Answered(fmt.Errorf("no agent runs here, %s does not answer; shown is what the board says", c.socketPath()))
-			}
-		}()
-	}
 	if asJSON {
-		return printJSON(statusOf(s, a.bench == nil))
+		return printJSON(statusOf(s))
 	}
 	r := &s.Reported
 	link := "down"
@@ -57,7 +43,7 @@ func (c *Config) status(ctx context.Context, asJSON bool) (err error) {
 	if number.IsSwitch() {
 		what, number = "switch", number-proto.FirstSwitch
 	}
-	fmt.Printf("%s %d  %s  term %d generation %d  link %s  up %v  events waiting %d  refused %d\n", what, number, r.Mode.Words(), r.Term, r.Generation,
+	fmt.Printf("%s %d  %s  term %d generation %d  link %s  board up %v  events waiting %d  refused %d\n", what, number, r.Mode.Words(), r.Term, r.Generation,
 		link, (time.Duration(s.UptimeUS) * time.Microsecond).Round(time.Millisecond), s.Unacked, r.RefusedMessages)
 	for _, x := range r.Sides {
 		fmt.Printf("%-5v side of ring %d: %v, candidate %d of plan %d, peer %d\n", x.Side, x.Ring, x.State, x.Current, x.Working, x.Peer)
@@ -98,7 +84,6 @@ func (c *Config) status(ctx context.Context, asJSON bool) (err error) {
 // statusJSON is the form that scripts rely on: the agent's own, with what it
 // reports under the names of the schema.
 type statusJSON struct {
-	Running bool `json:"running"`
 	*agent.Status
 	Reported any                `json:"reported"`
 	Bundles  []bundleStatusJSON `json:"bundles"`
@@ -110,8 +95,8 @@ type bundleStatusJSON struct {
 	Measured *int32 `json:"measured_mdbm"`
 }
 
-func statusOf(s *agent.Status, running bool) statusJSON {
-	j := statusJSON{Running: running, Status: s, Reported: proto.Plain(&s.Reported), Bundles: []bundleStatusJSON{}}
+func statusOf(s *agent.Status) statusJSON {
+	j := statusJSON{Status: s, Reported: proto.Plain(&s.Reported), Bundles: []bundleStatusJSON{}}
 	for i := range s.Bundles {
 		b := &s.Bundles[i]
 		j.Bundles = append(j.Bundles, bundleStatusJSON{b, power(b.Expected), power(b.Measured)})
