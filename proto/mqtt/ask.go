@@ -3,7 +3,9 @@ package mqtt
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
+	"syscall"
 	"time"
 
 	"ringlight/proto"
@@ -87,6 +89,8 @@ func (a *Asker) Connect(ctx context.Context) error {
 		switch {
 		case err != nil:
 			return err
+		case late && errors.Is(a.Link.Err(), syscall.ECONNREFUSED):
+			return fmt.Errorf("broker %s: %w; a planner's own broker listens while it runs: systemctl status ocs-planner; another one: -broker", a.Link.cfg.Broker, a.Link.Err())
 		case late && a.Link.Err() != nil:
 			return fmt.Errorf("broker %s: %w", a.Link.cfg.Broker, a.Link.Err())
 		case late:
@@ -117,7 +121,7 @@ func (a *Asker) Ask(ctx context.Context, q proto.OpRequest) (*proto.OpReply, err
 		return nil, err
 	}
 	request := proto.Packet{Kind: proto.Publish, Topic: a.Topics.Request(a.Name), Payload: payload, QoS: proto.TopicRequest.QoS()}
-	idle := &proto.Error{Code: proto.Expired, Field: "fabric", Reason: fmt.Sprintf("no planner answers for fabric %s; is ocs-planner running?", a.Topics.Fabric)}
+	idle := &proto.Error{Code: proto.Expired, Field: "fabric", Reason: fmt.Sprintf("no planner answers for fabric %s; its log: systemctl status ocs-planner; what is known without one: ocsctl status", a.Topics.Fabric)}
 	began := time.Now()
 	for end := began.Add(a.Wait); time.Now().Before(end); {
 		// A link that is down takes nothing; the question is asked again.
