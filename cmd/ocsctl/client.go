@@ -124,6 +124,7 @@ func (c *clientFlags) dial(ctx context.Context, follow ...string) (*client, erro
 		}
 	}
 	if cl.Name != to.ClientID { // who asks under a name, with rights in one fabric
+		every.Fabric = c.fabric
 		for i := range subs {
 			subs[i] = strings.Replace(subs[i], "/"+proto.AnyFabric+"/", "/"+c.fabric+"/", 1)
 		}
@@ -142,7 +143,7 @@ func (c *clientFlags) dial(ctx context.Context, follow ...string) (*client, erro
 		link.Close()
 		return nil, err
 	}
-	name, err := cl.findFabric(ctx, c.broker, c.fabric)
+	name, err := cl.findFabric(ctx, c.broker, c.fabric, every)
 	if err != nil {
 		link.Close()
 		return nil, err
@@ -167,9 +168,8 @@ func tellOnce(out io.Writer, asJSON bool) func(why string) {
 // findFabric takes the fabric that is wanted, once it shows itself, or the only one
 // that does, or of several the only one with a planner in service. Planners show
 // fabrics at once; only where none does, agents do.
-func (cl *client) findFabric(ctx context.Context, broker, wanted string) (string, error) {
+func (cl *client) findFabric(ctx context.Context, broker, wanted string, every proto.Topics) (string, error) {
 	var names, served []string
-	every := proto.Topics{Fabric: proto.AnyFabric}
 	limit := time.After(min(cl.Wait, patience))
 	for look, asked := time.After(lookRound), wanted == ""; ; {
 		select {
