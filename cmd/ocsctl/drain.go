@@ -50,7 +50,7 @@ func (c *clientFlags) printCost(out io.Writer, j *costJSON) {
 	if len(j.Rings) > 0 {
 		rings += strings.NewReplacer("[", " (", "]", ")", " ", ", ").Replace(fmt.Sprint(j.Rings))
 	}
-	text := fmt.Sprintf("node %d %s: %s and %s touched, %s, %s fewer in rings, %s, dark for about %s", j.Node, did, rings, proto.Count(int(j.Jobs), "job"),
+	text := fmt.Sprintf("node %d %s: %s touched, %d in service, %s, %s fewer in rings, %s, dark for about %s", j.Node, did, rings, j.Jobs,
 		proto.Count(int(j.Links), "link"), proto.Count(int(j.FewerGPU), "GPU"), joins, proto.Spell(time.Duration(j.DarkUS)*time.Microsecond))
 	if len(j.Rings) == 0 && j.Jobs+j.Links+j.FewerGPU == 0 && len(j.Joins) == 0 {
 		text = fmt.Sprintf("node %d %s: no ring is touched", j.Node, did)
