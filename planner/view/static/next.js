@@ -9,10 +9,10 @@ export function nextPage(root, app) {
   root.append(el('div.sheet', head, losses, el('div.cards', ways, spares), margins));
   const told = keep(async () => {
     const r = await get('next');
-    head.replaceChildren(el('h1', 'What breaks next', el('small', `each node of ${app.about.nodes} lost once on a copy, ${clock(r.at_ms)}, in ${(r.took_us / 1000).toFixed(0)} ms`)),
-      el('p', !app.picture.rings.size ? 'No ring stands, so none can break.' : r.losses === 0 ? el('span.good', 'Any one node may be lost: the ring closes past it, and a spare takes its place.')
-        : [`Of ${app.about.nodes} nodes, ${plural(r.losses, 'one')} could not be lost without a consequence. `.replace('1 one', 'one').replace(/(\d+) ones/, '$1'), `${plural(r.spares, 'spare')} left.`]));
-    losses.replaceChildren(el('h2', 'Worst losses'), rows(['lose', 'of', 'rings taken out of service', 'GPUs lost', 'until it is mended'], r.breaks_next.slice(0, 60).map((b) => el('tr', el('td', link('node', b.node, b.lose)), el('td', link('ring', b.ring)),
+    head.replaceChildren(el('h1', 'What breaks next', el('small', `each of ${app.about.nodes} nodes, and each fibre in use, lost once on a copy, ${clock(r.at_ms)}, in ${(r.took_us / 1000).toFixed(0)} ms`)),
+      el('p', !app.picture.rings.size ? 'No ring stands, so none can break.' : r.losses === 0 ? el('span.good', 'Any one node or fibre may be lost: the ring closes past it, and a spare takes its place.')
+        : `${r.losses === 1 ? '1 loss is' : `${r.losses} losses are`} not made good at once. ${plural(r.spares, 'spare')} left.`));
+    losses.replaceChildren(el('h2', 'Worst losses'), rows(['lose', 'of', 'rings that end or get smaller', 'GPUs lost', 'until it is mended'], r.breaks_next.slice(0, 60).map((b) => el('tr', el('td', link('node', b.node, b.lose)), el('td', link('ring', b.ring)),
       el('td', b.rings.length ? b.rings.map((x, i) => [i ? ', ' : '', link('ring', x, String(x))]) : '-'), el('td.n', String(b.gpus_lost)), el('td', b.torn ? el('span.dead', 'the ring is in pieces') : 'closed past it')))) ?? el('p.good', 'None.'));
     ways.replaceChildren(el('h2', 'Rings without a second way'), rows(['ring', 'torn by the loss of'], r.no_second_way.map((x) => el('tr', el('td', link('ring', x.ring)), el('td', nodes(x.nodes))))) ?? el('p.good', 'None: every neighbour reaches past every node.'));
     spares.replaceChildren(el('h2', 'Spares out of reach'), el('p.dim', `${plural(r.spares, 'spare')} in the fabric.`), rows(['ring', 'no spare replaces'], r.no_spare.map((x) => el('tr', el('td', link('ring', x.ring)), el('td', x.nodes.length === app.picture.rings.get(x.ring)?.nodes.length ? `any of its ${x.nodes.length} nodes` : nodes(x.nodes))))) ?? el('p.good', 'None: a spare reaches every ring.'));
