@@ -98,7 +98,7 @@ func TestKernelDriversDriveTheModels(t *testing.T) {
 		}
 		shunt, err := strconv.Atoi(attribute(t, dev+"/iio:device*/in_voltage0_raw"))
 		mine := ina219.Value(ours(hw.Rail, ina219.AppendRead(nil, ina219.RegShunt)))
-		if err != nil || shunt != int(int16(mine)) {
+		if d := shunt - int(int16(mine)); err != nil || d < -1 || d > 1 || mine < 100 { // the load moves by a step between two reads
 			t.Errorf("shunt: kernel %d, ours %d: %v", shunt, int16(mine), err)
 		}
 		t.Logf("kernel %d x %v mV and %d steps, ours %d mV and %d steps", bus, scale, shunt, own, int16(mine))
