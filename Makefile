@@ -245,8 +245,8 @@ bench-latency: ## wall clock from a line's edge to the write that answers it: id
 	@.ci/latency.sh
 
 .PHONY: bench-kernel
-bench-kernel: ## the agent on real I2C and SPI controllers (armv7, arm64), the kernel's chip drivers on our register models: Debian kernels in QEMU
-	@.ci/kernel.sh
+bench-kernel: ## the agent on real I2C and SPI controllers (armv7, arm64), the kernel's chip drivers on our register models: Debian kernels in QEMU (BOARDS, all)
+	@.ci/kernel.sh $(BOARDS)
 
 .PHONY: bench-cmis
 bench-cmis: ## a simulated module brought up by a switch's own software (SONIC: a checkout of sonic-net/sonic-platform-common)
