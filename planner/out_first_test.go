@@ -2,6 +2,9 @@ package planner
 
 import (
 	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -74,6 +77,68 @@ func TestJobThatComesLaterIsToldWhatIsOut(t *testing.T) {
 				}
 			}
 			t.Log(told)
+		})
+	}
+}
+
+// Goal: any one part of a core of leaves and spines or of servers joined directly, and any
+// two, cost a job no more GPUs than went with them; it is whole or degraded by the name of
+// one of them, its light is as it is told, and it is ready when they are back.
+// Method: all single parts but ports and interfaces, and 40 pairs of them, on a job that
+// takes much of the core; every pair with RINGLIGHT_PAIRS=all.
+func TestAnyTwoPartsCostNoMoreThanTheyAre(t *testing.T) {
+	for _, k := range circuitKinds[1:] {
+		t.Run(k.name, func(t *testing.T) {
+			names := slices.DeleteFunc(everyPart(k.core()), func(name string) bool {
+				return strings.Contains(name, "/a") || strings.Contains(name, "/b") || strings.Contains(name, "/if")
+			})
+			var pairs [][]string
+			for i := range names {
+				for j := range i {
+					pairs = append(pairs, []string{names[i], names[j]})
+				}
+			}
+			if os.Getenv("RINGLIGHT_PAIRS") == "" {
+				rand.New(rand.NewPCG(26, 2)).Shuffle(len(pairs), func(i, j int) { pairs[i], pairs[j] = pairs[j], pairs[i] })
+				pairs = pairs[:40]
+			}
+			for _, name := range names {
+				pairs = append(pairs, []string{name})
+			}
+			w, told := startedWorld(t, k.core()), map[job.State]int{}
+			w.put("a", k.some)
+			w.run(3 * time.Second)
+			whole := w.job("a").GPUsTotal
+			for _, out := range pairs {
+				gone := 0
+				for _, name := range out {
+					w.drain(proto.NounDrain, name)
+					p, _ := w.fab.Core.Part(name)
+					if gone += len(p.GPUs); len(p.GPUs) == 0 {
+						gone += len(p.Servers) * w.fab.Core.GPUsPerServer
+					}
+				}
+				w.quiet(10 * time.Minute)
+				w.run(time.Second)
+				v := w.job("a")
+				told[v.State]++
+				named := slices.ContainsFunc(out, func(name string) bool { return strings.HasPrefix(v.Cause, w.fab.PartName(name)+" is out") })
+				if v.State != job.Ready && !(v.State == job.Degraded && named) || v.GPUsTotal < whole-gone || v.State == job.Ready && v.GPUsTotal != whole {
+					t.Fatalf("%v out: %s %q, %d GPUs of %d, %d are gone", out, v.State, v.Cause, v.GPUsTotal, whole, gone)
+				}
+				if text := w.unlit(); text != "" {
+					t.Fatal(text)
+				}
+				for _, name := range out {
+					w.drain(proto.NounUndrain, name)
+				}
+				w.quiet(10 * time.Minute)
+				w.run(time.Second)
+				if v := w.job("a"); v.State != job.Ready || v.GPUsTotal != whole {
+					t.Fatalf("%v back: %s %q, %d GPUs", out, v.State, v.Cause, v.GPUsTotal)
+				}
+			}
+			t.Log(len(pairs), told)
 		})
 	}
 }
