@@ -7,9 +7,11 @@ import (
 
 // Extinctions tells the truth about a module as its DACs are staged now: for
 // each cell the ratio, in thousandths of a dB, of the light on the wanted side
-// to that on the other one, when all heaters have settled. Of a cell that
-// several paths use it is the worst: MZI1 in all three lit paths, MZI2 in its
-// two, the matrix in loopback. For reports and tests, not for agents.
+// to that on the other one, when all heaters have settled: below 0 where most goes
+// the wrong way, into another fibre. Of a cell that several paths use it is the worst:
+// MZI1 in all three lit paths, MZI2 in its two. Of the matrix, in loopback, a path says
+// nothing of which side is wanted: it is the brighter, and LaneTruth tells where lanes
+// come out. For reports and tests, not for agents.
 func (w *World) Extinctions(id BoardID, bundle, mod int) [hal.CellsPerMod]int32 {
 	var worst [hal.CellsPerMod]int32
 	for i := range worst {
@@ -39,11 +41,14 @@ func (w *World) PathExtinctions(id BoardID, bundle, mod, path int) (out [hal.Cel
 		if inLoop && path != hal.LOSLoopback || behind && path == hal.LOSLoopback {
 			continue
 		}
-		bar := m.per.cells[k].bar(phase[k])
-		if bar < 0.5 {
-			bar = 1 - bar
+		right := m.per.cells[k].bar(phase[k])
+		switch cross := 1 - right; { // see emit
+		case inLoop:
+			right = max(right, cross)
+		case behind && path == hal.LOSExternal1, !behind && path == hal.LOSLoopback:
+			right = cross
 		}
-		out[k] = int32(1000 * detmath.DB(bar/max(1-bar, 1e-9)))
+		out[k] = int32(1000 * detmath.DB(max(right, 1e-9)/max(1-right, 1e-9)))
 	}
 	return out
 }
@@ -64,4 +69,35 @@ func (m *module) settledPhases(nets [2]bool, phase *[hal.CellsPerMod]float64) {
 // agents.
 func (w *World) Personality(id BoardID, bundle, mod int) *Personality {
 	return w.module(id, bundle, mod).per
+}
+
+// MatrixLossMilliDB is what the five cells of a way through the matrix take.
+const MatrixLossMilliDB = hal.MatrixStages * cellLossDB * 1000
+
+// LaneTruth tells what the matrix of a module would do to each lane in loopback if its
+// DACs held these codes, of a span of 10 V, nil: those that they hold, and all heaters had
+// settled: by lane and output the light that comes out for what goes in, in thousandths of
+// a dB, with the loss of the five cells. For reports and tests, not for agents.
+func (w *World) LaneTruth(id BoardID, bundle, mod int, codes *[hal.CellsPerMod]uint16) (out [hal.Lanes][hal.Lanes]int32) {
+	m := w.module(id, bundle, mod)
+	m.refresh()
+	var phase [hal.CellsPerMod]float64
+	if codes == nil {
+		m.settledPhases([2]bool{}, &phase)
+	} else {
+		var warm padded
+		for k, code := range codes {
+			warm[k+crosstalkBand] = m.per.warmthOf(k, float64(heaterMicrovolt(code))/1e6)
+		}
+		m.standing(&warm, 0, hal.CellsPerMod, &phase)
+	}
+	var mat matrix
+	m.per.propagate(&phase, allPorts, &mat)
+	routes := m.per.routes(&mat, &phase)
+	for i := range routes {
+		for o, share := range routes[i] {
+			out[i][o] = int32(1000 * (detmath.DB(max(share, 1e-9)) - hal.MatrixStages*cellLossDB))
+		}
+	}
+	return out
 }

@@ -46,6 +46,12 @@ func (w *world) Advance(limit time.Duration) (int, hal.Event, bool) {
 // newWorld makes boards of two bundles with one module.
 func newWorld(t *testing.T, boards int, faults ...sim.Fault) *world {
 	t.Helper()
+	return newWorldOf(t, boards, nil, faults...)
+}
+
+// newWorldOf makes them otherwise than their board file says.
+func newWorldOf(t *testing.T, boards int, wired func(i int, hw *hal.Board), faults ...sim.Fault) *world {
+	t.Helper()
 	w := &world{World: sim.NewWorld(sim.WorldConfig{Seed: 11})}
 	for i := range boards {
 		hw, err := boardfile.Default(4, 2, 1)
@@ -53,6 +59,12 @@ func newWorld(t *testing.T, boards int, faults ...sim.Fault) *world {
 			t.Fatal(err)
 		}
 		c := sim.BoardConfig{Board: hw, Seed: uint64(100 + i), Powered: true}
+		if wired != nil {
+			if c.Board, err = boardfile.Default(4, 2, 1); err != nil {
+				t.Fatal(err)
+			}
+			wired(i, &c.Board)
+		}
 		if i == 0 {
 			c.Faults = faults
 		}
@@ -239,6 +251,63 @@ func TestCodedLightFindsEveryFibre(t *testing.T) {
 	// The fibre that works one way is not expected: it is to be taken out.
 	if len(m.Steps) != 2 || m.Steps[0].Kind != StepSwap || m.Steps[1].Kind != StepPull || len(m.Missing) != 2 || len(m.Extra) != 2 {
 		t.Errorf("steps %v, missing %v, extra %v", m.Steps, m.Missing, m.Extra)
+	}
+}
+
+// Goal: taps that are wired the other way round than the board file says calibrate well
+// and light the wrong fibre: the judge of light says so, and so do fibres that are tried,
+// by the bundle's name, with its fibres where they are.
+// Method: one node of three has swapped taps, then all; a bundle's two fibres, or one.
+func TestSwappedTapsAreFoundByTheirFibres(t *testing.T) {
+	fibres := []Fibre{fibre(t, "10:0/external1-11:0/external1"), fibre(t, "10:0/external2-12:0/external1"), fibre(t, "10:1/external2-11:1/external2")}
+	swap := func(_ int, hw *hal.Board) {
+		own := hal.Standard()
+		a, b := &own.Guard[hal.GuardTap1], &own.Guard[hal.GuardTap2]
+		a.Channel, b.Channel = b.Channel, a.Channel
+		hw.Types = []hal.Optics{own}
+		for i := range hw.Bundles {
+			hw.Bundles[i].Modules[0].Type = 0
+		}
+		hw.Link()
+	}
+	for name, c := range map[string]struct { // any order: independent
+		wired func(int, *hal.Board)
+		told  []string
+	}{
+		"none": {nil, nil},
+		"one": {func(i int, hw *hal.Board) {
+			if i == 0 {
+				swap(i, hw)
+			}
+		}, []string{"bundle 0 of node 10", "bundle 1 of node 10"}},
+		"all": {swap, []string{"bundle 0 of node 10", "bundle 1 of node 10", "bundle 0 of node 11", "bundle 1 of node 11", "bundle 0 of node 12"}},
+	} {
+		w := newWorldOf(t, 3, c.wired)
+		for _, f := range fibres {
+			w.connect(t, f)
+		}
+		r, err := BringUp{Calibrate: true, Expected: fibres}.Run(w, w.stations())
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := r.Fibres
+		if m == nil || len(m.Found) != 3 || len(m.Missing)+len(m.Extra)+len(m.OneWay) > 0 {
+			t.Fatalf("%s: %+v", name, m)
+		}
+		bad := strings.Join(failures(r), "\n")
+		for _, want := range c.told {
+			if !strings.Contains(bad, want+" sends by the other path's fibre") {
+				t.Errorf("%s: no %q in\n%s", name, want, bad)
+			}
+		}
+		if c.told == nil && bad != "" {
+			t.Errorf("%s: %s", name, bad)
+		}
+		for _, path := range []int{hal.LOSExternal1, hal.LOSExternal2} {
+			if db := w.PathExtinctions(0, 0, 0, path)[hal.CellMZI2]; (db < 0) != (c.told != nil) {
+				t.Errorf("%s: by the truth MZI2 of lane 0 has %d mdB on path %d", name, db, path)
+			}
+		}
 	}
 }
 

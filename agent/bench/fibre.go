@@ -26,6 +26,12 @@ func (p Port) String() string { return fmt.Sprintf("%d:%d/%v", p.Node, p.Bundle,
 // MarshalText is String.
 func (p Port) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
 
+// other is the other external path of its bundle.
+func (p Port) other() Port {
+	p.Path = proto.External1 + proto.External2 - p.Path
+	return p
+}
+
 func (p Port) compare(q Port) int {
 	return cmp.Or(cmp.Compare(p.Node, q.Node), cmp.Compare(p.Bundle, q.Bundle), cmp.Compare(p.Path, q.Path))
 }
@@ -83,7 +89,7 @@ type FibreMap struct {
 	Found  []Fibre  `json:"found"`   // light in both directions
 	OneWay []Fibre  `json:"one_way"` // light from A to B alone
 	Dark   []Port   `json:"dark"`    // no light comes in
-	Odd    []string `json:"odd"`     // light from no known bundle
+	Odd    []string `json:"odd"`     // light from no known bundle, or by the wrong fibre
 	// Against what is expected; nil: nothing is.
 	Expected []Fibre       `json:"expected,omitempty"`
 	Missing  []Fibre       `json:"missing,omitempty"` // expected, not found
@@ -158,22 +164,44 @@ func (l *lab) fibreMap(all []*driven) (*FibreMap, error) {
 	if err := l.sel(all, func(*driven) proto.Path { return proto.Dark }); err != nil {
 		return nil, err
 	}
-	for _, p := range l.ports() {
+	m.join(l.ports(), from, lit)
+	m.Took = l.field.Now() - began
+	return m, nil
+}
+
+// join makes fibres of which port hears which. A bundle whose light leaves by the fibre of
+// its other path is told by what comes back: its receivers are at their own fibres.
+func (m *FibreMap) join(ports []Port, from map[Port]Port, lit map[Port]bool) {
+	found := func(a, b Port) {
+		if a.compare(b) > 0 {
+			a, b = b, a
+		}
+		if f := (Fibre{a, b}); !slices.Contains(m.Found, f) {
+			m.Found = append(m.Found, f)
+		}
+	}
+	swapped := func(p Port) {
+		m.Odd = append(m.Odd, fmt.Sprintf("bundle %d of node %d sends by the other path's fibre what it sends to %v: its Tx taps, or the fibres behind them, are swapped", p.Bundle, p.Node, p.Path))
+	}
+	for _, p := range ports {
 		src, ok := from[p]
-		switch back, both := from[src]; {
+		switch back := from[src]; {
 		case !lit[p]:
 			m.Dark = append(m.Dark, p)
 		case !ok:
-		case both && back == p:
-			if src.compare(p) > 0 {
-				m.Found = append(m.Found, Fibre{p, src})
-			}
+		case back == p:
+			found(p, src)
+		case back == p.other():
+			found(p, src)
+			swapped(p)
+		case from[src.other()] == p: // told at the other end
+		case from[src.other()] == p.other(): // at both ends
+			found(p, src.other())
+			swapped(p)
 		default:
 			m.OneWay = append(m.OneWay, Fibre{src, p})
 		}
 	}
-	m.Took = l.field.Now() - began
-	return m, nil
 }
 
 // decodeSlots reads what a port heard. good is false for light that is not one
