@@ -131,8 +131,8 @@ bench-core: build ## switch agents killed in the middle of every stage, RUNS (20
 	bin/ocs-sim core -changes 8 -runs $(or $(RUNS),200) -grow 8,6
 
 .PHONY: bench-lock
-bench-lock: ## the unbounded walk of docs/board.md for a simulated day; a day of +-10 K in each mode of the lock, external and loopback; a step, a ramp; lasers that die, wander, hop
-	RINGLIGHT_LOCK=24h $(GO) test -count 1 -v -timeout 60m -run 'WalkIsHeldWithin25dB|DayIsHeldOrSaid|MatrixIsCarried|LasersDoNotMislead' ./ocs
+bench-lock: ## the unbounded walk of docs/board.md for a simulated day; a day of +-10 K in each mode of the lock, external and loopback; a step, a ramp; lasers that die, wander, hop (BOARDS, 1)
+	RINGLIGHT_LOCK=24h RINGLIGHT_CALIBRATION=$(or $(BOARDS),1) $(GO) test -count 1 -v -timeout 60m -run 'WalkIsHeldWithin25dB|DayIsHeldOrSaid|MatrixIsCarried|LasersDoNotMislead' ./ocs
 
 .PHONY: budget
 budget: cross ## the arm64 agent is at most 10 MB, or which packages grew (UPDATE=1 writes them down anew)

@@ -130,23 +130,6 @@ func clamp(x, lo, hi float64) float64 {
 	return x
 }
 
-// solveRounds is how often Solve goes round. chosen: crosstalk is a few per
+// solveRounds is how often codes are solved for. chosen: crosstalk is a few per
 // cent, so each round leaves a few per cent of the error before.
 const solveRounds = 8
-
-// Solve finds the heat of the cells in which, in this order, for their phases
-// in want; the others stay at what u says. max is the most that each may take.
-// The first round takes the least heat that is a little from nought; the later ones
-// stay on its turn where they can, so that two neighbours do not push each other to
-// and fro.
-func (m *Module) Solve(which []int, want *[Cells]float64, u, max *[Cells]float64) {
-	for round := range solveRounds {
-		for _, k := range which {
-			from := u[k]
-			if round == 0 {
-				from = m.least(k)
-			}
-			u[k] = m.heat(k, want[k], u, from, max[k])
-		}
-	}
-}

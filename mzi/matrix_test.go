@@ -154,3 +154,20 @@ func TestSolveAllowsForCrosstalk(t *testing.T) {
 		}
 	}
 }
+
+// Solve finds the heat of the cells in which, in this order, for their phases
+// in want; the others stay at what u says. max is the most that each may take.
+// The first round takes the least heat that is a little from nought; the later ones
+// stay on its turn where they can, so that two neighbours do not push each other to
+// and fro.
+func (m *Module) Solve(which []int, want *[Cells]float64, u, max *[Cells]float64) {
+	for round := range solveRounds {
+		for _, k := range which {
+			from := u[k]
+			if round == 0 {
+				from = m.least(k)
+			}
+			u[k] = m.heat(k, want[k], u, from, max[k])
+		}
+	}
+}

@@ -3,6 +3,7 @@ package ocs_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"ringlight/ocs"
 	"ringlight/proto"
@@ -22,6 +23,8 @@ func TestAcceptanceIsSampledInService(t *testing.T) {
 			for range 10 {
 				r.round()
 			}
+			r.run(time.Second) // a case that has just moved may go on
+			r.round()
 			for _, e := range r.events[0] {
 				if e.Kind == ocs.Degraded || e.Kind == ocs.PathFailed || e.Kind == ocs.Verified {
 					kind, text = e.Kind, e.Text

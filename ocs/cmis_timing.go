@@ -2,6 +2,7 @@ package ocs
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"ringlight/hal"
@@ -27,7 +28,7 @@ type mciTrials struct {
 	slow, fast  time.Duration // last and first drive, from the byte's end
 	bus         trials        // from asking to the byte's end
 	detect      detection
-	took        spread // a controller's own word
+	took        []time.Duration // a controller's own word
 	err         error
 }
 
@@ -35,22 +36,6 @@ type mciTrials struct {
 // light is the controller's own word, and only the interrupt's tail is left to be
 // met, whose slowest hundredth is twice its middle (board page, Costs). chosen.
 const mciDetectTrials = 3 * detectTrials
-
-// spread is the largest and smallest of what was told.
-type spread struct {
-	least, most time.Duration
-	told        bool
-}
-
-func (s *spread) add(d time.Duration) {
-	if !s.told || d < s.least {
-		s.least = d
-	}
-	if !s.told || d > s.most {
-		s.most = d
-	}
-	s.told = true
-}
 
 type mciTrialStep uint8
 
@@ -156,7 +141,7 @@ func (r *mciTrials) ask(d *mciDrive, i int) {
 			r.err = &ModuleError{Module: i, Err: err}
 		}
 		took := m.Status.Took
-		r.took.add(took)
+		r.took = append(r.took, took)
 		own := took + m.Fired() - d.sw.busEnd
 		r.slow, r.fast = max(r.slow, own), min(r.fast, own)
 		if r.left--; r.left == 0 {
@@ -203,7 +188,8 @@ func (r *mciTrials) finish(d *mciDrive, now time.Duration) {
 	least, most, _ := r.detect.seen.believed()
 	c.Timing.DetectMax += (most - least) / 2
 	busLeast, busMost := r.bus.beyond()
-	tookLeast := max(r.took.least-(r.took.most-r.took.least)/4, 0)
+	quickest, slowest := slices.Min(r.took), slices.Max(r.took)
+	tookLeast := max(quickest-(slowest-quickest)/4, 0)
 	// A read of another module of the segment may be ahead of the trigger, once;
 	// what the controllers promise bounds what was not met.
 	c.Timing.SwitchMin = busLeast + tookLeast

@@ -2,6 +2,7 @@ package ocs_test
 
 import (
 	"fmt"
+	"math"
 	"os"
 	"testing"
 	"time"
@@ -13,8 +14,8 @@ import (
 	"ringlight/sim"
 )
 
-// dayFound is the calibration of onDay's board, which takes seconds to find.
-var dayFound *ocs.Calibration
+// dayFound are the calibrations of onDay's boards by seed, which take seconds to find.
+var dayFound = map[uint64]*ocs.Calibration{}
 
 // theDay is a board whose case is warmer and colder by 10 K in a day and by 3 K in an hour.
 func theDay() sim.Physics {
@@ -39,20 +40,23 @@ func bareIn(t *testing.T, ph sim.Physics, seed uint64) *rig {
 	return r
 }
 
+// daySeed is that of the first board.
+const daySeed = 21
+
 // onDay is such a board on a path, in a mode of the lock, calibrated when nothing of its
 // physics was different yet.
-func onDay(t *testing.T, ph sim.Physics, p proto.Path, lock ocs.LockConfig) *rig {
+func onDay(t *testing.T, ph sim.Physics, p proto.Path, lock ocs.LockConfig, seed uint64) *rig {
 	t.Helper()
-	if dayFound == nil {
-		r := bareIn(t, sim.DefaultPhysics(), 21)
+	if dayFound[seed] == nil {
+		r := bareIn(t, sim.DefaultPhysics(), seed)
 		if end, _ := r.ends(); end.Kind != ocs.Calibrated {
 			t.Fatal(end.Text)
 		}
-		dayFound = r.optics[0].Status().Calibration
+		dayFound[seed] = r.optics[0].Status().Calibration
 	}
-	r := bareIn(t, ph, 21)
+	r := bareIn(t, ph, seed)
 	r.lock = lock
-	r.boot([]*ocs.Calibration{dayFound})
+	r.boot([]*ocs.Calibration{dayFound[seed]})
 	r.ready()
 	if err := r.optics[0].Select(r.world.Now(), p); err != nil {
 		t.Fatal(err)
@@ -92,14 +96,23 @@ func (w *watch) look(r *rig, p proto.Path) {
 }
 
 func (w *watch) String() string {
-	return fmt.Sprintf("under the limit %5.1f %% of %d, of those called tuned %d; worst %.1f dB; unproven %.1f %%", 100*float64(w.below)/float64(w.looks), w.looks,
-		w.claimed, float64(w.worst)/1000, 100*float64(w.unproven)/float64(w.looks))
+	share := func(n int) float64 { return 100 * float64(n) / float64(w.looks) }
+	return fmt.Sprintf("%5.1f %% of %4d under the limit, worst %4.1f dB; called tuned %5.1f %%, of those under the limit %d", share(w.below), w.looks,
+		float64(w.worst)/1000, share(w.looks-w.unproven), w.claimed)
+}
+
+// blow brings the weather of now.
+func (r *rig) blow() {
+	if r.weather != nil {
+		r.world.SetAmbient(r.id, r.weather(r.world.Now()))
+	}
 }
 
 // through lets time go on with the agent's health rounds.
 func (r *rig) through(p proto.Path, span time.Duration) *watch {
 	w := &watch{worst: 1 << 30}
 	for end := r.world.Now() + span; r.world.Now() < end; {
+		r.blow()
 		r.round()
 		r.run(9_700 * time.Millisecond)
 		w.look(r, p)
@@ -108,9 +121,11 @@ func (r *rig) through(p proto.Path, span time.Duration) *watch {
 }
 
 // Goal: in a day in which the case is warmer and colder by 10 K, and by 3 K each hour, no
-// light that is under its limit is called tuned, in any mode of the lock.
-// Method: an hour and a half of virtual time of each mode and path, RINGLIGHT_LOCK=24h
-// under make bench-lock; the simulator's truth every ten seconds.
+// light that is under its limit is called tuned, in any mode of the lock and with any kind
+// of module.
+// Method: an hour and a half of virtual time of each mode and path, RINGLIGHT_LOCK=24h and
+// as many boards as BOARDS under make bench-lock; CMIS modules that have a lock, whose
+// simulation is slow, have ten minutes. The simulator's truth every ten seconds.
 func TestDayIsHeldOrSaid(t *testing.T) {
 	span := 90 * time.Minute
 	if text := os.Getenv("RINGLIGHT_LOCK"); text != "" {
@@ -120,30 +135,54 @@ func TestDayIsHeldOrSaid(t *testing.T) {
 		}
 		span = d
 	}
-	for _, mode := range []ocs.LockMode{ocs.LockOff, ocs.LockOnDrift, ocs.LockAlways} {
-		for _, p := range []proto.Path{proto.Loopback, proto.External1} {
-			if span < 24*time.Hour && (mode == ocs.LockOff) != (p == proto.External1) {
-				continue // none of them falls short so soon
-			}
-			r := onDay(t, theDay(), p, ocs.LockConfig{Mode: mode})
-			w := r.through(p, span)
-			t.Logf("lock %-6s %-9v %v; %d events", modeNames[mode], p, w, len(r.events[0]))
-			if w.claimed > 0 || mode != ocs.LockOff && p.External() && w.below > 0 {
-				t.Errorf("lock %s, %v: %d looks under the limit, %d of them called tuned", modeNames[mode], p, w.below, w.claimed)
+	all := span >= 24*time.Hour
+	for seed := range boardSeeds(t, 1) {
+		for _, mode := range []ocs.LockMode{ocs.LockOff, ocs.LockOnDrift, ocs.LockAlways} {
+			for _, p := range []proto.Path{proto.Loopback, proto.External1} {
+				if all || (mode == ocs.LockOff) == (p == proto.External1) { // none of the others falls short so soon
+					r := onDay(t, theDay(), p, ocs.LockConfig{Mode: mode}, uint64(daySeed+seed))
+					r.isHeldOrSaid("chips", mode, p, span)
+				}
 			}
 		}
+	}
+	for _, lock := range []bool{false, true} {
+		for _, p := range []proto.Path{proto.Loopback, proto.External1} {
+			mode, kind, span := ocs.LockOnDrift, "CMIS, no lock", span
+			timing := sim.DefaultMCITiming()
+			if timing.NoLock = !lock; lock {
+				kind, span = "CMIS", 10*time.Minute
+			}
+			r := lockedCMIS(t, p, mode, timing)
+			r.weather = func(at time.Duration) int32 { // theDay's
+				turns := func(of time.Duration) float64 { return math.Sin(2 * math.Pi * at.Seconds() / of.Seconds()) }
+				return 40_000 + int32(10_000*turns(24*time.Hour)+3_000*turns(time.Hour))
+			}
+			r.isHeldOrSaid(kind, mode, p, span)
+		}
+	}
+}
+
+// isHeldOrSaid prints a row of the table, and judges it.
+func (r *rig) isHeldOrSaid(kind string, mode ocs.LockMode, p proto.Path, span time.Duration) {
+	w := r.through(p, span)
+	fmt.Printf("%-13s  lock %-6s  %-9v  %v; %d events\n", kind, modeNames[mode], p, w, len(r.events[0]))
+	if w.claimed > 0 || kind != "CMIS, no lock" && mode != ocs.LockOff && p.External() && w.below > 0 {
+		r.t.Errorf("%s, lock %s, %v: %d looks under the limit, %d of them called tuned", kind, modeNames[mode], p, w.below, w.claimed)
 	}
 }
 
 var modeNames = [...]string{ocs.LockOff: "off", ocs.LockOnDrift: "drift", ocs.LockAlways: "always"}
 
 // Goal: a case that gets warmer by 12 K at once, or by a kelvin each second from 0 to 70
-// degrees, takes the matrix under 20 dB only until the thermometer has been read.
-// Method: loopback in each mode that looks; the truth each second.
+// degrees, takes the matrix under 20 dB only until the thermometer has been read; without
+// a lock no light that is under its limit is called tuned on such a way.
+// Method: loopback in each mode that looks, every path and modules of both kinds without
+// one, with the agent's health rounds; the truth each second.
 func TestMatrixIsCarriedWithItsCase(t *testing.T) {
 	for _, mode := range []ocs.LockMode{ocs.LockOnDrift, ocs.LockAlways} {
 		p := proto.Loopback
-		r := onDay(t, sim.DefaultPhysics(), p, ocs.LockConfig{Mode: mode})
+		r := onDay(t, sim.DefaultPhysics(), p, ocs.LockConfig{Mode: mode}, daySeed)
 		r.round()
 		r.run(time.Minute)
 		r.world.SetAmbient(r.id, 52_000)
@@ -170,15 +209,41 @@ func TestMatrixIsCarriedWithItsCase(t *testing.T) {
 			t.Errorf("lock %s: under 20 dB at %d looks after a step, %d of a ramp called tuned", modeNames[mode], step.below, ramp.claimed)
 		}
 	}
+	for _, p := range []proto.Path{proto.Loopback, proto.External1} {
+		timing := sim.DefaultMCITiming()
+		timing.NoLock = true
+		for kind, r := range map[string]*rig{ // any order: independent
+			"chips":         onDay(t, sim.DefaultPhysics(), p, ocs.LockConfig{}, daySeed),
+			"CMIS, no lock": lockedCMIS(t, p, ocs.LockOnDrift, timing),
+		} {
+			ramp := &watch{worst: 1 << 30}
+			for second := range int32(141) {
+				r.world.SetAmbient(r.id, max(70_000-second*1000, second*1000-70_000))
+				if second%10 == 0 {
+					r.round()
+				}
+				r.run(990 * time.Millisecond)
+				if second > 10 { // nobody knows that a case begins to move before it is read again
+					ramp.look(r, p)
+				}
+			}
+			t.Logf("%-13s %-9v 70 to 0 to 70 degrees: %v", kind, p, ramp)
+			if ramp.claimed > 0 {
+				t.Errorf("%s, %v: %d looks of a ramp under the limit and called tuned", kind, p, ramp.claimed)
+			}
+		}
+	}
 }
 
 // Goal: lasers that die or return while the lock looks, or whose power wanders, cost no
 // healthy lane its light: the lock is never worse than none.
 // Method: each of 40 times a laser dies or returns at another instant of a look on each
-// path; then worlds in which all lasers wander, with the lock and without it.
+// path; then worlds in which all lasers wander, or the case jumps with its load, with the
+// lock and without it.
 func TestLasersDoNotMisleadTheLock(t *testing.T) {
-	for _, p := range []proto.Path{proto.External1, proto.External2, proto.Loopback} {
-		r := onDay(t, sim.DefaultPhysics(), p, ocs.LockConfig{Mode: ocs.LockAlways, Period: 60 * time.Millisecond, Rest: 60 * time.Millisecond})
+	for n := range 3 * boardSeeds(t, 1) {
+		p := []proto.Path{proto.External1, proto.External2, proto.Loopback}[n%3]
+		r := onDay(t, sim.DefaultPhysics(), p, ocs.LockConfig{Mode: ocs.LockAlways, Period: 60 * time.Millisecond, Rest: 60 * time.Millisecond}, uint64(daySeed+n/3))
 		r.run(time.Second)
 		worst, cell, low := int32(1<<30), 0, 0
 		for n := range 40 {
@@ -213,22 +278,36 @@ func TestLasersDoNotMisleadTheLock(t *testing.T) {
 			t.Errorf("%v: healthy lanes under 20 dB in %d of 40", p, low)
 		}
 	}
+	load := func(kelvin float64, span, tau time.Duration) func(time.Duration) int32 {
+		return func(at time.Duration) int32 { // up and down as a case does that is not new to it
+			left := math.Exp(-(at%span).Seconds()/tau.Seconds()) / (1 + math.Exp(-span.Seconds()/tau.Seconds()))
+			if at/span%2 == 0 {
+				left = 1 - left
+			}
+			return 40_000 + int32(1000*kelvin*left)
+		}
+	}
 	for _, w := range []struct {
-		what  string
-		world func(*sim.Physics)
+		what    string
+		world   func(*sim.Physics)
+		weather func(time.Duration) int32
 	}{
-		{"wander of 12 % in 4 s", func(ph *sim.Physics) { ph.LaserWander, ph.LaserWanderS = 0.12, 4 }},
-		{"wander of 20 % in 1 s", func(ph *sim.Physics) { ph.LaserWander, ph.LaserWanderS = 0.2, 1 }},
-		{"wander of 20 % in 10 s", func(ph *sim.Physics) { ph.LaserWander, ph.LaserWanderS = 0.2, 10 }},
-		{"steps of .3 dB each .5 s", func(ph *sim.Physics) { ph.LaserStep, ph.LaserStepS = 0.07, 0.5 }},
-		{"steps of .3 dB each 20 ms", func(ph *sim.Physics) { ph.LaserStep, ph.LaserStepS = 0.07, 0.02 }},
-		{"hops of 1 dB each 3 s", func(ph *sim.Physics) { ph.LaserStep, ph.LaserStepS = 0.2, 3 }},
+		{"wander of 12 % in 4 s", func(ph *sim.Physics) { ph.LaserWander, ph.LaserWanderS = 0.12, 4 }, nil},
+		{"wander of 20 % in 1 s", func(ph *sim.Physics) { ph.LaserWander, ph.LaserWanderS = 0.2, 1 }, nil},
+		{"wander of 20 % in 10 s", func(ph *sim.Physics) { ph.LaserWander, ph.LaserWanderS = 0.2, 10 }, nil},
+		{"steps of .3 dB each .5 s", func(ph *sim.Physics) { ph.LaserStep, ph.LaserStepS = 0.07, 0.5 }, nil},
+		{"steps of .3 dB each 20 ms", func(ph *sim.Physics) { ph.LaserStep, ph.LaserStepS = 0.07, 0.02 }, nil},
+		{"hops of 1 dB each 3 s", func(ph *sim.Physics) { ph.LaserStep, ph.LaserStepS = 0.2, 3 }, nil},
+		{"load of 3 K each 5 s in 2 s", func(*sim.Physics) {}, load(3, 5*time.Second, 2*time.Second)},
+		{"load of 6 K each 30 s in 10 s", func(*sim.Physics) {}, load(6, 30*time.Second, 10*time.Second)},
+		{"load of 12 K each 60 s in 30 s", func(*sim.Physics) {}, load(12, 60*time.Second, 30*time.Second)},
 	} {
 		ph := sim.DefaultPhysics()
 		w.world(&ph)
 		var least [2]int32
 		for i, mode := range []ocs.LockMode{ocs.LockOff, ocs.LockAlways} {
-			r := onDay(t, ph, proto.External1, ocs.LockConfig{Mode: mode})
+			r := onDay(t, ph, proto.External1, ocs.LockConfig{Mode: mode}, daySeed)
+			r.weather = w.weather
 			least[i], _, _, _ = r.follow(proto.External1, time.Minute, 317*time.Millisecond)
 			if mode == ocs.LockAlways {
 				held, why := r.optics[0].Held()

@@ -34,7 +34,7 @@ var ErrTooHot = errors.New("case too warm")
 // once; once it is cool its light decides again.
 func (t *Transceiver) warm(now, read time.Duration, module int, millicelsius int32) {
 	h, bit := &t.health, uint16(1)<<module
-	h.last[module].slowAt, h.last[module].millikelvin = read, millicelsius+zeroCelsiusMillikelvin
+	h.last[module].warm(read, millicelsius+zeroCelsiusMillikelvin)
 	switch {
 	case millicelsius > hotMilliCelsius && h.hot&bit == 0:
 		h.hot |= bit
@@ -78,6 +78,20 @@ type moduleHealth struct {
 	tap             proto.MilliDBm // NoPower in loopback
 	misrouted       misrouted
 	doubt           string // why its light is unproven, "": it is not
+	moved           int32  // by how much millikelvin has changed since the reading before
+}
+
+// warm takes a temperature. One that is read again within a second says no more of where
+// the case is going.
+func (s *moduleHealth) warm(at time.Duration, millikelvin int32) {
+	moved := max(millikelvin-s.millikelvin, s.millikelvin-millikelvin)
+	switch {
+	case s.slowAt == 0:
+		moved = 0
+	case at-s.slowAt < time.Second:
+		moved = max(moved, s.moved)
+	}
+	s.slowAt, s.millikelvin, s.moved = at, millikelvin, moved
 }
 
 // light takes a reading of the guard ADC's channels.

@@ -382,6 +382,3 @@ type lockFinding struct {
 }
 
 func litOf(p proto.Path) mzi.Lit { return mzi.Lit(p - proto.Loopback) }
-
-// milliwattOf is the power of a level.
-func milliwattOf(l proto.MilliDBm) float64 { return fromMilliDBm(int32(l)) }

@@ -349,14 +349,10 @@ func asin(x float64) float64 {
 	return detmath.Atan2(x, math.Sqrt(1-float64(x*x)))
 }
 
-// tapMilliwatt is the light on a tap in a read of both.
-func tapMilliwatt(o *hal.Optics, taps []byte, tap int) float64 {
-	return guardMilliwatt(o, taps, hal.GuardTap1, tap)
-}
-
 // guardMilliwatt is the n-th light in a read of the guard ADC from the first on.
 func guardMilliwatt(o *hal.Optics, block []byte, first, n int) float64 {
-	return float64(fromMilliDBm(o.Guard[first+n].FullScaleMilliDBm)*float64(diode.Code(block, n))) / diode.FullCode
+	return float64(milliwattOf(o.Guard[first+n].FullScaleMilliDBm)*float64(diode.Code(block, n))) / diode.FullCode
 }
 
-func fromMilliDBm(l int32) float64 { return detmath.FromDB(float64(l) / 1000) }
+// milliwattOf is the power of a level, thousandths of a dBm.
+func milliwattOf[T ~int32](l T) float64 { return detmath.FromDB(float64(l) / 1000) }

@@ -200,3 +200,11 @@ func (h *healthRound) temperature(module int) float64 {
 	}
 	return float64(h.last[module].millikelvin) / 1000
 }
+
+// moves is by how many kelvin a case may move until it is read again: as much as before.
+func (h *healthRound) moves(module int) float64 {
+	if module >= len(h.last) {
+		return 0
+	}
+	return float64(h.last[module].moved) / 1000
+}

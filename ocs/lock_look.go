@@ -42,8 +42,8 @@ type lockLook [seenLights][lockSteps]float64
 
 // take adds the reading of a pattern.
 func (x *lockLook) take(a *lockAct, o *hal.Optics) {
-	x[seenTap1][a.n] = tapMilliwatt(o, a.taps.Block(), 0)
-	x[seenTap2][a.n] = tapMilliwatt(o, a.taps.Block(), 1)
+	x[seenTap1][a.n] = guardMilliwatt(o, a.taps.Block(), hal.GuardTap1, 0)
+	x[seenTap2][a.n] = guardMilliwatt(o, a.taps.Block(), hal.GuardTap1, 1)
 	if a.lit != mzi.Loop {
 		block := a.loops.Block()
 		x[seenLoop][a.n] = guardMilliwatt(o, block, hal.GuardLoopUpper, 0) + guardMilliwatt(o, block, hal.GuardLoopUpper, 1)
@@ -118,7 +118,7 @@ func (s *signal) judge(step float64) {
 // to and fro by d it moves by sin(e)*sin(d)/2 either way.
 func (a *lockAct) findings(t *chipDrive, cal *ModuleCalibration) (found []lockFinding, why string) {
 	o := t.bundle.Modules[a.module].Optics()
-	step := fromMilliDBm(o.Guard[hal.GuardTap1].FullScaleMilliDBm) / diode.Steps
+	step := milliwattOf(o.Guard[hal.GuardTap1].FullScaleMilliDBm) / diode.Steps
 	one, two := a.seen.signals(a.lit, step)
 	var blur []float64
 	add := func(k int, s *signal, milliwatt float64) {

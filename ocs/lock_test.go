@@ -42,6 +42,7 @@ func (r *rig) held(module int, p proto.Path) (least int32, cell int) {
 func (r *rig) follow(p proto.Path, span, every time.Duration) (least int32, cell int, below, looks int) {
 	least = 1 << 30
 	for end := r.world.Now() + span; r.world.Now() < end; {
+		r.blow()
 		r.run(every)
 		x, k := r.held(0, p)
 		if x < least {

@@ -36,7 +36,7 @@ type misrouted struct {
 func (m *ModuleCalibration) tapLights(o *hal.Optics, path proto.Path, taps []byte) (right, wrong float64) {
 	var tap [2]float64
 	for i := range tap {
-		tap[i] = max(tapMilliwatt(o, taps, i)-float64(m.DarkTap[i])/1e6, 0)
+		tap[i] = max(guardMilliwatt(o, taps, hal.GuardTap1, i)-float64(m.DarkTap[i])/1e6, 0)
 	}
 	switch path {
 	case proto.External1:

@@ -24,8 +24,12 @@ const (
 	// life began that found it. chosen: in two hours cells drift by 38 mrad rms, of which one
 	// in twenty goes twice as far.
 	matrixAge = 2 * time.Hour
-	// proofKelvin is how far from the temperature of the last look. chosen: 40 mrad.
+	// proofKelvin is how far from the temperature of the last look, and proofAlone from that
+	// of the calibration, with what a case that no lock follows will move until it is read
+	// again; MZIs have one less after proofAge. chosen: at 20 mrad a kelvin. Crosstalk leaves
+	// cells of a calibration up to 46 mrad off, which with the drift of an hour is all of 25 dB.
 	proofKelvin = 2.0
+	proofAlone  = 1.5
 	// proofShare is what the worst of a matrix' twenty cells may have moved beyond what those
 	// that are looked at have moved each by itself, rms. chosen: two deviations of a normal
 	// distribution and half of one for what carries them.
@@ -72,18 +76,22 @@ func (t *Transceiver) judge(now time.Duration, module int) string {
 	if c := t.cfg.Calibration.Modules[module].CaseMillicelsius; c != 0 {
 		made = float64(c+zeroCelsiusMillikelvin) / 1000
 	}
-	from, what := p.kelvin, "its last look"
+	from, what, moves, limit := p.kelvin, "its last look", 0.0, proofKelvin
 	if p.since == 0 {
 		p.since = t.calibrated
-		from, what = made, "its calibration"
+		from, what, moves, limit = made, "its calibration", t.health.moves(module), proofAlone
 	}
-	away := func(from float64, what string) string {
-		if d := math.Abs(kelvin - from); kelvin != 0 && from != 0 && d > proofKelvin {
-			return fmt.Sprintf("not looked at since %s, %.1f K away", what, d)
+	away := func(from float64, what string, moves, limit float64) string {
+		d := math.Abs(kelvin - from)
+		switch {
+		case kelvin == 0 || from == 0 || d+moves <= limit:
+			return ""
+		case d <= limit:
+			return fmt.Sprintf("not looked at since %s, and its case has just moved by %.1f K", what, moves)
 		}
-		return ""
+		return fmt.Sprintf("not looked at since %s, %.1f K away", what, d)
 	}
-	if why := away(from, what); why != "" {
+	if why := away(from, what, moves, limit-(now-p.since).Hours()/proofAge.Hours()); why != "" {
 		return why
 	}
 	if now-p.since > proofAge {
@@ -93,7 +101,7 @@ func (t *Transceiver) judge(now time.Duration, module int) string {
 		return ""
 	}
 	if !p.carried {
-		if why := away(made, "its calibration"); why != "" {
+		if why := away(made, "its calibration", t.health.moves(module), proofKelvin); why != "" {
 			return "matrix " + why
 		}
 	}
