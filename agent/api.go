@@ -183,11 +183,11 @@ type Answer struct {
 	Value    uint32        `json:"value,omitempty"`           // of AskPeek and AskPoke
 	Bits     int           `json:"bits,omitempty"`            // of the register
 	Image    []byte        `json:"image,omitempty"`           // of AskDump
-	Failing  *Failing      `json:"failing,omitempty"`         // of AskCalibrate that failed on a module
+	Failing  []Failing     `json:"failing,omitempty"`         // of AskCalibrate: the modules that it failed on
 	Text     string        `json:"text,omitempty"`            // of the verb metrics
 }
 
-// Failing is what a calibration failed on.
+// Failing is a module that a calibration failed on.
 type Failing struct {
 	Module uint8  `json:"module"`
 	Cell   *uint8 `json:"cell"` // nil: no cell of it

@@ -37,7 +37,7 @@ type manualOp struct {
 	tries   bool // a fibre: held until tryPatience is over
 	alone   bool // ... whose other end only looks
 	ends    bool // ... and in loopback again it is given back
-	failing *Failing
+	failing []Failing
 }
 
 // question takes a question of someone on this host.
@@ -264,11 +264,12 @@ func (a *manual) progress(now time.Duration, i int, ev *ocs.Event) bool {
 		a.giveBack(now, id)
 		reason := proto.Clip(named(i, text(ev)))
 		a.optics.alarm(now, Alarm{Bundle: id, Module: unit(ev.Module), Text: reason})
-		if ev.Module != ocs.None {
-			q.failing = &Failing{Module: ev.Module, Cause: reason}
-			if cell := ev.Cell; cell != ocs.None {
-				q.failing.Cell = &cell
+		for _, f := range ev.Failures {
+			one := Failing{Module: f.Module, Cause: proto.Clip(named(i, f.Err.Error()))}
+			if f.Cell != ocs.None {
+				one.Cell = &f.Cell
 			}
+			q.failing = append(q.failing, one)
 		}
 		a.conclude(now, *q, &proto.Error{Code: proto.HardwareFailed, Field: "bundle", Reason: reason})
 	}

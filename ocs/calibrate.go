@@ -117,9 +117,12 @@ func (c *calibrating) completed(t *chipDrive, now time.Duration, done *hal.Compl
 		return
 	case n < calLatchOp:
 		p := &c.probes[n]
-		if err := p.completed(t, now, done); err != nil {
-			c.fail(t, now, p.module, err)
+		if p.failed {
 			return
+		}
+		if err := p.completed(t, now, done); err != nil {
+			c.blame(n, err)
+			p.leave(t)
 		}
 	case done.Err != nil:
 		module := None
@@ -145,17 +148,23 @@ func (c *calibrating) completed(t *chipDrive, now time.Duration, done *hal.Compl
 func (c *calibrating) advance(t *chipDrive, now time.Duration) {
 	switch c.step {
 	case calPrepare:
-		if c.all(probeReady) {
+		if c.sound() == 0 {
+			c.darken(t, now)
+		} else if c.all(probeReady) {
 			c.step = calLight
 			c.latch.write(t, now, 0)
 		}
 	case calLight:
 		c.step = calSearch
 		for i := range c.probes {
-			c.probes[i].ask(t, now)
+			if !c.probes[i].failed {
+				c.probes[i].ask(t, now)
+			}
 		}
 	case calSearch:
-		if c.all(probeDone) {
+		if c.all(probeDone) && c.failure != nil {
+			c.darken(t, now)
+		} else if c.all(probeDone) {
 			c.step = calSquelch
 			c.latch.write(t, now, dark)
 		}
@@ -182,7 +191,7 @@ func (c *calibrating) advance(t *chipDrive, now time.Duration) {
 
 func (c *calibrating) all(s probeStep) bool {
 	for i := range c.probes {
-		if c.probes[i].step != s {
+		if p := &c.probes[i]; p.step != s && !p.failed {
 			return false
 		}
 	}
@@ -219,8 +228,7 @@ func (c *calibrating) stage(t *chipDrive, now time.Duration) {
 	}
 }
 
-// fail ends the calibration: heaters cold, lasers squelched, and the cell named
-// where there is one.
+// fail ends the calibration of all.
 func (c *calibrating) fail(t *chipDrive, now time.Duration, module int, err error) {
 	if c.step == calDark {
 		t.cal = nil
@@ -228,6 +236,11 @@ func (c *calibrating) fail(t *chipDrive, now time.Duration, module int, err erro
 		return
 	}
 	c.blame(module, err)
+	c.darken(t, now)
+}
+
+// darken ends it with every heater cold and no light.
+func (c *calibrating) darken(t *chipDrive, now time.Duration) {
 	c.step = calDark
 	c.result = nil
 	for i := range t.bundle.Modules {
@@ -242,7 +255,7 @@ func (c *calibrating) fail(t *chipDrive, now time.Duration, module int, err erro
 func (c *calibrating) end(t *chipDrive, now time.Duration) {
 	t.cal = nil
 	if c.failure != nil {
-		t.calibrationFailed(now, c.module, c.cell, c.failure)
+		t.calibrationFailed(now, c.failure, c.of)
 	} else {
 		t.cfg.Calibration = c.result
 		t.lock.forget()

@@ -2,8 +2,10 @@ package ocs_test
 
 import (
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -310,6 +312,39 @@ func TestCalibrationDisturbsNoPeer(t *testing.T) {
 	r.run(5 * time.Millisecond)
 	if seen == 0 {
 		t.Error("the peer does not see a path that is lit")
+	}
+}
+
+// Goal: modules that cannot be calibrated are all named by one calibration, and those that
+// are sound are searched to their end.
+// Method: four modules, of which three are well, two, or none; what a search of a sound
+// one alone takes.
+func TestSoundModulesGoOn(t *testing.T) {
+	all := []sim.Fault{{Kind: sim.HeaterStuck, Module: 1, Index: 29}, {Kind: sim.LaserDead, Module: 3, Index: 5},
+		{Kind: sim.LaserDead, Module: 0, Index: 3}, {Kind: sim.HeaterStuck, Module: 2, Index: 7}}
+	for _, n := range []int{0, 1, 2, 4} {
+		r := bare(t, 1, 4, 5, all[:n]...)
+		end, took := r.ends()
+		t.Logf("%d of 4 fail: after %v: %s", n, took, end.Text)
+		if n == 0 {
+			if end.Kind != ocs.Calibrated {
+				t.Fatal(end.Text)
+			}
+			continue
+		}
+		if end.Kind != ocs.CalibrationFailed || len(end.Failures) != n || n < 4 && took < 10*time.Second {
+			t.Errorf("%d fail: after %v %v, %+v", n, took, end.Kind, end.Failures)
+		}
+		for _, f := range all[:n] {
+			if !slices.ContainsFunc(end.Failures, func(x ocs.Failure) bool { return int(x.Module) == f.Module }) || !strings.Contains(end.Text, fmt.Sprintf("module %d", f.Module)) {
+				t.Errorf("%d fail: no module %d in %s", n, f.Module, end.Text)
+			}
+		}
+		r.run(10 * time.Millisecond)
+		if _, shining := r.world.Selected(r.id, 0); shining || r.optics[0].Status().Machine != ocs.Idle {
+			t.Errorf("%d fail: it shines, or is %v", n, r.optics[0].Status().Machine)
+		}
+		checkLimits(t, r)
 	}
 }
 

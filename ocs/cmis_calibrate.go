@@ -119,10 +119,6 @@ func (c *mciSearch) enter(i int) {
 // next lets the search say what it wants next.
 func (c *mciSearch) next(now time.Duration, i int) {
 	p := &c.probes[i]
-	if c.failure != nil {
-		c.leave(i)
-		return
-	}
 	done, lasers := p.next()
 	if done {
 		c.leave(i)
@@ -214,7 +210,7 @@ func (c *mciSearch) leave(i int) {
 		if p.state[0] != 0 {
 			return fmt.Errorf("%w: calibration does not end", mci.ErrState)
 		}
-		if c.failure == nil {
+		if !p.failed {
 			if err := p.finish(); err != nil {
 				c.blame(i, err)
 			}
@@ -247,7 +243,7 @@ func (c *mciSearch) ended(now time.Duration) {
 	if c.failure != nil {
 		d.search = nil
 		d.become(Idle)
-		d.calibrationFailed(now, c.module, c.cell, c.failure)
+		d.calibrationFailed(now, c.failure, c.of)
 		for i := range c.probes {
 			c.probes[i].Home()
 		}

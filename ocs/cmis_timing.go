@@ -175,7 +175,7 @@ func (r *mciTrials) finish(d *mciDrive, now time.Duration) {
 	d.search = nil
 	d.become(Idle)
 	if r.err != nil {
-		d.calibrationFailed(now, None, None, r.err)
+		d.calibrationFailed(now, r.err, nil)
 		if found != nil { // codes that do not make light
 			d.cfg.Calibration = found.before
 			d.Start(now)

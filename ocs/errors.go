@@ -13,13 +13,9 @@ var (
 	ErrOutOfService  = errors.New("out of service")
 	ErrCarriesLight  = errors.New("bundle is not dark")
 	ErrNoSuchPath    = errors.New("no such path")
-	ErrNoSuchBundle  = errors.New("no such bundle")
 
 	// Of a calibration that is read back.
 	ErrCalibrationForeign = errors.New("calibration of another module")
-
-	// Of hardware that answers but not as it must.
-	ErrLatchReadBack = errors.New("latch does not keep what was written")
 )
 
 // ModuleError names the module that an error is about.

@@ -44,6 +44,13 @@ type Event struct {
 	Received                proto.MilliDBm // of Verified and Degraded on an external path: what comes from the other end, a lane; NoPower: not read
 	Err                     error
 	Text                    string
+	Failures                []Failure // of CalibrationFailed, by module; Module and Cell are the first's
+}
+
+// Failure is why a module cannot be calibrated.
+type Failure struct {
+	Module, Cell uint8 // Cell may be None
+	Err          error
 }
 
 // Named is the module and the cell that an event is about, -1 where it cannot

@@ -102,6 +102,14 @@ func (p *probe) cold(t *chipDrive) {
 	p.submit(t, p.hw.SPI, t.dacs(p.module).Cold()...)
 }
 
+// leave ends the search of a module that has failed: cold, its lasers held. What does
+// not get there the end of all does.
+func (p *probe) leave(t *chipDrive) {
+	p.cold(t)
+	p.slowly(t, hal.Msg{Addr: p.hw.LaneEnable, W: pca953x.TCA9534.AppendWrite(nil, pca953x.Output, 0, 0)})
+	p.step = probeDone
+}
+
 // scan lets both ADCs average.
 func (p *probe) scan(t *chipDrive) {
 	p.step = probeScan

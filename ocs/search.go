@@ -32,6 +32,7 @@ type search struct {
 	r      [hal.IdentityBytes + 8]byte // what was read
 	block  []byte                      // of lights
 	result *ModuleCalibration
+	failed bool // the others go on
 }
 
 // next lets the search say what it wants next; lasers: others than before.
@@ -131,13 +132,12 @@ type searches struct {
 	started time.Duration
 	now     time.Duration // of the last turn
 	list    []*search
-	failure error // the first
-	module  int   // of failure
-	cell    int
+	failure error // of any module, or of what they share
+	of      []Failure
 }
 
 func (t *Transceiver) newSearches(now time.Duration) (searches, error) {
-	s := searches{started: now, now: now, module: None, cell: None}
+	s := searches{started: now, now: now}
 	for i := range t.bundle.Modules {
 		o := t.bundle.Modules[i].Optics()
 		limits := heaterLimits(&o.Heater)
@@ -158,21 +158,32 @@ func (t *Transceiver) newSearches(now time.Duration) (searches, error) {
 	return s, nil
 }
 
-// blame notes why all fail, and which module and cell are to blame.
+// blame notes why a module fails, or, of None, all; a module fails once.
 func (s *searches) blame(module int, err error) {
-	var named *ModuleError
-	if module != None && !errors.As(err, &named) {
-		err = &ModuleError{Module: module, Err: err}
+	if module != None {
+		if s.list[module].failed {
+			return
+		}
+		s.list[module].failed = true
+		var named *ModuleError
+		if !errors.As(err, &named) {
+			err = &ModuleError{Module: module, Err: err}
+		}
+		f := Failure{Module: uint8(module), Cell: None, Err: err}
+		var found *mzi.CellError
+		if errors.As(err, &found) {
+			f.Cell = uint8(found.Cell)
+		}
+		s.of = append(s.of, f)
 	}
 	if s.failure != nil {
-		return
+		err = fmt.Errorf("%w; %w", s.failure, err)
 	}
-	s.failure, s.module = err, module
-	var found *mzi.CellError
-	if errors.As(err, &found) {
-		s.cell = found.Cell
-	}
+	s.failure = err
 }
+
+// sound counts the modules that have not failed.
+func (s *searches) sound() int { return len(s.list) - len(s.of) }
 
 // progress of the searches; under way, the last that is not over says its step.
 func (s *searches) progress(step string, underWay bool, over func(module int) bool) Progress {
@@ -189,12 +200,15 @@ func (s *searches) progress(step string, underWay bool, over func(module int) bo
 	return p
 }
 
-// calibrationFailed tells why, and names module and cell where one is to blame.
-func (t *Transceiver) calibrationFailed(now time.Duration, module, cell int, err error) {
-	e := Event{Kind: CalibrationFailed, At: now, Path: t.path, Module: uint8(module), Cell: uint8(cell), Lane: None, Err: err,
+// calibrationFailed tells why, and names modules and cells where they are to blame.
+func (t *Transceiver) calibrationFailed(now time.Duration, err error, of []Failure) {
+	e := Event{Kind: CalibrationFailed, At: now, Path: t.path, Module: None, Cell: None, Lane: None, Err: err, Failures: of,
 		Text: fmt.Sprintf("bundle %d: %v", t.cfg.Bundle, err)}
-	if cell < hal.CellMatrix {
-		e.Lane = uint8(cell % hal.Lanes)
+	if len(of) > 0 {
+		e.Module, e.Cell = of[0].Module, of[0].Cell
+	}
+	if e.Cell < hal.CellMatrix {
+		e.Lane = e.Cell % hal.Lanes
 	}
 	t.emit(e)
 }

@@ -144,8 +144,8 @@ func TestLasersWanderAndAge(t *testing.T) {
 	last, slope := 0.0, 0.0
 	for i := range int64(20_000) {
 		at := i * int64(100*time.Millisecond)
-		x := ph.wander(1, at)
-		least, most, apart = min(least, x), max(most, x), max(apart, x-ph.wander(2, at))
+		x := ph.swings(1, at)
+		least, most, apart = min(least, x), max(most, x), max(apart, x-ph.swings(2, at))
 		if s := x - last; s*slope < 0 {
 			turns++
 		}

@@ -103,7 +103,8 @@ func (m *module) emit(t int64, out *instant) {
 		bar := m.per.cells[hal.CellMZI1+l].bar(phase[hal.CellMZI1+l])
 		p := float64(m.per.laser[l] * cellGain)
 		if ph := m.per.phys; ph.restless() {
-			p *= 1 + ph.wander(derive(m.seed, seedLaser+uint64(l)), t)
+			seed := derive(m.seed, seedLaser+uint64(l))
+			p *= 1 + (ph.swings(seed, t) + ph.steps(seed, t))
 		}
 		out.in[l] = float64(p * (1 - bar))
 		p = float64(float64(p*bar) * cellGain)

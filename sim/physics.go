@@ -71,12 +71,6 @@ func orDefault(ph *Physics) *Physics {
 // restless says whether lasers change their power by themselves.
 func (ph *Physics) restless() bool { return ph.LaserWander > 0 || ph.LaserStep > 0 }
 
-// wander is by how much a laser's power is off at a time: knots drawn evenly
-// within the ratio, and smooth ways between them; and steps.
-func (ph *Physics) wander(seed uint64, t int64) float64 {
-	return ph.swings(seed, t) + ph.steps(seed, t)
-}
-
 func (ph *Physics) steps(seed uint64, t int64) float64 {
 	if ph.LaserStep == 0 {
 		return 0
@@ -85,6 +79,8 @@ func (ph *Physics) steps(seed uint64, t int64) float64 {
 	return between(derive(detmath.Mix(seed), uint64(n)), -ph.LaserStep, ph.LaserStep)
 }
 
+// swings is by how much a laser's power wanders off at a time: knots drawn evenly within
+// the ratio, and smooth ways between them.
 func (ph *Physics) swings(seed uint64, t int64) float64 {
 	span := int64(ph.LaserWanderS * float64(time.Second) / 2)
 	t = max(t, 0)

@@ -85,11 +85,6 @@ func (h *direct) op(bus hal.BusID, op *hal.Op) error {
 	}
 }
 
-// completed carries out an op and is its completion, with whatever error.
-func (h *direct) completed(bus hal.BusID, op *hal.Op) *hal.Completion {
-	return &hal.Completion{Bus: bus, Op: op, Err: h.op(bus, op)}
-}
-
 // wait lets time pass.
 func (h *direct) wait(d time.Duration) {
 	limit := h.field.Now() + d

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"ringlight/hal"
 	"ringlight/ocs"
 	"ringlight/proto"
 )
@@ -29,7 +30,7 @@ func Reach(field Field, st Station, reg *ocs.Register, poke bool, value uint32) 
 	}
 	bus, op := work.Next(nil)
 	for op != nil {
-		done := h.completed(bus, op)
+		done := &hal.Completion{Bus: bus, Op: op, Err: h.op(bus, op)}
 		bus, op = work.Next(done)
 	}
 	return work.Value()

@@ -30,7 +30,7 @@ type calibratedBundle struct {
 type calibratedModule struct {
 	Bundle       proto.BundleID `json:"bundle"`
 	Module       int            `json:"module"`
-	Result       string         `json:"result"` // calibrated or failed
+	Result       string         `json:"result"` // calibrated, sound or failed
 	Cause        string         `json:"cause"`
 	Cell         *uint8         `json:"cell"`
 	Own          *opticsFigures `json:"own"`
@@ -50,6 +50,7 @@ type opticsFigures struct {
 
 const (
 	resultCalibrated = "calibrated"
+	resultSound      = "sound" // itself, but not one of its bundle
 	resultFailed     = "failed"
 )
 
@@ -90,7 +91,7 @@ func (c *Config) calibrate(ctx context.Context, only int, asJSON bool) (told boo
 		ans, err := answered(a.ask(agent.Question{Verb: "calibrate", Bundle: proto.BundleID(i)}))
 		if err != nil {
 			failed = append(failed, err)
-			if ans != nil && ans.Failing != nil {
+			if ans != nil && len(ans.Failing) > 0 {
 				modules = append(modules, c.lost(i, ans.Failing)...)
 			}
 			continue
@@ -117,13 +118,14 @@ func (c *Config) calibrate(ctx context.Context, only int, asJSON bool) (told boo
 	return told, errors.Join(failed...)
 }
 
-// lost are the modules of a bundle of which one could not be calibrated: what was
-// found of the others is not kept.
-func (c *Config) lost(bundle int, why *agent.Failing) (list []calibratedModule) {
+// lost are a bundle's modules where some could not be calibrated: of the others nothing is kept.
+func (c *Config) lost(bundle int, why []agent.Failing) (list []calibratedModule) {
 	for m := range c.Board.Modules {
-		one := calibratedModule{Bundle: proto.BundleID(bundle), Module: m, Result: resultFailed, Cause: fmt.Sprintf("given up for module %d", why.Module)}
-		if m == int(why.Module) {
-			one.Cause, one.Cell = why.Cause, why.Cell
+		one := calibratedModule{Bundle: proto.BundleID(bundle), Module: m, Result: resultSound, Cause: fmt.Sprintf("not kept: module %d failed", why[0].Module)}
+		for _, f := range why {
+			if m == int(f.Module) {
+				one.Result, one.Cause, one.Cell = resultFailed, f.Cause, f.Cell
+			}
 		}
 		list = append(list, one)
 	}

@@ -68,7 +68,7 @@ func TestCalibrateTellsOfEachModule(t *testing.T) {
 	for i, m := range got.Modules {
 		bad := i == 1
 		switch {
-		case int(m.Bundle) != i/2 || m.Module != i%2 || (m.Result == resultFailed) != (i < 2):
+		case int(m.Bundle) != i/2 || m.Module != i%2 || m.Result != []string{resultSound, resultFailed, resultCalibrated, resultCalibrated}[i]:
 			t.Errorf("%d: %+v", i, m)
 		case bad && (m.Cell == nil || *m.Cell != 29 || !strings.Contains(m.Cause, "heater open")):
 			t.Errorf("%d: %+v", i, m)

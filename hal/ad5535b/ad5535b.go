@@ -21,14 +21,11 @@ const (
 	MaxHertz = 30_000_000
 	// UpdateHertz is how often channels may be written, "Features": a frame
 	// with its pause of the chip select must take longer.
-	UpdateHertz = 1_200_000
 )
 
 // The full scale is 50 times the reference, which is 1 to 4 V, "REF_IN".
 const (
-	ReferenceGain         = 50
-	MinReferenceMillivolt = 1000
-	MaxReferenceMillivolt = 4000
+	ReferenceGain = 50
 )
 
 const pad = 8*FrameBytes - FrameBits

@@ -9,7 +9,6 @@ const (
 // Registers, by the lower half of the pointer byte.
 const (
 	RegResult = 0
-	RegAlert  = 1
 	RegConfig = 2 // two bytes, high first: bits 11 to 4 are the channels of a sequence
 	RegCycle  = 3
 	NumRegs   = 16

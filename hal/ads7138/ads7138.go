@@ -23,19 +23,13 @@ const (
 const (
 	RegStatus      = 0x00 // SYSTEM_STATUS
 	RegGeneral     = 0x01 // GENERAL_CFG
-	RegData        = 0x02 // DATA_CFG
 	RegOversample  = 0x03 // OSR_CFG
 	RegOpMode      = 0x04 // OPMODE_CFG
-	RegPin         = 0x05 // PIN_CFG
-	RegGPIO        = 0x07 // GPIO_CFG
-	RegGPODrive    = 0x09 // GPO_DRIVE_CFG
-	RegGPOValue    = 0x0B // GPO_VALUE
 	RegGPIValue    = 0x0D // GPI_VALUE
 	RegSequence    = 0x10 // SEQUENCE_CFG
 	RegChannelSel  = 0x11 // CHANNEL_SEL
 	RegAutoSel     = 0x12 // AUTO_SEQ_CH_SEL
 	RegAlertSel    = 0x14 // ALERT_CH_SEL
-	RegAlertMap    = 0x16 // ALERT_MAP
 	RegAlertPin    = 0x17 // ALERT_PIN_CFG
 	RegEvent       = 0x18 // EVENT_FLAG
 	RegEventHigh   = 0x1A // EVENT_HIGH_FLAG
@@ -50,7 +44,6 @@ const (
 // Bits of "SYSTEM_STATUS Register".
 const (
 	StatusBrownOut = 1 << 0 // set by power-on; written 1 to clear
-	StatusOSRDone  = 1 << 3
 	StatusRunning  = 1 << 6 // SEQ_STATUS
 	ResetStatus    = 1<<7 | StatusBrownOut
 )

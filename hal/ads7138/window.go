@@ -46,10 +46,6 @@ func ParseWindow(r [WindowBytes]byte, inside bool) Window {
 
 // Bits of "ALERT_PIN_CFG Register".
 const (
-	AlertPushPull = 1 << 2 // else open drain
-	AlertLow      = 0      // active low, level
-	AlertHigh     = 1
-	AlertPulseLow = 2
-	AlertPulseHi  = 3
-	AlertLogic    = 3
+	AlertLow   = 0 // active low, level
+	AlertLogic = 3
 )

@@ -9,8 +9,6 @@ import (
 const (
 	CDBCommand      = 128
 	CDBEPLLength    = 130
-	CDBLPLLength    = 132
-	CDBCheck        = 133
 	CDBReplyLength  = 134
 	CDBReplyCheck   = 135
 	CDBPayload      = 136
@@ -28,11 +26,8 @@ const (
 	CDBBusy         = 1 << 7
 	CDBFailed       = 1 << 6
 	CDBSuccess      = 0x01
-	CDBCapturing    = CDBBusy | 0x01
-	CDBChecking     = CDBBusy | 0x02
 	CDBExecuting    = CDBBusy | 0x03
 	CDBUnknown      = CDBFailed | 0x01
-	CDBBadParameter = CDBFailed | 0x02
 	CDBBadCheckCode = CDBFailed | 0x05
 )
 

@@ -49,12 +49,10 @@ const (
 	LowPwrAllowHW   = 1 << 6 // of ModuleControl
 	LowPwrRequest   = 1 << 4
 	SoftwareReset   = 1 << 3
-	FlatMemory      = 1 << 7 // of Management
 	SteppedConfig   = 1 << 6
 	MaxSpeed1MHz    = 1 << 2 // of Management; MaxHertz reads it
 	FlagStateChange = 1 << 0 // of ModuleFlags
 	ModuleFlagBytes = 6
-	FlagCDBComplete = 1 << 6
 	// InterruptDeasserted, of StateByte: no flag stands that is not masked.
 	InterruptDeasserted = 1 << 0
 	SummaryLaneStatus   = 1 << 0 // of FlagSummary: flags stand on page 11h
@@ -158,7 +156,6 @@ const (
 const (
 	DPDeinit        = 128
 	OutputDisableTx = 130
-	OutputDisableRx = 138
 	ApplyDPInit     = 143
 	ApplyImmediate  = 144
 	StagedSet       = 145

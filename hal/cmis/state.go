@@ -88,12 +88,10 @@ func PutNibble(b []byte, lane int, v uint8) {
 type ConfigStatus uint8
 
 const (
-	ConfigUndefined     ConfigStatus = 0
 	ConfigSuccess       ConfigStatus = 1
 	ConfigRejected      ConfigStatus = 2
 	ConfigInvalidAppSel ConfigStatus = 3
 	ConfigInvalidPath   ConfigStatus = 4
-	ConfigInvalidSI     ConfigStatus = 5
 	ConfigLaneInUse     ConfigStatus = 6
 	ConfigPartialPath   ConfigStatus = 7
 	ConfigInProgress    ConfigStatus = 0x0C

@@ -23,8 +23,6 @@ const (
 	ShuntADCShift = 3 // 8 + n averages 2^n conversions
 	ShuntADCMask  = 15 << ShuntADCShift
 	BusADCShift   = 7
-	BusADCMask    = 15 << BusADCShift
-	ModeMask      = 7
 	ModeBoth      = 7 // shunt and bus, continuous
 )
 

@@ -34,8 +34,7 @@ const (
 
 // Bits of the configuration register, "Configuration Register".
 const (
-	ConfigReset  = 1 << 15 // clears itself; the chip needs ResetMicros
-	ConfigExtRef = 1 << 1
+	ConfigReset = 1 << 15 // clears itself; the chip needs ResetMicros
 )
 
 // ResetMicros is the time after a reset before the chip may be used, "Power-On

@@ -19,9 +19,7 @@ const (
 
 // Bits of the "Configuration Register".
 const (
-	ConfigShutdown = 1 << 8
 	ConfigExtended = 1 << 4
-	ConfigAlert    = 1 << 5 // read only
 )
 
 // AppendRead appends what to write before reading the two bytes of reg.
