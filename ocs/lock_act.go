@@ -343,12 +343,6 @@ func (t *chipDrive) recentre(codes, want *heater.Codes, model *mzi.Module, most 
 	return true
 }
 
-// asin is the inverse of the sine within its range.
-func asin(x float64) float64 {
-	x = min(max(x, -1), 1)
-	return detmath.Atan2(x, math.Sqrt(1-float64(x*x)))
-}
-
 // guardMilliwatt is the n-th light in a read of the guard ADC from the first on.
 func guardMilliwatt(o *hal.Optics, block []byte, first, n int) float64 {
 	return float64(milliwattOf(o.Guard[first+n].FullScaleMilliDBm)*float64(diode.Code(block, n))) / diode.FullCode

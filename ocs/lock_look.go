@@ -127,7 +127,8 @@ func (a *lockAct) findings(t *chipDrive, cal *ModuleCalibration) (found []lockFi
 		if mid < lockDither/4 || reach <= 0 {
 			return // an end of its heat leaves no step to see by
 		}
-		off := asin(s.sum(k)/lockSteps/reach) - (a.up[k]-a.down[k])/2
+		x := min(max(s.sum(k)/lockSteps/reach, -1), 1)
+		off := detmath.Atan2(x, math.Sqrt(1-float64(x*x))) - (a.up[k]-a.down[k])/2
 		sigma := float64(math.Sqrt(1.0/lockSteps)*s.noise) / reach
 		blur = append(blur, sigma)
 		found = append(found, lockFinding{k, mzi.Wrap(off - a.model.Error(k, a.lit, a.setting, &a.volts)), float64(sigma * sigma)})
