@@ -42,7 +42,7 @@ func TestEverythingFitsAScreen(t *testing.T) {
 	big := int64(math.MaxInt32)
 	spread := fleet.Spread{N: 1 << 20, P50: &big, P99: &big, Max: &big}
 	printFleet(&b, &fleet.Result{Nodes: 10000, GPUsPerNode: 8, Costs: strings.Repeat("measured ", 30), BypassMicros: map[string]fleet.Spread{"1": spread, "2": spread, "3": spread},
-		SplitRepair: spread, Interruptions: 1 << 30, DarkMicros: 1 << 40, TraceSHA256: strings.Repeat("0", 64), Core: &fleet.CoreResult{Switches: 1 << 20, Looks: 1 << 30}})
+		SplitRepair: spread, Interruptions: 1 << 30, DarkMicros: 1 << 40, TraceSHA256: strings.Repeat("0", 64), Core: &fleet.CoreResult{Switches: 1 << 20, CoreCounts: fleet.CoreCounts{Looks: 1 << 30}}})
 	clitest.Fits(t, "fleet", b.String())
 }
 

@@ -3,7 +3,6 @@ package fleet
 import (
 	"fmt"
 	"slices"
-	"time"
 
 	"ringlight/planner/fabric"
 	"ringlight/proto"
@@ -32,15 +31,7 @@ type circuits struct {
 	alone    map[proto.JobID]bool                       // jobs that nothing may touch, by whether all their circuits had light
 	shines   *shines                                    // of servers that are joined directly; nil: there are none
 	off      map[int]bool                               // switches without power, that are out
-	failed   int                                        // parts
 	still    bool                                       // the core is edited, and nothing of a job may move for it
-	grown    int                                        // edits that were made, and
-	refused  int                                        // for what was in their way
-	gaveWay  int                                        // jobs that ended for it
-	short    int                                        // jobs at rest, by name, and
-	routed   int                                        // routes, that were looked at
-	looks    int                                        // at circuits that had to stay
-	dark     time.Duration                              // longest of one switch in one stage
 }
 
 func newCircuits(r *Run) *circuits {
@@ -212,7 +203,7 @@ func (c *circuits) said(st *station, t proto.Topic, p proto.Packet) {
 		}
 		c.reported[s] = max(c.reported[s], g)
 	}
-	c.dark = max(c.dark, time.Duration(m.DarkMicros)*time.Microsecond)
+	c.r.atCore.DarkMicros = max(c.r.atCore.DarkMicros, int64(m.DarkMicros))
 	c.shines.tuned(s, m.Generation, m.DarkMicros)
 	want, told := c.desired[s][c.last[s]]
 	for i := range m.Circuits {
@@ -237,12 +228,12 @@ func (c *circuits) look(st *station) {
 		return
 	}
 	c.shines.look(s)
-	c.looks += len(c.guarded[s])
+	c.r.atCore.Looks += len(c.guarded[s])
 	c.guarded[s] = slices.DeleteFunc(c.guarded[s], func(x proto.Circuit) bool {
 		if c.passes(s, x.A, x.B) {
 			return false
 		}
-		if whole, listed := c.alone[x.Job]; c.unfinished(s, &x) || c.unpowered() || c.failed > 0 && c.core.Direct != nil && listed && !whole {
+		if whole, listed := c.alone[x.Job]; c.unfinished(s, &x) || c.unpowered() || c.r.atCore.Failed > 0 && c.core.Direct != nil && listed && !whole {
 			return true
 		}
 		c.violate(s, "no other job dark", fmt.Sprintf("%d to %d of job %d lost its light, and no commit was without it", x.A, x.B, x.Job))

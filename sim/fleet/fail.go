@@ -100,7 +100,7 @@ func aboutPart(entry string) (word, part string, is bool) {
 func (c *circuits) fails(word, part string) error {
 	r := c.r
 	if word != partBack {
-		r.audit.circuits.failed++
+		r.atCore.Failed++
 	}
 	r.audit.circuits.strike(part)
 	p := r.planners[0]
@@ -196,7 +196,7 @@ func (c *circuits) judgeParts() {
 			c.alone[id] = false // it goes where there is room, when there is
 		}
 		if s.State == proto.JobShort && named {
-			c.short++
+			c.r.atCore.Short++
 		}
 		if s.State == proto.JobShort && !named && !full && !strings.HasSuffix(s.Reason, "did not come up") {
 			c.violate(0, "short by name", fmt.Sprintf("job %d has %d of %d links: %q; %v are out", id, s.Realised, s.Granted, s.Reason, gone))
@@ -205,7 +205,7 @@ func (c *circuits) judgeParts() {
 			continue
 		}
 		routes, _ := claims.Routes(id)()
-		c.routed += len(routes)
+		c.r.atCore.Routes += len(routes)
 		for _, x := range routes {
 			if text := c.follows(x.At, x.Out, x.Next); text != "" {
 				c.violate(0, "routes are over light", fmt.Sprintf("job %d: %s %s to %s: %s; %v are out", id, x.At, x.Out, x.Next, text, gone))

@@ -46,7 +46,7 @@ func Growing(k *fabric.Core, seed uint64, lists int, pods []int, mix ...proto.Co
 // edit is refused for are drained off the leaves that go, and those that find no other
 // place end.
 func (c *circuits) grows(text string) error {
-	r, draw := c.r, random{seed: detmath.Hash(c.r.cfg.Seed, streamGrowth, uint64(c.grown))}
+	r, draw := c.r, random{seed: detmath.Hash(c.r.cfg.Seed, streamGrowth, uint64(c.r.atCore.Grown))}
 	before := planner.CircuitsOf(r.planners[0].host.Planner()).Parts()
 	for try := range 3 {
 		c.still = true
@@ -65,7 +65,7 @@ func (c *circuits) grows(text string) error {
 		case d.GaveUp:
 			continue
 		case d.Done:
-			c.grown++
+			r.atCore.Grown++
 			for _, key := range planner.CircuitsOf(r.planners[0].host.Planner()).Parts() {
 				if m := r.cfg.mutant; !slices.Contains(before, key) && (m == nil || m.dead == nil) {
 					c.violate(0, "what is new is proven", fmt.Sprintf("%s is out after %q", key, text))
@@ -74,7 +74,7 @@ func (c *circuits) grows(text string) error {
 			return nil
 		}
 		c.still = false
-		c.refused++
+		r.atCore.Refused++
 		if err := c.makeWay(text, d.Refused, try); err != nil {
 			return err
 		}
@@ -101,7 +101,7 @@ func (c *circuits) makeWay(text string, refused []string, try int) error {
 			id, _, _ := strings.Cut(word, ":")
 			return slices.ContainsFunc(refused, func(text string) bool { return strings.HasPrefix(text, "job "+id+" ") })
 		})
-		c.gaveWay += len(words) - len(stay)
+		c.r.atCore.GaveWay += len(words) - len(stay)
 		c.r.inject.operate(&Fault{Verb: JobsApply, Jobs: cmp.Or(strings.Join(stay, " "), noJobs)})
 	}
 	if err := c.r.runTo(c.r.now + time.Second); err != nil {

@@ -18,9 +18,6 @@ type injector struct {
 	last      time.Duration
 	died      time.Duration // of the broker
 	cuts      []fabric.Port // of fibres that are not whole
-	commits   int           // generations of the core's switches that were committed
-	struck    int           // faults in the middle of a stage
-	killed    int           // of them, agents that died
 	installed string        // software, where no line said otherwise
 	listed    string        // jobs that were applied last
 	rolls     bool          // a line of the script brings another to all
@@ -47,10 +44,10 @@ func (in *injector) step(n int) error {
 // committed is told of every commit that a planner publishes for the first
 // time, with the switches that it is for: some faults wait for one.
 func (in *injector) committed(stage []proto.NodeID) {
-	in.commits++
+	in.atCore.Commits++
 	for i := range in.cfg.Faults {
 		f := in.cfg.Faults[i]
-		if f.Commit != in.commits || len(stage) == 0 {
+		if f.Commit != in.atCore.Commits || len(stage) == 0 {
 			continue
 		}
 		if f.Stage > 0 {
@@ -69,9 +66,9 @@ func (in *injector) apply(f *Fault) error {
 	in.tracer.text(line)
 	in.tracer.linef("%s", line)
 	if f.Commit > 0 {
-		in.struck++
+		in.atCore.Struck++
 		if f.Verb == AgentCrash && in.station(f.Node).host != nil {
-			in.killed++
+			in.atCore.Killed++
 		}
 	}
 	if f.For > 0 {

@@ -44,23 +44,28 @@ type Waste struct {
 
 // CoreResult is what a run found at the circuit switches.
 type CoreResult struct {
-	Switches   int     `json:"switches"`
-	Commits    int     `json:"commits"`                     // generations that were committed
-	Killed     int     `json:"agents_killed_in_stages"`     // that died after a commit of theirs
-	Struck     int     `json:"strikes"`                     // faults after a commit, in all
-	Looks      int     `json:"looks_at_circuits_that_stay"` // at circuits that had to
-	Failed     int     `json:"parts_failed"`
-	Short      int     `json:"jobs_short"`
-	Routes     int     `json:"routes_followed"`
-	Grown      int     `json:"edits"`         // of the core, and
-	Refused    int     `json:"edits_refused"` // for what was in their way
-	GaveWay    int     `json:"jobs_gave_way"` // that ended for one
-	Realised   uint32  `json:"links_realised"`
-	Granted    uint32  `json:"links_granted"`
-	DarkMicros int64   `json:"longest_tuning_us"` // of one switch in one stage
-	Virtual    float64 `json:"virtual_s"`
+	Switches int `json:"switches"`
+	CoreCounts
+	Virtual float64 `json:"virtual_s"`
 	// Dark interfaces of servers that are joined directly; nil: there are none.
 	Dark *DarkTimes `json:"dark,omitempty"`
+}
+
+// CoreCounts are what happened at the circuit switches, of a run or of several.
+type CoreCounts struct {
+	Commits    int    `json:"commits"`                     // generations that were committed
+	Killed     int    `json:"agents_killed_in_stages"`     // that died after a commit of theirs
+	Struck     int    `json:"strikes"`                     // faults after a commit, in all
+	Looks      int    `json:"looks_at_circuits_that_stay"` // at circuits that had to
+	Failed     int    `json:"parts_failed"`
+	Short      int    `json:"jobs_short"` // times that one was found so at rest, by name
+	Routes     int    `json:"routes_followed"`
+	Grown      int    `json:"edits"`         // of the core, and
+	Refused    int    `json:"edits_refused"` // for what was in their way
+	GaveWay    int    `json:"jobs_gave_way"` // that found no other place, and ended for one
+	Realised   uint32 `json:"links_realised"`
+	Granted    uint32 `json:"links_granted"`
+	DarkMicros int64  `json:"longest_tuning_us"` // of one switch in one stage
 }
 
 // DarkTimes is for how long interfaces were dark, in microseconds.
@@ -108,13 +113,18 @@ func (r *Run) coreResult() *CoreResult {
 		dark = new(DarkTimes)
 		dark.Add(&DarkTimes{flips: x.flips, boards: x.boards, ledgers: x.ledgers, mirrors: x.mirrors, tunings: x.tunings})
 	}
-	return &CoreResult{Dark: dark, Switches: len(r.switches), Commits: r.inject.commits, Killed: r.inject.killed, Struck: r.inject.struck,
-		Looks: r.audit.circuits.looks, Failed: r.audit.circuits.failed, Short: r.audit.circuits.short, Routes: r.audit.circuits.routed,
-		Grown: r.audit.circuits.grown, Refused: r.audit.circuits.refused, GaveWay: r.audit.circuits.gaveWay, Realised: s.Realised, Granted: s.Granted, DarkMicros: r.audit.circuits.dark.Microseconds(),
-		Virtual: r.now.Seconds()}
+	counts := r.atCore
+	counts.Realised, counts.Granted = s.Realised, s.Granted
+	return &CoreResult{Switches: len(r.switches), CoreCounts: counts, Virtual: r.now.Seconds(), Dark: dark}
 }
 
 func (c *CoreResult) add(o *CoreResult) {
+	c.CoreCounts.Add(&o.CoreCounts)
+	c.Virtual += o.Virtual
+}
+
+// Add takes the counts of another run.
+func (c *CoreCounts) Add(o *CoreCounts) {
 	c.Commits += o.Commits
 	c.Killed += o.Killed
 	c.Struck += o.Struck
@@ -128,7 +138,6 @@ func (c *CoreResult) add(o *CoreResult) {
 	c.Realised += o.Realised
 	c.Granted += o.Granted
 	c.DarkMicros = max(c.DarkMicros, o.DarkMicros)
-	c.Virtual += o.Virtual
 }
 
 // Result is what a run found. Merge puts several together.
@@ -203,7 +212,7 @@ func (r *Run) result() *Result {
 			res.Faults++
 		}
 	}
-	res.Faults += r.inject.struck
+	res.Faults += r.atCore.Struck
 	for _, st := range r.stations {
 		res.EventsTotal += max(st.disk.Journal.Last, st.disk.Journal.Acked)
 	}

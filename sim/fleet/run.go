@@ -64,6 +64,7 @@ type Run struct {
 	inject  *injector
 	edits   *editor
 	audit   *audit
+	atCore  CoreCounts
 	measure measure
 	tracer  *tracer
 	polls   uint64

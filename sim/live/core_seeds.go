@@ -30,21 +30,9 @@ type CoreSeedsConfig struct {
 
 // CoreSeedsResult sums up the runs.
 type CoreSeedsResult struct {
-	Runs       int      `json:"runs"`
-	Switches   int      `json:"switches"`
-	Commits    int      `json:"commits"`
-	Killed     int      `json:"agents_killed_in_stages"`
-	Struck     int      `json:"strikes"`
-	Looks      int      `json:"looks_at_circuits_that_stay"`
-	Failed     int      `json:"parts_failed"`
-	Short      int      `json:"jobs_short"` // times that one was found so at rest, by name
-	Routes     int      `json:"routes_followed"`
-	Grown      int      `json:"edits"`
-	Refused    int      `json:"edits_refused"` // for jobs in the way
-	GaveWay    int      `json:"jobs_gave_way"` // that found no other place, and ended for one
-	Realised   uint32   `json:"links_realised"`
-	Granted    uint32   `json:"links_granted"`
-	DarkMicros int64    `json:"longest_tuning_us"`
+	Runs     int `json:"runs"`
+	Switches int `json:"switches"`
+	fleet.CoreCounts
 	Violations int      `json:"violations"`
 	List       []string `json:"violation_list"`
 	VirtualS   float64  `json:"virtual_s"`
@@ -127,19 +115,7 @@ func CoreSeeds(ctx context.Context, cfg CoreSeedsConfig) (*CoreSeedsResult, erro
 
 func (r *CoreSeedsResult) add(x *fleet.Result) {
 	c := x.Core
-	r.Commits += c.Commits
-	r.Killed += c.Killed
-	r.Struck += c.Struck
-	r.Looks += c.Looks
-	r.Failed += c.Failed
-	r.Short += c.Short
-	r.Routes += c.Routes
-	r.Grown += c.Grown
-	r.Refused += c.Refused
-	r.GaveWay += c.GaveWay
-	r.Realised += c.Realised
-	r.Granted += c.Granted
-	r.DarkMicros = max(r.DarkMicros, c.DarkMicros)
+	r.CoreCounts.Add(&c.CoreCounts)
 	if c.Dark != nil {
 		if r.Dark == nil {
 			r.Dark = new(fleet.DarkTimes)
