@@ -21,6 +21,7 @@ type bundle struct {
 	flaps  uint32 // losses of the selected light
 
 	wrongAt  time.Duration // since when it has failed or is silent, 0: not known
+	why      string        // why it failed last, "": in a former life of the agent
 	silent   string        // why its bus or chips do not answer, or what is too warm; "": nothing
 	back     bool          // they do again, and its light has not been tried since
 	degraded uint8         // bit p: path p has a signal degrade

@@ -12,6 +12,8 @@ type Machine struct {
 	shared
 	sides    [2]side
 	recalled reason        // reasons that only the journal has told
+	hostSays string        // why its GPUs are gone
+	outAt    time.Duration // when it went out of service, 0: in a former life
 	missed   time.Duration // recovery that the timers can promise, when over the target
 }
 
@@ -89,7 +91,7 @@ func (m *Machine) handle(ev *Event) {
 		m.tell(m, ev)
 	case HostFault:
 		m.recalled &^= hostGone
-		if m.reasons&hostGone == 0 {
+		if m.hostSays = ev.Text; m.reasons&hostGone == 0 {
 			m.note(proto.Event{Kind: proto.EvHostFault, Severity: proto.SeverityCritical, Cause: proto.CauseHostFault, Text: ev.Text})
 			m.become(m.reasons|hostGone, proto.CauseHostFault)
 		}
@@ -179,6 +181,7 @@ func (m *Machine) pathFailed(ev *Event) {
 	b.busy, b.late = false, false
 	again := b.failed
 	b.fail(m.now)
+	b.why = ev.Text
 	if again {
 		return
 	}

@@ -3,6 +3,7 @@ package node
 import (
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"ringlight/proto"
@@ -114,16 +115,16 @@ func (m *Machine) pathOK(id proto.BundleID) {
 
 // outlook says what failed optics may hope for, and who can help them.
 func (b *bundle) outlook(id int) string {
-	by := "ocs-agent calibrate -b " + itoa(id) + " tries at once"
+	by, why := "ocs-agent calibrate -b "+itoa(id)+" tries at once", strings.TrimPrefix(b.why+"; ", "; ")
 	switch {
 	case b.silent != "":
 		return b.silent + "; that is read again every few seconds, and light is tried when it is over"
 	case b.tries >= maxRemedies:
-		return "no try of " + itoa(b.tries) + " helped: a person is needed; " + by + ", else the next comes " + b.remedyWait().String() + " after it"
+		return why + "no try of " + itoa(b.tries) + " helped: a person is needed; " + by + ", else the next comes " + b.remedyWait().String() + " after it"
 	case b.tries > 0:
-		return "try " + itoa(b.tries) + ", the next comes " + b.remedyWait().String() + " after it; " + by
+		return why + "try " + itoa(b.tries) + ", the next comes " + b.remedyWait().String() + " after it; " + by
 	}
-	return "tried again in a moment; " + by
+	return why + "tried again in a moment; " + by
 }
 
 func itoa(n int) string { return strconv.Itoa(n) }

@@ -152,18 +152,14 @@ func (s *side) bundleHome() proto.BundleID {
 // waysOut says what ends each reason for which the node is out of service.
 func (m *Machine) waysOut() string {
 	var out []string
-	for _, w := range [...]struct {
-		reason reason
-		text   string
-	}{
-		{hostGone, "the host's GPUs are gone; ocs-agent host ok ends it"},
-		{ownFault, "own optics failed; they are tried again, and ocs-agent calibrate does so at once"},
-		{drained, "an operator took it out; ocsctl undrain " + itoa(int(m.id)) + " ends it"},
-	} {
-		if m.reasons&w.reason != 0 {
-			out = append(out, w.text)
+	add := func(r reason, text string) {
+		if m.reasons&r != 0 {
+			out = append(out, text)
 		}
 	}
+	add(hostGone, strings.TrimSuffix("the host's GPUs are gone: "+m.hostSays, ": ")+"; ocs-agent host ok ends it")
+	add(ownFault, "own optics failed; they are tried again, and ocs-agent calibrate does so at once")
+	add(drained, "an operator took it out; ocsctl undrain "+itoa(int(m.id))+" ends it")
 	return strings.Join(out, "; ")
 }
 
@@ -176,11 +172,11 @@ func (m *Machine) Alarms(buf []proto.Alarm) []proto.Alarm {
 		add(proto.EvBoundNotMet, proto.SeverityWarning, 0, 0, "recovery takes up to "+micros(m.missed))
 	}
 	if mode := m.Mode(); m.reasons&^noPlanner != 0 {
-		add(proto.EvIsolated, severity(mode), 0, 0, mode.String()+": "+m.waysOut())
+		add(proto.EvIsolated, severity(mode), 0, m.outAt, proto.Clip(mode.String()+": "+m.waysOut()))
 	}
 	for b := range m.bundles {
 		if x := &m.bundles[b]; x.failed || x.silent != "" {
-			add(proto.EvPathFailed, proto.SeverityCritical, proto.BundleID(b), x.wrongAt, x.outlook(b))
+			add(proto.EvPathFailed, proto.SeverityCritical, proto.BundleID(b), x.wrongAt, proto.Clip(x.outlook(b)))
 		}
 		if m.bundles[b].late {
 			add(proto.EvAlarm, proto.SeverityWarning, proto.BundleID(b), m.bundles[b].since, lateText)

@@ -79,6 +79,9 @@ func (m *Machine) become(r reason, cause proto.Cause) {
 	if m.reasons == r {
 		return
 	}
+	if m.reasons&^noPlanner == 0 {
+		m.outAt = m.now
+	}
 	m.reasons, m.unsaved = r, true
 	mode := r.mode()
 	if mode == before || !m.adopted {

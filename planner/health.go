@@ -2,6 +2,7 @@ package planner
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"ringlight/planner/hbd"
@@ -115,8 +116,9 @@ func (b *alarmBook) device(t *member.Table, d *member.Device) (x health.Device, 
 				x.Slow = hbd.SlowOf(p.rings, d.ID)
 			}
 			b.raised[x.IDOf(&s)] = by{d.Report.Session, a.SinceMicros}
-			if a.Kind == proto.EvPathFailed && x.What == "isolated" && s.Since != 0 && (x.Since == 0 || s.Since < x.Since) {
-				x.Since, x.Why = s.Since, x.Why+": "+a.Text
+			if a.Kind == proto.EvPathFailed && x.What == "isolated" && s.Since != 0 && (x.Since == 0 || s.Since < x.Since) ||
+				a.Kind == proto.EvIsolated && x.What == "host down" {
+				x.Since, x.Why = s.Since, x.Why+": "+strings.TrimPrefix(a.Text, proto.ModeHostDown.String()+": ")
 			}
 		}
 	}

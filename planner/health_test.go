@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"ringlight/ocs"
 	"ringlight/planner/fabric"
 	"ringlight/planner/health"
 	"ringlight/proto"
@@ -126,6 +127,10 @@ var states = []made{
 			w.run(20 * time.Second)
 		}
 	}, proto.HealthDegraded, "fibre-3-4/flaps", "it was lost", tight},
+	{"a host is down, and says why", func(w *fleet) {
+		w.nodes[3].alarms = []proto.Alarm{{Kind: proto.EvIsolated, Severity: proto.SeverityCritical, SinceMicros: 5, Text: "host_down: the host's GPUs are gone: xid 79; ocs-agent host ok ends it"}}
+		w.setMode(3, proto.ModeHostDown)
+	}, proto.HealthDegraded, "3/host-down", "gone: xid 79", fabric.Params{}},
 	{"a host is down", func(w *fleet) { w.setMode(3, proto.ModeHostDown) }, proto.HealthDegraded, "3/host-down", "host", fabric.Params{}},
 	{"a node's own optics failed", func(w *fleet) {
 		w.nodes[3].alarms = []proto.Alarm{{Kind: proto.EvIsolated, Severity: proto.SeverityCritical, Text: "own optics"}, {Kind: proto.EvPathFailed, Severity: proto.SeverityCritical, Bundle: 0, SinceMicros: 5, Text: "its bus does not answer"}, {Kind: proto.EvPathFailed, Severity: proto.SeverityCritical, Bundle: 1, SinceMicros: 5, Text: "its bus does not answer"}}
@@ -396,5 +401,24 @@ func TestDoubtedFibreIsTriedWithoutItsRing(t *testing.T) {
 	w.run(2*time.Minute + 5*time.Second)
 	if r := w.p.Rings()[0]; len(r.Nodes) != 8 || r.State != proto.RingInService {
 		t.Errorf("%+v", r)
+	}
+}
+
+// Goal: each cause of failed optics has its own remedy, and one that nobody knows has the
+// check's. Method: the texts that agents say, of a path and of a node that is out for it.
+func TestEachCauseHasItsRemedy(t *testing.T) {
+	seen := map[string]bool{}
+	for _, said := range []string{"module 3: case at 96.2 degrees, 95 at most: " + ocs.ErrTooHot.Error(), "module 1: light on the wrong side is 9.1 dB below that of loopback, wanted 25",
+		"own light is 3.40 dB below its calibration", "its bus or chips do not answer: address not acknowledged", "tap dark"} {
+		w := started(t, fabric.Params{Name: "f", Nodes: 18, GPUsPerNode: 4, K: 2, TP: 32, Spares: 2})
+		w.run(2 * time.Second)
+		w.raises(4, proto.EvPathFailed, proto.SeverityCritical, said)
+		w.setMode(4, proto.ModeIsolated)
+		w.run(1600 * time.Millisecond)
+		_, found := HealthOf(w.p)
+		if found[0].ID != "4/isolated" || seen[found[0].Remedy] || !strings.Contains(found[0].Why, said) || found[0].SinceMillis == 0 {
+			t.Errorf("%s: %+v", said, found[0])
+		}
+		seen[found[0].Remedy] = true
 	}
 }

@@ -43,7 +43,7 @@ func FactsOf(h *Rings, x *health.Facts) {
 			x.Spares++
 		}
 	}
-	x.SparesWanted, x.RingsFormed = h.fab.Spares, len(h.rings)
+	x.SparesWanted = h.fab.Spares
 	for _, d := range h.demands(h.fab) {
 		if gpus := d.Size * h.fab.GPUsPerNode; d.Want > 0 {
 			x.RingsWanted, x.GPUsWanted = x.RingsWanted+d.Want, x.GPUsWanted+d.Want*gpus

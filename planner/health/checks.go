@@ -119,6 +119,14 @@ var Checks = []Check{
 		}},
 }
 
+// remedies are of optics that failed, by what their agent says of why.
+var remedies = [][2]string{
+	{"too warm", "it is too warm: air flow, fans, the heat sink of the module; it is tried again by itself once it is cool"},
+	{"on the wrong side", "its light is switched badly, a heater or its supply: on its host ocs-agent calibrate; if that fails, another module"},
+	{"below its calibration", "a laser or its connector: clean it, or change the module; then on its host: ocs-agent calibrate"},
+	{"not answer", "power and bus of its board; it is read again by itself"},
+}
+
 // fact makes a check of one thing that is so while it has a cause.
 func fact(id, text string, of func(*Facts) finding) func(*Facts, func(finding)) {
 	return func(x *Facts, tell func(finding)) {
@@ -142,22 +150,17 @@ func given(name string) func(*Facts, func(finding)) {
 }
 
 func nobody(x *Facts, tell func(finding)) {
-	if x.Judged && x.Nodes > 0 && x.Heard == 0 {
-		tell(finding{id: "nodes/none", subject: "nodes", text: fmt.Sprintf("none of %s is heard", proto.Count(x.Nodes, "node")),
-			cause: x.allGone()})
+	if !x.Judged || x.Nodes == 0 || x.Heard > 0 {
+		return
 	}
-}
-
-// allGone says since when nobody is heard.
-func (x *Facts) allGone() string {
-	last := uint64(0)
+	last, cause := uint64(0), "no agent of this fabric has spoken since the planner came to the broker"
 	for i := range x.Devices {
 		last = max(last, x.Devices[i].Since)
 	}
-	if last == 0 {
-		return "no agent of this fabric has spoken since the planner came to the broker"
+	if last > 0 {
+		cause = "the last of their agents went at " + time.UnixMilli(int64(last)).UTC().Format(time.TimeOnly) + ": power, network or broker of all of them"
 	}
-	return "the last of their agents went at " + time.UnixMilli(int64(last)).UTC().Format(time.TimeOnly) + ": power, network or broker of all of them"
+	tell(finding{id: "nodes/none", subject: "nodes", text: fmt.Sprintf("none of %s is heard", proto.Count(x.Nodes, "node")), cause: cause})
 }
 
 // device makes a check of every device.
@@ -194,25 +197,22 @@ func out(word, looks, remedy string, grave bool) Check {
 func said(which func(proto.EventKind) bool) func(*Facts, func(finding)) {
 	return func(x *Facts, tell func(finding)) {
 		for i := range x.Devices {
-			x.Devices[i].tell(which, tell)
+			d := &x.Devices[i]
+			for j := range d.Said {
+				a := &d.Said[j]
+				if !which(a.Kind) || a.Kind == proto.EvIsolated && (d.What == "isolated" || d.What == "host down" || d.Held != "") {
+					continue
+				}
+				f := finding{id: d.IDOf(a), subject: Subject(d.ID), text: a.Kind.Words(), cause: a.Text, since: a.Since, node: &d.ID, severity: a.Severity}
+				if !d.ID.IsSwitch() {
+					f.ring = d.Ring
+				}
+				if a.Kind == proto.EvPathFailed {
+					f.subject = fmt.Sprintf("%s/%s", f.subject, a.At)
+				}
+				tell(f)
+			}
 		}
-	}
-}
-
-func (d *Device) tell(which func(proto.EventKind) bool, tell func(finding)) {
-	for i := range d.Said {
-		a := &d.Said[i]
-		if !which(a.Kind) || a.Kind == proto.EvIsolated && (d.What == "isolated" || d.What == "host down" || d.Held != "") {
-			continue
-		}
-		f := finding{id: d.IDOf(a), subject: Subject(d.ID), text: a.Kind.Words(), cause: a.Text, since: a.Since, node: &d.ID, severity: a.Severity}
-		if !d.ID.IsSwitch() {
-			f.ring = d.Ring
-		}
-		if a.Kind == proto.EvPathFailed {
-			f.subject = fmt.Sprintf("%s/%s", f.subject, a.At)
-		}
-		tell(f)
 	}
 }
 

@@ -22,11 +22,10 @@ type Facts struct {
 	Rings        []Ring   // that are not in service, by number
 	Fibres       []Fibre  // that are dark, doubted, or come and go
 
-	RingsFormed, RingsWanted int
-	GPUs, GPUsWanted         int // in rings that are formed
-	GPUsLit                  int // in rings that have light
-	SmallestRing             int // that is wanted, in GPUs
-	Spares, SparesWanted     int
+	RingsWanted, SmallestRing int // the smallest that is wanted, in GPUs
+	GPUs, GPUsWanted          int // in rings that are formed
+	GPUsLit                   int // in rings that have light
+	Spares, SparesWanted      int
 
 	Circuits, CircuitsTuned int
 	Jobs                    []Job   // that wait
@@ -105,7 +104,6 @@ type Fibre struct {
 	State       proto.FibreState
 	Since, Next uint64
 	Losses      int
-	In          string // how long until the next try
 }
 
 // Job is one that waits.
@@ -123,11 +121,9 @@ func place(id proto.NodeID) string {
 }
 
 // Subject is a device in a sentence.
-func Subject(id proto.NodeID) string { return strings.Replace(name(id), "-", " ", 1) }
-
-func name(id proto.NodeID) string {
+func Subject(id proto.NodeID) string {
 	if id.IsSwitch() {
-		return place(id)
+		return strings.Replace(place(id), "-", " ", 1)
 	}
 	return "node " + place(id)
 }

@@ -35,6 +35,11 @@ func (c *Check) alarm(f *finding) proto.AlarmStatus {
 		}
 	}
 	_, name, _ := strings.Cut(f.subject, " ")
+	for _, r := range remedies {
+		if (c.Name == "path_failed" || c.Name == "isolated") && strings.Contains(f.cause, r[0]) {
+			f.remedy = cmp.Or(f.remedy, r[1])
+		}
+	}
 	a.Remedy = proto.Clip(cmp.Or(f.remedy, strings.ReplaceAll(c.Remedy, "SUBJECT", strings.ReplaceAll(cmp.Or(name, f.subject), "switch ", "switch-"))))
 	return a
 }
@@ -173,12 +178,11 @@ func (u *under) cause(a *proto.AlarmStatus) string {
 
 // slow is what keeps a node's ring from recovering in time.
 func (u *under) slow(id proto.NodeID) string {
-	for i := range u.x.Devices {
-		if d := &u.x.Devices[i]; d.ID == id && d.Slow != nil {
-			return slows(d.Slow.ID)
-		}
+	at := slices.IndexFunc(u.x.Devices, func(d Device) bool { return d.ID == id && d.Slow != nil })
+	if at < 0 {
+		return ""
 	}
-	return ""
+	return slows(u.x.Devices[at].Slow.ID)
 }
 
 // ofRing is what is wrong with a ring: a member, or a fibre.
