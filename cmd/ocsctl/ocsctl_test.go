@@ -199,7 +199,7 @@ func TestAgainstARunningFabric(t *testing.T) {
 		{"switch manual 0 right 2 -json -fabric lab", `"code":"conflict","field":"request"`, 1},
 		{"switch clear 0 right -json -fabric lab", `"done":true`, 0},
 		{"undrain 1 -json -fabric lab", `"code":"invalid","field":"node","limit":"a drained node"`, 2},
-		{"drain 1 -reason RMA-4711 -fabric lab", "node 1 is drained: 1 ring (1) and", 0},
+		{"drain 1 -reason RMA-4711 -fabric lab", "node 1 is drained: 1 ring (1) touched, 1 in service, ", 0},
 		{"node show 1 -fabric lab", "RMA-4711", 0},
 		{"node show 1 -json -fabric lab", `"reason":"RMA-4711","since_ms":`, 0},
 		{"why 1 -json", "1 ring and 4 links touched", 0},
