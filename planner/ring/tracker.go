@@ -197,14 +197,6 @@ func (t *Tracker) Refresh(n proto.NodeID) {
 	t.rows.mark(int(n), int(n))
 }
 
-// Freeze says whether a group must stay exactly as it is.
-func (t *Tracker) Freeze(id proto.RingID, frozen bool) {
-	if at, ok := t.slotOf[id]; ok && t.slots[at].Frozen != frozen {
-		t.slots[at].Frozen = frozen
-		t.settle(at)
-	}
-}
-
 // lay gives a group other nodes.
 func (t *Tracker) lay(at int32, nodes []proto.NodeID) { t.layAll([]int32{at}, [][]proto.NodeID{nodes}) }
 
