@@ -3,6 +3,7 @@ package core
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 
 	"ringlight/proto"
@@ -215,7 +216,8 @@ func (c *Circuits) whyShort(j *job) string {
 		}
 	}
 	if len(c.bad) > 0 {
-		return fmt.Sprintf("%d circuits did not come up", len(c.bad))
+		first := slices.MinFunc(slices.Collect(maps.Keys(c.bad)), func(x, y slot) int { return cmp.Or(x.sw-y.sw, int(x.a)-int(y.a), int(x.b)-int(y.b)) })
+		return fmt.Sprintf("switch %d: port %d to %d did not come up; %s in all", first.sw, first.a, first.b, proto.Count(len(c.bad), "circuit"))
 	}
 	return "no free ports without moving more of a leaf's links than iota_mille allows"
 }

@@ -159,8 +159,8 @@ func (t circuitJobs) stand(x *job) (s State, cause string, changed bool) {
 		s, cause, x.gpus = Down, cmp.Or(l.Dark, lacks), 0
 	case x.Once:
 		s, cause = Degraded, cmp.Or(l.Dark, lacks)
-	case l.Quiet && l.Out != "": // no more will come while that is out
-		s, cause = Degraded, lacks
+	case l.Quiet && (l.Out != "" || l.Told && l.Realised > 0): // no more will come
+		s, cause = Degraded, cmp.Or(lacks, l.Dark)
 	case !l.Told:
 		s, cause = Reserved, l.Reason
 	default:
