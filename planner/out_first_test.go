@@ -14,32 +14,21 @@ import (
 	"ringlight/proto"
 )
 
-// everyPart are the names of all parts of a core.
+// everyPart are the names of all parts of a core, of a server's GPUs the first.
 func everyPart(c *fabric.Core) (names []string) {
-	add := func(form string, a, b int) {
-		for n := range a {
-			for m := range max(b, 1) {
-				name := fmt.Sprintf(form, n)
-				if b > 0 {
-					name = fmt.Sprintf(form, n, m)
-				}
+	for _, f := range partForms(c) {
+		inner := 1
+		if len(f.most) > 1 && !strings.Contains(f.form, "gpu") {
+			inner = f.most[1]
+		}
+		for n := range f.most[0] {
+			for m := range inner {
+				name := fmt.Sprintf(f.form, []any{n, m}[:len(f.most)]...)
 				if _, ok := c.Part(name); ok {
 					names = append(names, name)
 				}
 			}
 		}
-	}
-	add("%d", c.Servers(), 0)
-	add("%d/gpu%d", c.Servers(), 1)
-	add("%d/if%d", c.Servers(), 4)
-	add("leaf%d", c.Leaves(), 0)
-	add("leaf%d/up%d", c.Leaves(), c.Uplinks())
-	add("pod%d-spine%d", c.Pods, c.SpinesPerPod)
-	add("switch%d", c.Switches(), 0)
-	add("switch%d/a%d", c.Switches(), c.SwitchSize())
-	add("switch%d/b%d", c.Switches(), c.SwitchSize())
-	if c.LeafSpine != nil {
-		add("spine%d", c.Spines, 0)
 	}
 	return names
 }

@@ -14,6 +14,22 @@ import (
 	"ringlight/proto"
 )
 
+// partForms are the forms of the names of a core's parts, and how many there are of each number.
+func partForms(c *fabric.Core) (forms []partForm) {
+	forms = []partForm{{"%d", []int{c.Servers()}}, {"%d/gpu%d", []int{c.Servers(), c.GPUsPerServer}}, {"%d/if%d", []int{c.Servers(), 4}}, {"leaf%d", []int{c.Leaves()}},
+		{"leaf%d/up%d", []int{c.Leaves(), c.Uplinks()}}, {"pod%d-spine%d", []int{c.Pods, c.SpinesPerPod}}, {"switch%d", []int{c.Switches()}},
+		{"switch%d/a%d", []int{c.Switches(), c.SwitchSize()}}, {"switch%d/b%d", []int{c.Switches(), c.SwitchSize()}}}
+	if c.LeafSpine != nil {
+		forms = append(forms, partForm{"spine%d", []int{c.Spines}})
+	}
+	return forms
+}
+
+type partForm struct {
+	form string
+	most []int
+}
+
 // partsOf are names of parts of a core, some of each kind.
 func partsOf(c *fabric.Core, chance *rand.Rand) (names []string) {
 	add := func(form string, most ...int) {
@@ -24,24 +40,14 @@ func partsOf(c *fabric.Core, chance *rand.Rand) (names []string) {
 			}
 			args = append(args, chance.IntN(n))
 		}
-		if name := fmt.Sprintf(form, args...); true {
-			if _, ok := c.Part(name); ok && !slices.Contains(names, name) {
-				names = append(names, name)
-			}
+		name := fmt.Sprintf(form, args...)
+		if _, ok := c.Part(name); ok && !slices.Contains(names, name) {
+			names = append(names, name)
 		}
 	}
 	for range 2 {
-		add("%d", c.Servers())
-		add("%d/gpu%d", c.Servers(), c.GPUsPerServer)
-		add("%d/if%d", c.Servers(), 4)
-		add("leaf%d", c.Leaves())
-		add("leaf%d/up%d", c.Leaves(), c.Uplinks())
-		add("pod%d-spine%d", c.Pods, c.SpinesPerPod)
-		add("switch%d", c.Switches())
-		add("switch%d/a%d", c.Switches(), c.SwitchSize())
-		add("switch%d/b%d", c.Switches(), c.SwitchSize())
-		if c.LeafSpine != nil {
-			add("spine%d", c.Spines)
+		for _, f := range partForms(c) {
+			add(f.form, f.most...)
 		}
 	}
 	return names
