@@ -119,12 +119,19 @@ var Checks = []Check{
 		}},
 }
 
-// remedies are of optics that failed, by what their agent says of why.
-var remedies = [][2]string{
-	{"too warm", "it is too warm: air flow, fans, the heat sink of the module; it is tried again by itself once it is cool"},
-	{"on the wrong side", "its light is switched badly, a heater or its supply: on its host ocs-agent calibrate; if that fails, another module"},
-	{"below its calibration", "a laser or its connector: clean it, or change the module; then on its host: ocs-agent calibrate"},
-	{"not answer", "power and bus of its board; it is read again by itself"},
+// remedyOf is what helps optics that failed, by what their agent says of why; "": it says no more.
+func remedyOf(cause string) string {
+	for _, r := range [...][2]string{
+		{"too warm", "it is too warm: air flow, fans, the heat sink of the module; it is tried again by itself once it is cool"},
+		{"on the wrong side", "its light is switched badly, a heater or its supply: on its host ocs-agent calibrate; if that fails, another module"},
+		{"below its calibration", "a laser or its connector: clean it, or change the module; then on its host: ocs-agent calibrate"},
+		{"not answer", "power and bus of its board; it is read again by itself"},
+	} {
+		if strings.Contains(cause, r[0]) {
+			return r[1]
+		}
+	}
+	return ""
 }
 
 // fact makes a check of one thing that is so while it has a cause.
@@ -187,7 +194,9 @@ func slows(id proto.NodeID) string { return place(id) + "/slows" }
 func out(word, looks, remedy string, grave bool) Check {
 	slug := strings.ReplaceAll(word, " ", "-")
 	return Check{strings.ReplaceAll(word, " ", "_"), looks, proto.HealthDegraded, remedy, grave, device(func(d *Device, f *finding) bool {
-		f.id, f.text, f.cause = slug, word, strings.TrimPrefix(d.Why, word+": ")
+		if f.id, f.text, f.cause = slug, word, strings.TrimPrefix(d.Why, word+": "); word == "isolated" {
+			f.remedy = remedyOf(f.cause)
+		}
 		return d.What == word
 	})}
 }
@@ -208,7 +217,7 @@ func said(which func(proto.EventKind) bool) func(*Facts, func(finding)) {
 					f.ring = d.Ring
 				}
 				if a.Kind == proto.EvPathFailed {
-					f.subject = fmt.Sprintf("%s/%s", f.subject, a.At)
+					f.subject, f.remedy = fmt.Sprintf("%s/%s", f.subject, a.At), remedyOf(a.Text)
 				}
 				tell(f)
 			}

@@ -35,11 +35,6 @@ func (c *Check) alarm(f *finding) proto.AlarmStatus {
 		}
 	}
 	_, name, _ := strings.Cut(f.subject, " ")
-	for _, r := range remedies {
-		if (c.Name == "path_failed" || c.Name == "isolated") && strings.Contains(f.cause, r[0]) {
-			f.remedy = cmp.Or(f.remedy, r[1])
-		}
-	}
 	a.Remedy = proto.Clip(cmp.Or(f.remedy, strings.ReplaceAll(c.Remedy, "SUBJECT", strings.ReplaceAll(cmp.Or(name, f.subject), "switch ", "switch-"))))
 	return a
 }
