@@ -284,7 +284,7 @@ func (b *build) topology() *Topology {
 	g := newGraph(t.Servers, t.Layers)
 	arcs, degree := g.flat()
 	t.Hops, _ = newReach(t.Servers).hops(arcs, degree)
-	reduced, waiting := b.reduced(g)
+	reduced, waiting, own := b.reduced(g)
 	t.Routes = g.route(append(slices.Clone(r.MP), waiting...))
 	sent := make([]int64, len(g.to))
 	t.Carried = t.Routes.put(r.MP, sent) + t.Routes.put(waiting, reduced)
@@ -294,18 +294,18 @@ func (b *build) topology() *Topology {
 		a -= d.Bytes
 	}
 	t.Carried += max(0, a) // over direct links, each byte once
-	t.FullestReduce, t.FullestSend = g.fullest(reduced), g.fullest(sent)
+	t.FullestReduce, t.FullestSend = max(own, g.fullest(reduced)), g.fullest(sent)
 	for k := range reduced {
 		reduced[k] += sent[k]
 	}
-	t.Fullest = g.fullest(reduced)
+	t.Fullest = max(own, g.fullest(reduced))
 	return t
 }
 
 // reduced is what groups with rings put on each arc, and what the others send
 // from each member to the next, as over links that a ring has lost, which has to be
-// routed.
-func (b *build) reduced(g *graph) (load []int64, waiting []Demand) {
+// routed. own is the most on a ring's own link: it does not use others of the same pair.
+func (b *build) reduced(g *graph) (load []int64, waiting []Demand, own int64) {
 	load = make([]int64, len(g.to))
 	add := func(s, t int, bytes int64) {
 		k := g.first[s]
@@ -331,6 +331,7 @@ func (b *build) reduced(g *graph) (load []int64, waiting []Demand) {
 		n := len(ring.Order)
 		parts := int64(n * direct[ring.Group] * b.width) // a bidirectional ring runs both ways
 		bytes := (b.r.AllReduce[ring.Group].Bytes + parts - 1) / parts
+		own = max(own, bytes)
 		for i, s := range ring.Order {
 			next := ring.Order[(i+1)%n]
 			if add(s, next, bytes); b.width == 2 {
@@ -347,5 +348,5 @@ func (b *build) reduced(g *graph) (load []int64, waiting []Demand) {
 			waiting = append(waiting, Demand{s, group.Servers[(i+1)%n], (group.Bytes + int64(n) - 1) / int64(n)})
 		}
 	}
-	return load, waiting
+	return load, waiting, own
 }

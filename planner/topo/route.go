@@ -219,7 +219,7 @@ func (r *Request) RoutesOver(layers []Layer, rings []Ring) (out *Routes, asked [
 		b.width = 2
 	}
 	g := newGraph(r.Servers, layers)
-	_, waiting := b.reduced(g)
+	_, waiting, _ := b.reduced(g)
 	asked = append(slices.Clone(r.MP), waiting...)
 	out = g.route(asked)
 	ways := (&Topology{Servers: r.Servers, Layers: layers}).Ways()
