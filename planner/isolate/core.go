@@ -1,6 +1,9 @@
 package isolate
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // Error is an input that cannot be accepted, in the caller's terms.
 type Error struct {
@@ -75,10 +78,7 @@ func regular(leaves, gpusPerLeaf, gpusPerServer int) Core {
 func fill(rows, columns, value int) [][]int {
 	m := make([][]int, rows)
 	for r := range m {
-		m[r] = make([]int, columns)
-		for c := range m[r] {
-			m[r][c] = value
-		}
+		m[r] = slices.Repeat([]int{value}, columns)
 	}
 	return m
 }
@@ -192,7 +192,12 @@ func (c Core) Check(gpus int) error {
 		}
 	}
 	if len(c.shapes(need*c.GPUsPerServer)) == 0 {
-		return wrong("gpus_total", fmt.Sprintf("the servers of one leaf, or l x s GPUs of l <= %d leaves and s <= %d spines, s a multiple of %d", c.Leaves(), c.Spines(), c.GPUsPerServer), "no virtual Clos has %d GPUs", need*c.GPUsPerServer)
+		most := c.Leaves() * (c.Spines() / c.GPUsPerServer)
+		next := min(need+1, most)
+		for next < most && len(c.shapes(next*c.GPUsPerServer)) == 0 {
+			next++
+		}
+		return wrong("gpus_total", fmt.Sprintf("the servers of one leaf, or l x s GPUs of l <= %d leaves and s <= %d spines, s a multiple of %d, as %d", c.Leaves(), c.Spines(), c.GPUsPerServer, next*c.GPUsPerServer), "no virtual Clos has %d GPUs", need*c.GPUsPerServer)
 	}
 	return nil
 }

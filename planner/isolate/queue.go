@@ -179,10 +179,7 @@ func (q *Queue) Submit(j Job) error {
 
 // aged says whether a job has been passed often enough.
 func (q *Queue) aged(w *waiter) bool {
-	patience := q.rules.Patience
-	if patience == 0 {
-		patience = Patience
-	}
+	patience := cmp.Or(q.rules.Patience, Patience)
 	return patience > 0 && w.Passed >= patience
 }
 

@@ -143,16 +143,6 @@ func (c Core) With(free [][]int) (*State, error) {
 // Core is the shape.
 func (s *State) Core() Core { return s.core }
 
-// Clone is a copy that shares nothing that changes.
-func (s *State) Clone() *State {
-	c := s.probe()
-	c.jobs = make(map[JobID]Placement, len(s.jobs))
-	for id, p := range s.jobs { // any order: into a map
-		c.jobs[id] = p
-	}
-	return c
-}
-
 // probe is a copy that does not know whose what is.
 func (s *State) probe() *State {
 	c := *s
@@ -172,16 +162,6 @@ func (s *State) FreeGPUs() int {
 
 // IdleServers is the number of servers that no job has a part of.
 func (s *State) IdleServers() int { return int(s.servers) }
-
-// Jobs gives the jobs that own something, by id.
-func (s *State) Jobs() []JobID {
-	out := make([]JobID, 0, len(s.jobs))
-	for id := range s.jobs { // any order: sorted below
-		out = append(out, id)
-	}
-	slices.Sort(out)
-	return out
-}
 
 // Of is where a job is.
 func (s *State) Of(id JobID) (Placement, bool) {
