@@ -211,7 +211,7 @@ bench-damage: build ## journals and stores of running agents, of switches too, a
 	else echo "damage: skipped, no mosquitto"; fi
 
 # The release before this one: a tag, or a commit while there is none.
-UPGRADE_FROM ?= c629843
+UPGRADE_FROM ?= 05cdbfc
 .PHONY: bench-upgrade
 bench-upgrade: build ## NODES (64) agents of the release before, each a process, become today's and go back under load; a bad release is stopped (UPGRADE_FROM; needs git, mosquitto)
 	@UPGRADE_FROM=$(UPGRADE_FROM) .ci/upgrade.sh

@@ -1,8 +1,7 @@
 #!/usr/bin/env bash
 # Agents of the release before this one - UPGRADE_FROM, a tag or a commit of this
-# repository - become today's and go back, each a process of its own: first started by
-# hand where the planner says so, since they cannot start themselves anew; then, as
-# today's, by themselves. Nodes lose their power and spares step in meanwhile, the
+# repository - become today's and go back, each a process of its own: by themselves, or
+# started by hand where the planner says that they cannot. Nodes lose their power and spares step in meanwhile, the
 # planner is killed and is once of the release before. A release that sets its optics
 # up anew at its start must be stopped at the first node. The boards' own record
 # judges. NODES (64).

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"strings"
 	"syscall"
 	"time"
 
@@ -243,9 +244,9 @@ func (p *procs) records() []live.BoardRecord {
 }
 
 // unchanged counts the selected paths with light whose light changed, or which
-// are selected no more, but for nodes that may.
+// are selected no more, but for nodes that may, and fails with what led to each.
 func (p *procs) unchanged(before []live.BoardRecord, what string, may map[int]bool) {
-	var last error
+	var changed []string
 	for n, is := range p.records() {
 		if may[n] {
 			continue
@@ -253,11 +254,14 @@ func (p *procs) unchanged(before []live.BoardRecord, what string, may map[int]bo
 		for i, was := range before[n].Paths {
 			if is := is.Paths[i]; was.Selected && was.Lit && (is.Changes != was.Changes || !is.Selected || !is.Lit) {
 				p.res.LightLost++
-				last = fmt.Errorf("%s: node %d bundle %d %s: light changed %d times, selected %v, lit %v", what, n, was.Bundle, was.Path, is.Changes-was.Changes, is.Selected, is.Lit)
+				why, _ := p.once(context.Background(), "ocsctl", "why", fmt.Sprint(n), "-all", "-broker", p.url)
+				changed = append(changed, fmt.Sprintf("node %d bundle %d %s: light changed %d times, selected %v, lit %v\n%s", n, was.Bundle, was.Path, is.Changes-was.Changes, is.Selected, is.Lit, why))
 			}
 		}
 	}
-	step.Must(last)
+	if changed != nil {
+		step.Fail("%s: %s", what, strings.Join(changed, ""))
+	}
 }
 
 func (p *procs) killAgents(ctx context.Context) {

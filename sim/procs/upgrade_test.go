@@ -107,8 +107,8 @@ func (u *upgrading) rollout(ctx context.Context, words ...string) (s rolloutStat
 	return s
 }
 
-// forth brings today's release to agents of the last one, which cannot start themselves
-// anew: the planner names the next node, and its agent is restarted by hand.
+// forth brings today's release to agents of the last one. Where those cannot start
+// themselves anew the planner names the next node, and its agent is restarted by hand.
 func (u *upgrading) forth(ctx context.Context) {
 	u.all(ctx, releaseNew, u.tally.New, "agents of the last release become today's", nil)
 }
@@ -282,10 +282,10 @@ func (u *upgrading) badRelease(ctx context.Context) {
 	case s.Node == nil || s.Wave != 1 || s.Nodes.Current > 1:
 		step.Fail("a bad release reached %s in %s: %s", proto.Count(s.Nodes.Current, "node"), proto.Count(s.Wave, "wave"), s.Reason)
 	}
-	u.tally.BadSeen = seen.Error()
+	u.tally.BadSeen, _, _ = strings.Cut(seen.Error(), "\n")
 	u.install(releaseNew)
 	u.restartByHand(*s.Node)
 	u.rollout(ctx, "stop")
 	u.run.serving(ctx)
-	u.run.done(began, "a release that sets its optics up anew", "stopped at the first node: %s; the record: %s", s.Reason, seen)
+	u.run.done(began, "a release that sets its optics up anew", "stopped at the first node: %s; the record: %s", s.Reason, u.tally.BadSeen)
 }
