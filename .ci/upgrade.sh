@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # Agents of the release before this one - UPGRADE_FROM, a tag or a commit of this
 # repository - become today's and go back, each a process of its own: by themselves, or
-# started by hand where the planner says that they cannot. Nodes lose their power and spares step in meanwhile, the
-# planner is killed and is once of the release before. A release that sets its optics
-# up anew at its start must be stopped at the first node. The boards' own record
-# judges. NODES (64).
+# started by hand where the planner says that they cannot. Nodes lose their power and
+# spares step in meanwhile, the planner is killed and is once of the release before. A
+# release that sets its optics up anew at its start must be stopped at the first node.
+# The boards' own record judges. NODES (64).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 command -v mosquitto >/dev/null || PATH=$PATH:/usr/sbin

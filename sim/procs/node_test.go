@@ -93,9 +93,10 @@ func (p *procs) stepsOver(ctx context.Context, x *loss, limit time.Duration) {
 
 func (x *loss) touched() map[int]bool { return map[int]bool{x.left: true, x.dead: true, x.right: true} }
 
-// repaired waits until a ring is in service without the node that it lost.
-func (p *procs) repaired(ctx context.Context, x loss) {
-	may := x.touched()
+// repaired waits until a ring is in service without the node that it lost, and returns
+// whose light may have changed: who was in the ring meanwhile.
+func (p *procs) repaired(ctx context.Context, x loss) (may map[int]bool) {
+	may = x.touched()
 	await(ctx, procsService, "the planner hears of it", func() (bool, string) {
 		for _, r := range p.rings(ctx) {
 			if r.Ring != x.ring.Ring {
@@ -109,6 +110,7 @@ func (p *procs) repaired(ctx context.Context, x loss) {
 		return false, "no such ring"
 	})
 	p.unchanged(x.before, "repair", may)
+	return may
 }
 
 // dieUnheard cuts the broker off and takes a node's supply away.

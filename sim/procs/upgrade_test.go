@@ -3,6 +3,7 @@ package procs
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -204,12 +205,7 @@ func (u *upgrading) load(ctx context.Context, s rolloutStatus) {
 	u.without = x.dead
 	u.tally.Faults++
 	u.run.hold("planner", func() { u.run.lose(ctx, &x) }) // its repair would come into the bypass
-	u.run.repaired(ctx, x)
-	for _, r := range u.run.rings(ctx) {
-		for _, n := range r.Nodes {
-			u.touched[n] = u.touched[n] || r.Ring == x.ring.Ring
-		}
-	}
+	maps.Copy(u.touched, u.run.repaired(ctx, x))
 }
 
 // mend gives the node without power its supply and agent back.
