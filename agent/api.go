@@ -27,6 +27,7 @@ type Config struct {
 	Session      proto.Session      `json:"session"` // drawn at random at every start
 	Boot         uint64             `json:"boot"`    // names the boot of the machine
 	Software     string             `json:"software"`
+	Host         string             `json:"host,omitempty"` // and process, for people
 	// Restarts: whoever runs it starts it anew when it asks; else NoRestart says why not.
 	Restarts  bool   `json:"restarts,omitempty"`
 	NoRestart string `json:"-"`

@@ -13,7 +13,7 @@ import (
 // presence is the agent's birth note.
 func (a *Agent) presence() *proto.Presence {
 	p := &proto.Presence{Version: proto.Version, Node: a.cfg.Node, Session: a.cfg.Session, Online: true,
-		Boot: a.cfg.Boot, Software: a.cfg.Software, UnsentEvents: uint32(len(a.outbox.queue))}
+		Boot: a.cfg.Boot, Software: a.cfg.Software, Host: proto.Clip(a.cfg.Host), UnsentEvents: uint32(len(a.outbox.queue))}
 	a.reporter.addPresence(p)
 	var r proto.Reported
 	a.machine.Report(&r)

@@ -118,7 +118,7 @@ func (b *alarmBook) device(t *member.Table, d *member.Device) (x health.Device, 
 			b.raised[x.IDOf(&s)] = by{d.Report.Session, a.SinceMicros}
 			if a.Kind == proto.EvPathFailed && x.What == "isolated" && s.Since != 0 && (x.Since == 0 || s.Since < x.Since) ||
 				a.Kind == proto.EvIsolated && x.What == "host down" {
-				x.Since, x.Why = s.Since, x.Why+": "+strings.TrimPrefix(a.Text, proto.ModeHostDown.String()+": ")
+				x.Since, x.Why = s.Since, strings.TrimSuffix(x.Why, ": "+x.What)+": "+strings.TrimPrefix(a.Text, proto.ModeHostDown.String()+": ")
 			}
 		}
 	}

@@ -130,7 +130,7 @@ var states = []made{
 	{"a host is down, and says why", func(w *fleet) {
 		w.nodes[3].alarms = []proto.Alarm{{Kind: proto.EvIsolated, Severity: proto.SeverityCritical, SinceMicros: 5, Text: "host_down: the host's GPUs are gone: xid 79; ocs-agent host ok ends it"}}
 		w.setMode(3, proto.ModeHostDown)
-	}, proto.HealthDegraded, "3/host-down", "gone: xid 79", fabric.Params{}},
+	}, proto.HealthDegraded, "3/host-down", "reported by the node: the host's GPUs are gone: xid 79", fabric.Params{}},
 	{"a host is down", func(w *fleet) { w.setMode(3, proto.ModeHostDown) }, proto.HealthDegraded, "3/host-down", "host", fabric.Params{}},
 	{"a node's own optics failed", func(w *fleet) {
 		w.nodes[3].alarms = []proto.Alarm{{Kind: proto.EvIsolated, Severity: proto.SeverityCritical, Text: "own optics"}, {Kind: proto.EvPathFailed, Severity: proto.SeverityCritical, Bundle: 0, SinceMicros: 5, Text: "its bus does not answer"}, {Kind: proto.EvPathFailed, Severity: proto.SeverityCritical, Bundle: 1, SinceMicros: 5, Text: "its bus does not answer"}}

@@ -310,6 +310,7 @@ type Presence struct {
 	TelemetryMask uint32     `cbor:"17,keyasint"`           // sensors present
 	Ports         uint16     `cbor:"18,keyasint,omitempty"` // of each side of a switch; absent: a node
 	Features      Features   `cbor:"19,keyasint,omitempty"`
+	Host          string     `cbor:"20,keyasint,omitempty"` // and process, where the agent runs
 }
 
 // Sensor names what a health sample measures.

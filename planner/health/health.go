@@ -205,12 +205,15 @@ func (u *under) ofRing(id proto.RingID) string {
 	return ""
 }
 
-// lost is what is wrong with the first node that is out: where nodes lack, that is why.
-func (u *under) lost() string {
+// lost is what took the most of the nodes that are out: where nodes lack, that is why.
+func (u *under) lost() (most string) {
+	took := map[string]int{}
 	for i := range u.x.Devices {
 		if d := &u.x.Devices[i]; d.What != "" && !d.ID.IsSwitch() && u.of[d.ID] != "" {
-			return u.of[d.ID]
+			if took[u.of[d.ID]]++; took[u.of[d.ID]] > took[most] {
+				most = u.of[d.ID]
+			}
 		}
 	}
-	return ""
+	return most
 }

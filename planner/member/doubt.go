@@ -25,6 +25,25 @@ type doubt struct {
 	incumbent life          // the one that counts: it answered first, or returned first
 	since     time.Duration // when another than before was born
 	proven    bool          // two are there: both answered, or returned in turn
+	host      [2]string     // where it runs, of whom was born last, and of another before
+	hostOf    [2]proto.Session
+}
+
+// runs notes where a life says that it runs.
+func (x *doubt) runs(s proto.Session, host string) {
+	if x.hostOf[0] != s {
+		x.host[1], x.hostOf[1] = x.host[0], x.hostOf[0]
+	}
+	x.host[0], x.hostOf[0] = host, s
+}
+
+// who is a life, with where it runs if it said so.
+func (x *doubt) who(s proto.Session) string {
+	name := fmt.Sprintf("session %016x", uint64(s))
+	if i := slices.Index(x.hostOf[:], s); i >= 0 && x.host[i] != "" {
+		name += " on " + proto.Clip(x.host[i])
+	}
+	return name
 }
 
 // alone: one life has answered since anything was said of another, and no other
@@ -172,11 +191,12 @@ func (t *Table) returned(d *Device, s proto.Session) bool {
 // it none. What is there stays as it is: the one that was there first goes on
 // telling of its light, and the other's word in between is forgotten. A former life
 // that is back once and not again was only spoken of, unless both answer.
-func (t *Table) dispute(d *Device, before Standing, other proto.Session) {
+func (t *Table) dispute(d *Device, before Standing, other proto.Session, host string) {
 	d.become(Disputed)
 	x := d.own()
+	x.doubt.runs(d.Session, host)
 	x.asks.at, x.doubt.since = journal.Never, t.j.Now
-	x.claim = fmt.Sprintf("a former life is back: session %016x after %016x; it is asked whether both are there", uint64(d.Session), uint64(other))
+	x.claim = fmt.Sprintf("a former life is back: %s after %s; it is asked whether both are there", x.doubt.who(d.Session), x.doubt.who(other))
 	if x.returns >= returnsDisputed {
 		t.prove(d, other)
 	}
@@ -191,15 +211,21 @@ func (t *Table) prove(d *Device, other proto.Session) {
 		return
 	}
 	x.doubt.proven = true
-	x.claim = fmt.Sprintf("two agents claim this number: sessions %016x and %016x; stop one of them, then 'ocsctl clear %d'", uint64(other), uint64(d.Session), d.ID)
+	t.name(d, other)
 	t.j.Note(journal.Error, "two agents with one number", journal.Note{Rule: "duplicate", Node: int64(d.ID), Ring: d.ring(),
 		Text: d.claim + fmt.Sprintf("; nothing is planned for it until it is cleared, one is alone for %v, or only one answers for %v", quarantine, unverified)})
 }
 
+// name says who the two are.
+func (t *Table) name(d *Device, other proto.Session) {
+	d.own().claim = fmt.Sprintf("two agents claim this number: %s and %s; stop one of them, then 'ocsctl clear %d'", d.doubt.who(min(other, d.Session)), d.doubt.who(max(other, d.Session)), d.ID)
+}
+
 // claims hears one of the two.
-func (t *Table) claims(d *Device, s proto.Session) {
+func (t *Table) claims(d *Device, m *proto.Presence) {
 	d.call = t.calls
-	x := d.doubt
+	x, s := d.doubt, m.Session
+	x.runs(s, m.Host)
 	asked := s == x.askedOf && t.j.Now < x.askedAt+askAnswer
 	if asked {
 		x.askedOf = 0
@@ -211,6 +237,9 @@ func (t *Table) claims(d *Device, s proto.Session) {
 			d.own().returns++
 			d.returnedAt = t.j.Now
 			t.prove(d, other)
+		}
+		if x.proven {
+			t.name(d, other)
 		}
 	}
 	t.spoken(d, s)

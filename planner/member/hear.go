@@ -24,7 +24,7 @@ func (t *Table) Presence(d *Device, m *proto.Presence) {
 	d.call = t.calls
 	if d.state == Disputed {
 		if m.Online {
-			t.claims(d, m.Session)
+			t.claims(d, m)
 		}
 		return
 	}
@@ -56,7 +56,7 @@ func (t *Table) Presence(d *Device, m *proto.Presence) {
 		disputed, other := t.returned(d, m.Session), d.Session
 		d.born(m, t.alike.birth(m))
 		if disputed {
-			t.dispute(d, before, other)
+			t.dispute(d, before, other, m.Host)
 			return
 		}
 		if d.doubt != nil && t.j.Now <= d.returnedAt+returnsWithin {

@@ -124,10 +124,13 @@ func (w *world) do(words []string) string {
 	}
 	device := func() *Device { return w.t.Find(proto.NodeID(num(1))) }
 	switch words[0] {
-	case "birth": // NODE SESSION [TERM]
+	case "birth": // NODE SESSION [TERM [HOST]]
 		m := &proto.Presence{Node: device().ID, Online: true, Session: proto.Session(num(2))}
 		if len(words) > 3 {
 			m.SeenTerm = proto.Term(num(3))
+		}
+		if len(words) > 4 {
+			m.Host = words[4]
 		}
 		w.t.Presence(device(), m)
 	case "death": // NODE SESSION
