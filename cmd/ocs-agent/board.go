@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strings"
 	"time"
 
 	"ringlight/agent"
@@ -42,8 +41,9 @@ func (c *Config) agentConfig() (agent.Config, error) {
 	for _, bad := range damaged {
 		fmt.Fprintln(os.Stderr, "ocs-agent:", bad)
 	}
+	host, _ := os.Hostname() // "": the process alone
 	cfg := agent.Config{Fabric: c.Fabric, Node: c.id(), Board: &board, Calibrations: calibrations,
-		Session: proto.Session(random() | 1), Boot: bootID(), Software: "ringlight " + version, Host: runsOn(), Seed: c.Board.Seed,
+		Session: proto.Session(random() | 1), Boot: bootID(), Software: "ringlight " + version, Host: fmt.Sprintf("%s process %d", host, os.Getpid()), Seed: c.Board.Seed,
 		HealthPeriod: c.healthPeriod(), Lock: ocs.LockConfig{Mode: lockModes[c.Lock]},
 		Features: guard.Features(guard.Mode(c.Seal), c.Reports == guard.SealedReports)}
 	if c.Board.isSwitch() {
@@ -59,12 +59,6 @@ func random() uint64 {
 	var b [8]byte
 	_, _ = rand.Read(b[:]) // never fails
 	return binary.BigEndian.Uint64(b[:])
-}
-
-// runsOn is where this process is found.
-func runsOn() string {
-	host, _ := os.Hostname() // "": the process alone
-	return strings.TrimSpace(fmt.Sprintf("%s process %d", host, os.Getpid()))
 }
 
 // bootID names the boot of this machine; 0 where the kernel does not say.

@@ -43,7 +43,6 @@ func pkiToken(_ context.Context, args []string, out io.Writer) error {
 	f := newPKI("pki token")
 	f.fs.StringVar(&f.out, "out", "", "`FOLDER` for the tokens; default: that of -dir")
 	f.fs.IntVar(&f.days, "days", 7, "`NUMBER` of days that a token is good for, by the planner's clock")
-	node := f.fs.String("node", "", "the same as `NODES`")
 	folder, words, err := f.open(args, `Makes a token for each node: a file by which an agent without a key (token in its
 configuration) asks for its certificate. Its key is made on the node and never leaves it.
 The first key that comes with a token has it; another one is refused, and an alarm stands.
@@ -51,9 +50,6 @@ The first key that comes with a token has it; another one is refused, and an ala
 example: ocsctl pki token 0-63 -out tokens`, true)
 	if err != nil {
 		return err
-	}
-	if *node != "" {
-		words = append(words, *node)
 	}
 	names, err := nodesOf(folder, words)
 	if err != nil {

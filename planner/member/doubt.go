@@ -20,28 +20,21 @@ type doubt struct {
 	askAt     time.Duration // of the next one, Never: none
 	wait      time.Duration // after that
 	alive     [2]proto.Session
-	aliveAt   time.Duration // when the first of them last answered
-	spokenAt  time.Duration // when another than that was last said to be born
-	incumbent life          // the one that counts: it answered first, or returned first
-	since     time.Duration // when another than before was born
-	proven    bool          // two are there: both answered, or returned in turn
-	host      [2]string     // where it runs, of whom was born last, and of another before
-	hostOf    [2]proto.Session
-}
-
-// runs notes where a life says that it runs.
-func (x *doubt) runs(s proto.Session, host string) {
-	if x.hostOf[0] != s {
-		x.host[1], x.hostOf[1] = x.host[0], x.hostOf[0]
-	}
-	x.host[0], x.hostOf[0] = host, s
+	aliveAt   time.Duration     // when the first of them last answered
+	spokenAt  time.Duration     // when another than that was last said to be born
+	incumbent life              // the one that counts: it answered first, or returned first
+	since     time.Duration     // when another than before was born
+	proven    bool              // two are there: both answered, or returned in turn
+	born      [2]proto.Presence // the last birth, and the last of another life
 }
 
 // who is a life, with where it runs if it said so.
 func (x *doubt) who(s proto.Session) string {
 	name := fmt.Sprintf("session %016x", uint64(s))
-	if i := slices.Index(x.hostOf[:], s); i >= 0 && x.host[i] != "" {
-		name += " on " + proto.Clip(x.host[i])
+	for _, b := range x.born {
+		if b.Session == s && b.Host != "" {
+			name += " on " + proto.Clip(b.Host)
+		}
 	}
 	return name
 }
@@ -191,10 +184,10 @@ func (t *Table) returned(d *Device, s proto.Session) bool {
 // it none. What is there stays as it is: the one that was there first goes on
 // telling of its light, and the other's word in between is forgotten. A former life
 // that is back once and not again was only spoken of, unless both answer.
-func (t *Table) dispute(d *Device, before Standing, other proto.Session, host string) {
+func (t *Table) dispute(d *Device, before Standing, other proto.Session, m *proto.Presence) {
 	d.become(Disputed)
 	x := d.own()
-	x.doubt.runs(d.Session, host)
+	x.doubt.born[0] = *m
 	x.asks.at, x.doubt.since = journal.Never, t.j.Now
 	x.claim = fmt.Sprintf("a former life is back: %s after %s; it is asked whether both are there", x.doubt.who(d.Session), x.doubt.who(other))
 	if x.returns >= returnsDisputed {
@@ -211,21 +204,20 @@ func (t *Table) prove(d *Device, other proto.Session) {
 		return
 	}
 	x.doubt.proven = true
-	t.name(d, other)
+	x.claim = fmt.Sprintf("two agents claim this number: %s and %s; stop one of them, then 'ocsctl clear %d'",
+		x.doubt.who(min(other, d.Session)), x.doubt.who(max(other, d.Session)), d.ID)
 	t.j.Note(journal.Error, "two agents with one number", journal.Note{Rule: "duplicate", Node: int64(d.ID), Ring: d.ring(),
 		Text: d.claim + fmt.Sprintf("; nothing is planned for it until it is cleared, one is alone for %v, or only one answers for %v", quarantine, unverified)})
-}
-
-// name says who the two are.
-func (t *Table) name(d *Device, other proto.Session) {
-	d.own().claim = fmt.Sprintf("two agents claim this number: %s and %s; stop one of them, then 'ocsctl clear %d'", d.doubt.who(min(other, d.Session)), d.doubt.who(max(other, d.Session)), d.ID)
 }
 
 // claims hears one of the two.
 func (t *Table) claims(d *Device, m *proto.Presence) {
 	d.call = t.calls
 	x, s := d.doubt, m.Session
-	x.runs(s, m.Host)
+	if x.born[0].Session != s {
+		x.born[1] = x.born[0]
+	}
+	x.born[0] = *m
 	asked := s == x.askedOf && t.j.Now < x.askedAt+askAnswer
 	if asked {
 		x.askedOf = 0
@@ -237,9 +229,6 @@ func (t *Table) claims(d *Device, m *proto.Presence) {
 			d.own().returns++
 			d.returnedAt = t.j.Now
 			t.prove(d, other)
-		}
-		if x.proven {
-			t.name(d, other)
 		}
 	}
 	t.spoken(d, s)

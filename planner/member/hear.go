@@ -56,7 +56,7 @@ func (t *Table) Presence(d *Device, m *proto.Presence) {
 		disputed, other := t.returned(d, m.Session), d.Session
 		d.born(m, t.alike.birth(m))
 		if disputed {
-			t.dispute(d, before, other, m.Host)
+			t.dispute(d, before, other, m)
 			return
 		}
 		if d.doubt != nil && t.j.Now <= d.returnedAt+returnsWithin {
