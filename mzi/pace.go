@@ -29,7 +29,8 @@ const (
 // paces are the times under trial. chosen: half as long again from one to the next
 // but one.
 var paces = [...]time.Duration{40 * time.Microsecond, 55 * time.Microsecond, 80 * time.Microsecond, 110 * time.Microsecond, 160 * time.Microsecond,
-	220 * time.Microsecond, 320 * time.Microsecond, 450 * time.Microsecond, 640 * time.Microsecond, 900 * time.Microsecond, 1280 * time.Microsecond, 1800 * time.Microsecond, 2560 * time.Microsecond}
+	220 * time.Microsecond, 320 * time.Microsecond, 450 * time.Microsecond, 640 * time.Microsecond, 900 * time.Microsecond, 1280 * time.Microsecond, 1800 * time.Microsecond, 2560 * time.Microsecond,
+	3600 * time.Microsecond, 5120 * time.Microsecond, 7240 * time.Microsecond, 10 * time.Millisecond, 14 * time.Millisecond, 20 * time.Millisecond}
 
 const (
 	// A reading begins at any time of a round of the converter: chosen: three tries

@@ -55,6 +55,11 @@ func roomy(milliwatt, milliampere int64) func(*hal.HeaterLimits) {
 	}
 }
 
+// settles is a maker's word that heat stands still so late.
+func settles(after time.Duration) func(*hal.HeaterLimits) {
+	return func(h *hal.HeaterLimits) { h.MostSettle = after }
+}
+
 var physicsRows = []physicsRow{
 	{name: "nothing", world: func(*sim.Physics) {}},
 	{name: "P_pi within 15 %", world: func(p *sim.Physics) { p.PPiSpread = 0.15 }},
@@ -81,6 +86,15 @@ var physicsRows = []physicsRow{
 	{name: "crosstalk 6 %", world: func(p *sim.Physics) { p.Crosstalk = 0.06 }, causes: []string{causeLeaks}},
 	{name: "crosstalk 12 %", world: func(p *sim.Physics) { p.Crosstalk = 0.12 }, causes: []string{causeReach, causeLeaks, causeStrays}},
 	{name: "crosstalk 2 % to the cell 8 apart", world: func(p *sim.Physics) { p.CrosstalkRow = 0.02 }},
+	{name: "crosstalk 2 %, half more behind", world: func(p *sim.Physics) { p.Skew = 0.5 }},
+	{name: "crosstalk 2 %, all of it behind", world: func(p *sim.Physics) { p.Skew = 1 }, causes: []string{causeLeaks}},
+	{name: "thermal tail 2 % of 0.1 ms", world: func(p *sim.Physics) { p.Tail, p.TailMS = 0.02, 0.1 }},
+	{name: "thermal tail 2 % of 1 ms", world: func(p *sim.Physics) { p.Tail, p.TailMS = 0.02, 1 }, causes: []string{causeSlow}},
+	{name: "thermal tail 5 % of 1 ms", world: func(p *sim.Physics) { p.Tail, p.TailMS = 0.05, 1 }, causes: []string{causeSlow}},
+	{name: "thermal tail 5 % of 20 ms", world: func(p *sim.Physics) { p.Tail, p.TailMS = 0.05, 20 }, causes: []string{causeSlow}},
+	{name: "thermal tail 5 % of 200 ms", world: func(p *sim.Physics) { p.Tail, p.TailMS = 0.05, 200 }, causes: []string{causeSlow}},
+	{name: "thermal tail 2 % of 1 ms, as stated", world: func(p *sim.Physics) { p.Tail, p.TailMS = 0.02, 1 }, maker: settles(15 * time.Millisecond)},
+	{name: "thermal tail 5 % of 1.5 ms, as stated", world: func(p *sim.Physics) { p.Tail, p.TailMS = 0.05, 1.5 }, maker: settles(20 * time.Millisecond)},
 	{name: "common heating 8 K/W", world: func(p *sim.Physics) { p.CommonK = 8 }},
 	{name: "time constant 5 us", world: func(p *sim.Physics) { p.TauUS = 5 }},
 	{name: "time constant 26 us", world: func(p *sim.Physics) { p.TauUS = 26 }},
@@ -97,6 +111,8 @@ var physicsRows = []physicsRow{
 	{name: "diode saturation 10 mW", world: func(p *sim.Physics) { p.Saturation = 10 }},
 	{name: "diode saturation 3 mW", world: func(p *sim.Physics) { p.Saturation = 3 }, causes: []string{causeLeaks, causeStrays}},
 	{name: "ADC off 5 %, 8 codes", world: func(p *sim.Physics) { p.ADCGain, p.ADCOffset = 0.05, 8 }},
+	{name: "ADC bow 8 codes", world: func(p *sim.Physics) { p.ADCBow = 8 }},
+	{name: "ADC bow 40 codes", world: func(p *sim.Physics) { p.ADCBow = 40 }},
 	{name: "DAC bow 50 mV", world: func(p *sim.Physics) { p.DACBow = 50 }},
 	{name: "lasers -0.3 dB", world: func(p *sim.Physics) { p.LaserAgeing = 0.3 }},
 	{name: "lasers -2 dB", world: func(p *sim.Physics) { p.LaserAgeing = 2 }},

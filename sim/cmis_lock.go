@@ -152,8 +152,7 @@ func (c *mci) misrouted(k int) float64 {
 		full := m.wired.full[which][ch]
 		code := in[ch] * ads7138.CodeFull / full
 		if m.per.adc != nil {
-			e := m.per.adc[which][ch]
-			code = float64(code*e.gain) + e.offset
+			code = m.per.adc[which][ch].of(code)
 		}
 		c.lock.shots++
 		noise := float64(adcNoiseCodes * m.per.phys.ADCNoise / math.Sqrt(mciLockShots))

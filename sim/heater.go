@@ -12,10 +12,10 @@ func sqrt(x float64) float64 { return math.Sqrt(x) }
 // A heater's warmth is counted in phases of pi on its own cell: a heater that
 // takes P_pi for long has warmth 1.
 
-// segment is one exponential of a heater: from p0 at t0 towards p1.
+// segment is one way of a heater: from p0 at t0 towards p1, and its slow share from s0.
 type segment struct {
-	t0     int64 // nanoseconds of world time
-	p0, p1 float64
+	t0         int64 // nanoseconds of world time
+	p0, p1, s0 float64
 }
 
 // transit holds the heaters of a module while any is on its way. A settled
@@ -37,6 +37,7 @@ const calmTaus = 12
 type decay struct {
 	age, tau   int64   // of a heater that cools
 	rise, fall float64 // 0 = not computed
+	tail       float64
 }
 
 func (d *decay) of(age int64, falling bool, p *Personality) float64 {
@@ -58,6 +59,14 @@ func (d *decay) of(age int64, falling bool, p *Personality) float64 {
 // at is the warmth at time t. Before its beginning a segment has the warmth
 // with which it began.
 func (s *segment) at(t int64, d *decay, p *Personality) float64 {
+	if p.tail > 0 {
+		quick, slow := s.both(t, d, p)
+		return quick + float64(p.phys.Tail*(slow-quick))
+	}
+	return s.quick(t, d, p)
+}
+
+func (s *segment) quick(t int64, d *decay, p *Personality) float64 {
 	if s.p0 == s.p1 {
 		return s.p1
 	}
@@ -69,6 +78,19 @@ func (s *segment) at(t int64, d *decay, p *Personality) float64 {
 		return s.p1
 	}
 	return s.p1 + float64((s.p0-s.p1)*d.of(age, s.p1 < s.p0, p))
+}
+
+// both are the quick and the slow share of the warmth, each as if it were all.
+func (s *segment) both(t int64, d *decay, p *Personality) (quick, slow float64) {
+	quick, slow = s.quick(t, d, p), s.s0
+	if age := t - s.t0; p.tail > 0 && age > 0 {
+		if d.tail == 0 || d.age != age {
+			d.of(age, true, p)
+			d.tail = detmath.Exp(-float64(age) / float64(p.tail))
+		}
+		slow = s.p1 + float64((s.s0-s.p1)*d.tail)
+	}
+	return quick, slow
 }
 
 // warmth of heater k at time t.
@@ -108,7 +130,8 @@ func (m *module) setLevel(k int, level float64) bool {
 	}
 	start := now + int64(m.per.settle[k/16])
 	var d decay
-	s[1] = segment{t0: start, p0: s[0].at(start, &d, m.per), p1: level}
+	quick, slow := s[0].both(start, &d, m.per)
+	s[1] = segment{start, quick, level, slow}
 	m.level[k] = level
 	if start > tr.last {
 		tr.last = start
@@ -123,7 +146,7 @@ func (m *module) setLevel(k int, level float64) bool {
 }
 
 func still(level float64) [2]segment {
-	s := segment{p0: level, p1: level}
+	s := segment{p0: level, p1: level, s0: level}
 	return [2]segment{s, s}
 }
 

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -79,6 +80,68 @@ func TestHeaterResistanceRises(t *testing.T) {
 	for volt, want := range map[float64]float64{0: 0, 5: 5.05, 10: 10} {
 		if got := ph.bowed(volt); math.Abs(got-want) > 1e-9 {
 			t.Errorf("bow of 50 mV: %.1f V becomes %.4f", volt, got)
+		}
+	}
+}
+
+// Goal: a share of a heater's phase follows slowly, through steps that come before it has.
+// Method: 1, then back to 0 after two time constants of the tail; both exponentials by hand.
+func TestHeatHasATail(t *testing.T) {
+	ph := DefaultPhysics()
+	ph.Tail, ph.TailMS = 0.1, 2
+	r := newRig(t, 1, 1)
+	w := r.w
+	hw, _ := boardfile.Default(4, 1, 1)
+	id, err := w.AddBoard(BoardConfig{Board: hw, Seed: 2, Physics: &ph, Powered: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := w.module(id, 0, 0)
+	m.refresh()
+	m.setLevel(5, 1)
+	start := m.moving.seg[5][1].t0
+	check := func(after time.Duration, want float64) {
+		t.Helper()
+		if got := m.warmth(5, start+int64(after), &decay{}); math.Abs(got-want) > 1e-9 {
+			t.Errorf("%v after: warmth %.6f, want %.6f", after, got, want)
+		}
+	}
+	check(0, 0)
+	check(200*time.Microsecond, 0.9*(1-math.Exp(-200./15))+0.1*(1-math.Exp(-0.1)))
+	check(2*time.Millisecond, 0.9+0.1*(1-math.Exp(-1)))
+	r.run(4 * time.Millisecond)
+	m.setLevel(5, 0)
+	age := time.Duration(m.moving.seg[5][1].t0 - start)
+	start += int64(age)
+	slow := 1 - math.Exp(-age.Seconds()*1000/2)
+	check(0, 0.9+0.1*slow)
+	check(time.Millisecond, 0.1*slow*math.Exp(-0.5)+0.9*math.Exp(-1000./20))
+}
+
+// Goal: what is stated of a converter's bow and of crosstalk's lean is there.
+func TestBowsAndLeans(t *testing.T) {
+	ph := DefaultPhysics()
+	ph.ADCBow, ph.Skew = 40, 0.5
+	most := 0.0
+	for _, p := range Catalogue(&ph, 3, 20) {
+		for c := range p.adc {
+			for ch := range p.adc[c] {
+				e := &p.adc[c][ch]
+				most = max(most, math.Abs(e.bow))
+				if got := e.of(2048) - 2048; math.Abs(got-e.bow) > 1e-3 || e.of(0) != 0 || math.Abs(e.of(4095)-4095) > 1e-9 {
+					t.Fatalf("a bow of %.2f codes makes %.2f of 2,048, %.2f of 0, %.2f of 4,095", e.bow, e.of(2048), e.of(0), e.of(4095))
+				}
+			}
+		}
+	}
+	if most < 38 || most > 40 {
+		t.Errorf("bows up to %.1f codes, want 40", most)
+	}
+	leans, plain := Catalogue(&ph, 3, 1)[0].crosstalk[9], Catalogue(nil, 3, 1)[0].crosstalk[9]
+	for j := range plain {
+		want := plain[j] * map[int]float64{-1: 1.5, 0: 1, 1: 0.5}[cmp.Compare(j, crosstalkBand)]
+		if math.Abs(leans[j]-want) > 1e-12 {
+			t.Errorf("share of the heater %d away: %.5f, want %.5f", j-crosstalkBand, leans[j], want)
 		}
 	}
 }

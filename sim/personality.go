@@ -46,6 +46,7 @@ type Personality struct {
 	row        [hal.CellsPerMod][2]float64 // of the heaters rowPitch before and behind
 	reach      int                         // pitches that a heater is felt
 	rise, fall int64                       // time constants, nanoseconds
+	tail       int64                       // of the share that follows slowly; 0: none does
 	calm       int64                       // see calmTaus
 	adc        *[numADCs][8]adcError       // nil: none is off
 	// Powers are in milliwatt, gains are ratios.
@@ -125,6 +126,11 @@ func newPersonality(ph *Physics, seed uint64) *Personality {
 		c.couplers(draw(drawCoupler, k))
 		for j := range p.crosstalk[k] {
 			p.crosstalk[k][j] = crosstalkShare(ph.Crosstalk, j-crosstalkBand, draw(drawCrosstalk, k<<4|j))
+			if j < crosstalkBand {
+				p.crosstalk[k][j] *= 1 + ph.Skew
+			} else if j > crosstalkBand {
+				p.crosstalk[k][j] *= 1 - ph.Skew
+			}
 		}
 		for j := range p.row[k] {
 			p.row[k][j] = crosstalkShare(ph.CrosstalkRow, 1, draw(drawRow, k<<1|j))
@@ -176,6 +182,10 @@ func (p *Personality) thermal() {
 	p.fall = int64(p.phys.TauUS * 1000)
 	p.rise = int64(riseRatio * float64(p.fall))
 	p.calm = calmTaus * p.fall
+	if p.phys.Tail > 0 {
+		p.tail = int64(p.phys.TailMS * 1e6)
+		p.calm = calmTaus * max(p.fall, p.tail)
+	}
 	switch {
 	case p.phys.CommonK > 0:
 		p.reach = hal.CellsPerMod

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"ringlight/hal"
+	"ringlight/hal/ads7138"
 	"ringlight/mzi/detmath"
 )
 
@@ -21,6 +22,7 @@ type Physics struct {
 	LaserAgeing  float64 `json:"laser_ageing_db" unit:"dB" span:"0 10" doc:"what all lasers have lost since they were made"`
 	ADCOffset    float64 `json:"adc_offset_codes" unit:"codes" span:"0 200" doc:"most that an ADC channel is off at dark, of 4,096 codes"`
 	ADCGain      float64 `json:"adc_gain_ratio" span:"0 0.3" doc:"most that the scale of an ADC channel is off"`
+	ADCBow       float64 `json:"adc_bow_codes" unit:"codes" span:"0 200" doc:"most that an ADC channel is off its straight line at half of its range, either way"`
 	ADCNoise     float64 `json:"adc_noise_factor" span:"0 20" doc:"noise of diode amplifier and ADC, times 0.6 codes rms"`
 	DACBow       float64 `json:"dac_bow_mv" unit:"mV" span:"0 200" doc:"what a DAC output is over its straight line at half of its span of 10 V"`
 	HeaterOhm    float64 `json:"heater_ohm" unit:"ohm" span:"100 10000" doc:"heater at rest, within 5 %"`
@@ -28,7 +30,10 @@ type Physics struct {
 	PPi          float64 `json:"p_pi_mw" unit:"mW" span:"5 100" doc:"heater power for a phase of pi"`
 	PPiSpread    float64 `json:"p_pi_spread_ratio" span:"0 0.5" doc:"most that a heater's power for pi is off that"`
 	TauUS        float64 `json:"tau_us" unit:"us" span:"1 500" doc:"time constant of a heater that cools; one that warms takes three quarters of it"`
+	Tail         float64 `json:"thermal_tail_ratio" span:"0 0.3" doc:"share of a heater's phase that follows slowly"`
+	TailMS       float64 `json:"thermal_tail_ms" unit:"ms" span:"0.01 1000" doc:"time constant of that share"`
 	Crosstalk    float64 `json:"crosstalk_ratio" span:"0 0.3" doc:"a heater's phase on the next cell, of its own; a quarter of that a pitch further, within 20 %"`
+	Skew         float64 `json:"crosstalk_skew_ratio" span:"0 1" doc:"how much more of it goes to the cells behind than is stated, and less to those before"`
 	CrosstalkRow float64 `json:"crosstalk_row_ratio" span:"0 0.3" doc:"the same on the cells 8 before and behind, next to it in a layout of rows of 8"`
 	CommonK      float64 `json:"common_k_per_w" unit:"K/W" span:"0 50" doc:"how much all cells warm with the power of all heaters of a module, at 0.02 rad/K"`
 	Saturation   float64 `json:"diode_saturation_mw" unit:"mW" span:"0 1000" doc:"light at which a photodiode shows half of it; 0: never"`
@@ -40,7 +45,7 @@ type Physics struct {
 
 // DefaultPhysics is that of the default board.
 func DefaultPhysics() Physics {
-	return Physics{LaserWanderS: 10, LaserStepS: 10, ADCNoise: 1, HeaterOhm: 1000, PPi: 25, PPiSpread: 0.10, TauUS: 20,
+	return Physics{LaserWanderS: 10, LaserStepS: 10, ADCNoise: 1, HeaterOhm: 1000, PPi: 25, PPiSpread: 0.10, TauUS: 20, TailMS: 1,
 		Crosstalk: 0.02, LateCallUS: 3000}
 }
 
@@ -181,18 +186,25 @@ func (ph *Physics) saturated(milliwatt float64, diodes int) float64 {
 }
 
 // adcError is what an ADC channel is off.
-type adcError struct{ gain, offset float64 }
+type adcError struct{ gain, offset, bow float64 }
+
+// of is the code that it makes of one.
+func (e *adcError) of(code float64) float64 {
+	x := code / ads7138.CodeFull
+	return float64(code*e.gain) + e.offset + float64(e.bow*float64(4*float64(x*(1-x))))
+}
 
 // converterErrors draws those of a module; nil: none is off.
 func (ph *Physics) converterErrors(seed uint64) *[numADCs][8]adcError {
-	if ph.ADCGain == 0 && ph.ADCOffset == 0 {
+	if ph.ADCGain == 0 && ph.ADCOffset == 0 && ph.ADCBow == 0 {
 		return nil
 	}
 	e := new([numADCs][8]adcError)
 	for c := range e {
 		for ch := range e[c] {
 			h := derive(seed, uint64(c)<<8|uint64(ch))
-			e[c][ch] = adcError{gain: 1 + between(h, -ph.ADCGain, ph.ADCGain), offset: between(detmath.Mix(h^detmath.Golden), -ph.ADCOffset, ph.ADCOffset)}
+			e[c][ch] = adcError{gain: 1 + between(h, -ph.ADCGain, ph.ADCGain), offset: between(detmath.Mix(h^detmath.Golden), -ph.ADCOffset, ph.ADCOffset),
+				bow: between(derive(h, 1), -ph.ADCBow, ph.ADCBow)}
 		}
 	}
 	return e

@@ -40,8 +40,8 @@ func (m *module) probe(which converter, from, to int64, p *probe) {
 			in[ch] *= ads7138.CodeFull / p.full[ch]
 		}
 		if m.per.adc != nil {
-			for ch, e := range m.per.adc[which] {
-				in[ch] = float64(in[ch]*e.gain) + e.offset
+			for ch := range in {
+				in[ch] = m.per.adc[which][ch].of(in[ch])
 			}
 		}
 	}
