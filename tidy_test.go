@@ -46,7 +46,6 @@ var mayImport = map[string][]string{
 	"hal/socket":            {"hal", "proto/limit"},
 	"hal/*":                 {"hal"},
 	"hal/boardfile":         {"hal", "hal/sc18is602", "proto", "periph.io/x/conn/v3/physic"},
-	"hal/tl1/tl1test":       {"hal/tl1"},
 	"mzi":                   {"periph.io/x/conn/v3/physic", "mzi/detmath"},
 	"mzi/detmath":           {},
 	"ocs/heater":            {"hal", "hal/ad5676", "hal/ltc2688", "periph.io/x/conn/v3/physic"}, // but for sim's own, nobody else knows a DAC
@@ -137,7 +136,7 @@ var impureFiles = map[string]*regexp.Regexp{
 var notPure = []string{"hal/linux", "hal/periph", "hal/socket"}
 
 // belowAgent must never be linked into the agent's binary.
-var belowAgent = []string{"planner", "sim/fleet", "sim/live", "go.etcd.io/bbolt", "go.etcd.io/etcd/client/v3", "github.com/mochi-mqtt/server/v2", "hal/tl1/tl1test"}
+var belowAgent = []string{"planner", "sim/fleet", "sim/live", "go.etcd.io/bbolt", "go.etcd.io/etcd/client/v3", "github.com/mochi-mqtt/server/v2"}
 
 // exactFloats are the packages whose floats must have the same bits on every
 // machine.

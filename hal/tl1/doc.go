@@ -1,7 +1,7 @@
 // Package tl1 is the command language of Calient optical switches as a pure
 // line machine: a Client that provisions, activates and reads back
-// cross-connections (a box for its tests is in tl1test). It opens no socket and
-// waits for nothing: bytes go in and come out.
+// cross-connections. It opens no socket and waits for nothing: bytes go in and
+// come out. Its talks with a box are tested in ocs/box, where both are.
 //
 // A connection is made in two steps, entered and then activated, and taken away
 // in two, cancelled and then deleted. Every command carries a tag of ours, and

@@ -11,7 +11,6 @@ import (
 	"ringlight/hal"
 	"ringlight/hal/scpi"
 	"ringlight/hal/tl1"
-	"ringlight/hal/tl1/tl1test"
 	"ringlight/ocs/box"
 	"ringlight/ocs/circuit"
 	"ringlight/proto"
@@ -88,7 +87,7 @@ func (r *rig) circuits() (s string) {
 
 // scriptEnd is a scripted Calient whose meters follow its connections.
 type scriptEnd struct {
-	s   *tl1test.Server
+	s   *tl1Server
 	out []byte
 }
 
@@ -117,7 +116,7 @@ func (e *scriptEnd) hear() []byte {
 // that swallows, denies and dies.
 func TestBoxOverTL1(t *testing.T) {
 	names := tl1.DefaultNames(8)
-	far := &scriptEnd{s: &tl1test.Server{Name: "box", User: "u", Password: "pw", Names: names, Chatter: "REPT EVT CRS"}}
+	far := &scriptEnd{s: &tl1Server{Name: "box", User: "u", Password: "pw", Names: names, Chatter: "REPT EVT CRS"}}
 	r := &rig{t: t, far: far, x: box.New(box.Config{Dialect: tl1.NewClient(tl1.Config{Names: names, User: "u", Password: "pw"}), End: ';'})}
 	if err := r.x.Apply(0, circuit.Change{}); !errors.Is(err, circuit.ErrNotReady) {
 		t.Errorf("before start: %v", err)

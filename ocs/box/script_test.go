@@ -10,7 +10,6 @@ import (
 	"ringlight/hal"
 	"ringlight/hal/scpi"
 	"ringlight/hal/tl1"
-	"ringlight/hal/tl1/tl1test"
 	"ringlight/ocs/box"
 	"ringlight/ocs/circuit"
 	"ringlight/sim/script"
@@ -166,7 +165,7 @@ func (s *boxScript) open(kind string, ports int) {
 		if kind == "patch" {
 			names = tl1.PatchNames(ports, ports)
 		}
-		s.far.farEnd = &scriptEnd{s: &tl1test.Server{Name: "box", User: "u", Password: "pw", Names: names}}
+		s.far.farEnd = &scriptEnd{s: &tl1Server{Name: "box", User: "u", Password: "pw", Names: names}}
 		s.far.end, cfg.End = ';', ';'
 		cfg.Dialect = tl1.NewClient(tl1.Config{Names: names, User: "u", Password: "pw", Patch: kind == "patch"})
 	}

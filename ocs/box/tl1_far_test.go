@@ -1,4 +1,4 @@
-package tl1test
+package box_test
 
 import (
 	"fmt"
@@ -8,9 +8,9 @@ import (
 	"ringlight/hal/tl1"
 )
 
-// Server is a box that answers commands from its own state, a scripted one:
+// tl1Server is a box that answers commands from its own state, a scripted one:
 // its knobs make it do what boxes do to clients.
-type Server struct {
+type tl1Server struct {
 	Name           string
 	User, Password string
 	Names          tl1.Names
@@ -22,21 +22,21 @@ type Server struct {
 
 	buf   []byte
 	in    bool
-	made  []Connection
+	made  []crossConnection
 	clock int
 }
 
-// Connection is one of a Server's: entered, and perhaps active.
-type Connection struct {
+// crossConnection is one of a tl1Server's: entered, and perhaps active.
+type crossConnection struct {
 	Source, Destination, Group, Name string
 	TwoWay, Active                   bool
 }
 
-// Connections are what a Server holds.
-func (s *Server) Connections() []Connection { return slices.Clone(s.made) }
+// Connections are what a tl1Server holds.
+func (s *tl1Server) Connections() []crossConnection { return slices.Clone(s.made) }
 
 // Take takes bytes and appends the answers to the commands that are whole.
-func (s *Server) Take(b, dst []byte) []byte {
+func (s *tl1Server) Take(b, dst []byte) []byte {
 	s.buf = append(s.buf, b...)
 	for {
 		i := slices.Index(s.buf, ';')
@@ -63,7 +63,7 @@ const (
 	codeDenied = "SROF" // status, requested operation failed
 )
 
-func (s *Server) answer(dst []byte, command string) []byte {
+func (s *tl1Server) answer(dst []byte, command string) []byte {
 	// VERB:TID:AID:CTAG:GENERAL:parameters
 	part := strings.Split(command, ":")
 	for len(part) < 6 {
@@ -90,7 +90,7 @@ func (s *Server) answer(dst []byte, command string) []byte {
 	return append(dst, ';')
 }
 
-func (s *Server) run(verb string, part []string) (text []string, code string) {
+func (s *tl1Server) run(verb string, part []string) (text []string, code string) {
 	if verb == "ACT-USER" {
 		if part[2] != s.User || part[5] != s.Password {
 			return nil, codeAccess
@@ -129,7 +129,7 @@ func (s *Server) run(verb string, part []string) (text []string, code string) {
 	return text, ""
 }
 
-func (s *Server) port(name string) ([]string, string) {
+func (s *tl1Server) port(name string) ([]string, string) {
 	in := slices.Contains(s.Names.In, name)
 	out := slices.Contains(s.Names.Out, name)
 	if !in && !out {
@@ -143,7 +143,7 @@ func (s *Server) port(name string) ([]string, string) {
 }
 
 // change is one of the four commands that make and take away.
-func (s *Server) change(verb string, part []string) (code string) {
+func (s *tl1Server) change(verb string, part []string) (code string) {
 	from, to, _ := strings.Cut(part[2], ",")
 	okIn := slices.Contains(s.Names.In, from)
 	okOut := slices.Contains(s.Names.Out, to)
@@ -159,13 +159,13 @@ func (s *Server) change(verb string, part []string) (code string) {
 		return ""
 	}
 	args := strings.Split(part[5], ",")
-	at := slices.IndexFunc(s.made, func(c Connection) bool { return c.Source == from && c.Destination == to })
+	at := slices.IndexFunc(s.made, func(c crossConnection) bool { return c.Source == from && c.Destination == to })
 	switch verb {
 	case "ENT-CRS":
-		if at >= 0 || slices.ContainsFunc(s.made, func(c Connection) bool { return c.Source == from || c.Destination == to }) {
+		if at >= 0 || slices.ContainsFunc(s.made, func(c crossConnection) bool { return c.Source == from || c.Destination == to }) {
 			return codeInUse
 		}
-		c := Connection{Source: from, Destination: to, Group: args[0], TwoWay: len(args) > 1 && args[1] == "2WAY"}
+		c := crossConnection{Source: from, Destination: to, Group: args[0], TwoWay: len(args) > 1 && args[1] == "2WAY"}
 		c.Name = from + ">" + to
 		if c.TwoWay {
 			c.Name = from + "-" + to
@@ -188,4 +188,59 @@ func (s *Server) change(verb string, part []string) (code string) {
 		s.made = slices.Delete(s.made, at, at+1)
 	}
 	return ""
+}
+
+// patch carries out a tl1Server's patch commands.
+func (s *tl1Server) patch(verb string, part []string) (text []string, code string) {
+	switch verb {
+	case "RTRV-NETYPE":
+		return []string{"Polatis,scripted,OST,1.0"}, ""
+	case "RTRV-PATCH":
+		for _, c := range s.made {
+			text = append(text, c.Source+","+c.Destination)
+		}
+		return text, ""
+	case "RTRV-PORT-PMON":
+		for _, names := range [][]string{s.Names.In, s.Names.Out} {
+			for _, n := range names {
+				p, ok := s.Powers[n]
+				if !ok {
+					p = [2]string{"-60.00", "-60.00"}
+				}
+				if !slices.Contains(s.Names.In, n) {
+					p[0] = p[1]
+				}
+				text = append(text, n+":1310.00,"+p[0]+",4")
+			}
+		}
+		return text, ""
+	}
+	from, to, _ := strings.Cut(part[2], ",")
+	okIn := slices.Contains(s.Names.In, from)
+	okOut := slices.Contains(s.Names.Out, to)
+	switch {
+	case !okIn || verb == "ENT-PATCH" && !okOut:
+		return nil, codeRange
+	case s.Deny > 0:
+		s.Deny--
+		return nil, codeDenied
+	case s.Swallow > 0:
+		s.Swallow--
+		return nil, ""
+	}
+	keep, found := s.made[:0:0], false
+	for _, c := range s.made {
+		if c.Source == from || verb == "ENT-PATCH" && c.Destination == to {
+			found = true // gives way
+			continue
+		}
+		keep = append(keep, c)
+	}
+	s.made = keep
+	if verb == "ENT-PATCH" {
+		s.made = append(s.made, crossConnection{Source: from, Destination: to, Active: true})
+	} else if !found {
+		return nil, codeNone
+	}
+	return nil, ""
 }
