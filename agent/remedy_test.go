@@ -1,10 +1,12 @@
 package agent
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
+	"ringlight/ocs"
 	"ringlight/proto"
 	"ringlight/sim"
 )
@@ -77,6 +79,27 @@ func TestOverTemperatureIsolates(t *testing.T) {
 	}
 	if !said {
 		t.Error("no event says that a case was too warm")
+	}
+}
+
+func TestBrownOutIsToldAndMended(t *testing.T) {
+	// Goal: where a dip of a module's supply has put its heaters to rest, while its lasers
+	// go on and its lines say that light is there, the node says so within a round of
+	// health, and is back in service with all of its own light, by itself.
+	// Method: each bundle of each node of a ring, in loopback and on fibres.
+	for _, at := range [][2]int{{0, 0}, {0, 1}, {1, 0}, {1, 1}, {2, 1}, {3, 1}} {
+		f := startFleet(&fleet{t: t, decide: fleetDecide, health: 10 * time.Second, lock: ocs.LockConfig{Mode: ocs.LockOnDrift}}, 4, 1).join()
+		x := f.nodes[at[0]]
+		mode := func() proto.Mode { return x.host.View().Mode() }
+		if err := f.world.Inject(sim.BoardID(at[0]), sim.Fault{Kind: sim.BrownOut, Bundle: at[1]}); err != nil {
+			t.Fatal(err)
+		}
+		f.must(fmt.Sprintf("%v: isolated", at), 11*time.Second, func() bool { return mode() == proto.ModeIsolated })
+		f.must(fmt.Sprintf("%v: back in service", at), 10*time.Second, func() bool { return mode() == proto.ModeService })
+		f.run(11*time.Second, nil)
+		if own := x.agent.optics.(*nodeOptics).bundles[at[1]]; mode() != proto.ModeService || !own.ready {
+			t.Errorf("%v: %v after another round of health", at, mode())
+		}
 	}
 }
 

@@ -27,6 +27,7 @@ const (
 	WireStretch                  // a chip holds the clock low in every message
 	WireFlip                     // of so many bytes that a chip sends one has a bit flipped
 	ByteNACK                     // a chip acknowledges its address and no byte
+	BrownOut                     // a dip of a module's supply has reset its chips; its lasers go on
 	DiodeNoise                   // a module's converters see noise of so many codes, rms
 	numFaultKinds
 )
@@ -90,6 +91,11 @@ var faults = [numFaultKinds]faultRow{
 	})},
 	WireFlip: {"flip", "bus/address/bytes", 0, onWire(func(w *wireFault, _ bool, n int) { w.every, w.read = n, 0 })},
 	ByteNACK: {"byte", "bus/address", 0, onWire(func(w *wireFault, broken bool, _ int) { w.deaf = broken })},
+	BrownOut: {"brown", "bundle/module", 0, onModule(func(m *module, _ Fault, broken bool, _ int) {
+		if broken {
+			m.powerOn()
+		}
+	})},
 	DiodeNoise: {"noise", "bundle/module/codes", ads7138.CodeFull, onModule(func(m *module, _ Fault, _ bool, n int) {
 		m.planted.noise = n
 	})},
