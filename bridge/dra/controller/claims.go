@@ -24,6 +24,13 @@ import (
 // are at most two seconds old.
 const patience = 3 * time.Second
 
+// mends is how long one that is short of nodes or light may be mended before that.
+// chosen: a spare takes a place within seconds.
+const mends = 15 * time.Second
+
+// hadLight is why a ring is not lost whose pods may have begun: it is theirs to see to.
+const hadLight = "HadLight"
+
 // JobOf is the name of the job that holds a claim's ring.
 func JobOf(cluster string, claim *resourceapi.ResourceClaim) string {
 	return cluster + "-" + string(claim.UID)
@@ -195,22 +202,32 @@ func conditions(h *Held, v *job.View, refused string, now time.Time) [2]metav1.C
 	if v.State == job.Ready {
 		ready.Status, ready.Message = metav1.ConditionTrue, fmt.Sprintf("light on %d of %d links", v.Confirmed, v.Links)
 	}
-	given := h.claim.Status.Allocation.AllocationTimestamp
-	if v.State == job.Waiting && given != nil && now.Sub(given.Time) > patience {
+	age := time.Duration(0)
+	if given := h.claim.Status.Allocation.AllocationTimestamp; given != nil {
+		age = now.Sub(given.Time)
+	}
+	switch began := v.State == job.Ready || slices.ContainsFunc(h.told(), func(c metav1.Condition) bool { return c.Reason == hadLight }); {
+	case began && v.State != job.Waiting:
+		lost.Reason = hadLight
+	case v.State == job.Waiting && age > patience, (v.State == job.Down || v.State == job.Degraded) && age > mends:
 		lost.Status, lost.Reason, lost.Message = metav1.ConditionTrue, ready.Reason, v.Cause
 	}
 	return [2]metav1.Condition{ready, lost}
 }
 
-// tell writes conditions that differ from those the claim has.
-func (c *controller) tell(ctx context.Context, h *Held, now [2]metav1.Condition) error {
-	var before []metav1.Condition
+// told are the conditions that the claim has.
+func (h *Held) told() []metav1.Condition {
 	for _, d := range h.claim.Status.Devices {
 		if d.Driver == h.device.Driver && d.Pool == h.device.Pool && d.Device == h.device.Device {
-			before = d.Conditions
+			return d.Conditions
 		}
 	}
-	same := true
+	return nil
+}
+
+// tell writes conditions that differ from those the claim has.
+func (c *controller) tell(ctx context.Context, h *Held, now [2]metav1.Condition) error {
+	before, same := h.told(), true
 	d := resourceapply.AllocatedDeviceStatus().WithDriver(h.device.Driver).WithPool(h.device.Pool).WithDevice(h.device.Device)
 	for _, n := range now {
 		since := metav1.Now()

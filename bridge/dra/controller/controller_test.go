@@ -359,7 +359,9 @@ func TestConditions(t *testing.T) {
 	}{
 		{job.Ready, "", 0, "True", "False"},
 		{job.Forming, "", time.Hour, "False", "False"},
-		{job.Degraded, "", time.Hour, "False", "False"},
+		{job.Degraded, "", mends, "False", "False"},
+		{job.Degraded, "", mends + time.Second, "False", "True"},
+		{job.Down, "", mends + time.Second, "False", "True"},
 		{job.Waiting, "", patience, "False", "False"},
 		{job.Waiting, "", patience + time.Second, "False", "True"},
 		{"", "no such ring", 0, "False", "True"},
@@ -368,6 +370,16 @@ func TestConditions(t *testing.T) {
 		if got[0].Status != c.ready || got[1].Status != c.lost || got[0].Reason == "" || got[1].Reason == "" {
 			t.Errorf("%+v: %+v", c, got)
 		}
+	}
+	// A pod that has begun keeps its ring, however short it is of light.
+	ready := conditions(h, &job.View{State: job.Ready}, "", given)
+	claim.Status.Devices = []resourceapi.AllocatedDeviceStatus{{Driver: h.device.Driver, Pool: h.device.Pool, Device: h.device.Device, Conditions: ready[:]}}
+	for range 2 {
+		down := conditions(h, &job.View{State: job.Down}, "", given.Add(time.Hour))
+		if down[0].Status != "False" || down[1].Status != "False" {
+			t.Errorf("after light: %+v", down)
+		}
+		claim.Status.Devices[0].Conditions = down[:]
 	}
 	two := allocated("c", &f.Rings[0])
 	two.Status.Allocation.Devices.Results = append(two.Status.Allocation.Devices.Results, two.Status.Allocation.Devices.Results[0])
