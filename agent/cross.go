@@ -28,6 +28,7 @@ type crossOptics struct {
 	busy   bool          // it makes circuits
 	retry  time.Duration // when a board that does not answer is read again
 	faulty string        // why it is out of service
+	own    []proto.Alarm // of the switch itself, in its own words
 
 	waiting  []waitingChange
 	changing bool          // the last change is being made
@@ -223,7 +224,16 @@ func (a *crossOptics) finish(now time.Duration) {
 		a.changing = false
 		a.persist.saveLight()
 		a.step(now, node.Event{Kind: node.Switched})
+		if !a.sw.Knows(a.found()) { // its port is free of what was wanted there
+			a.changedThere(now)
+		}
 	}
+}
+
+// changedThere: somebody has made or taken away circuits at the switch itself.
+func (a *crossOptics) changedThere(now time.Duration) {
+	a.step(now, node.Event{Kind: node.ByHand, Circuits: a.found(), Text: "it was taken away at the switch itself"})
+	a.report(now)
 }
 
 // tell tells the machine how a circuit stands.
@@ -260,12 +270,35 @@ func (a *crossOptics) event(now time.Duration, ev *circuit.Event) {
 		r.State = proto.Failed
 		a.tell(now, r, ev.Factory, text)
 	case circuit.Unlit:
-		r.State, r.Loss = proto.Tuning, proto.NoPower
+		if r.State, r.Loss = proto.Tuning, proto.NoPower; ev.Err == nil {
+			r.State = proto.Blocked // an operator holds one of its ports off
+		}
 		a.tell(now, r, ev.Factory, text)
 	case circuit.AlarmRaised, circuit.AlarmCleared:
-		a.powerAlarm(now, ev)
+		if ev.Err != nil {
+			a.ownAlarm(now, ev)
+		} else {
+			a.powerAlarm(now, ev)
+		}
+	case circuit.Changed:
+		a.changedThere(now)
 	}
 	a.report(now)
+}
+
+// ownAlarm tells what the switch says of itself, and keeps it until it says that it is over.
+func (a *crossOptics) ownAlarm(now time.Duration, ev *circuit.Event) {
+	e := proto.Event{Kind: proto.EvAlarm, AtMicros: micros(now), Severity: proto.SeverityWarning, Cause: proto.CauseOwnFault, Text: proto.Clip(ev.Err.Error())}
+	if ev.Grave {
+		e.Severity = proto.SeverityCritical
+	}
+	a.own = slices.DeleteFunc(a.own, func(x proto.Alarm) bool { return x.Text == e.Text })
+	if ev.Kind == circuit.AlarmRaised {
+		a.own = append(a.own, proto.Alarm{Kind: e.Kind, Severity: e.Severity, SinceMicros: e.AtMicros, Text: e.Text})
+	} else {
+		e.Severity, e.Resolved = proto.SeverityOK, true
+	}
+	a.note(now, e)
 }
 
 // powerAlarm tells of a port whose power is out of its thresholds.
@@ -410,6 +443,7 @@ func (a *crossOptics) addReport(_ time.Duration, r *proto.Reported) {
 	if a.faulty != "" {
 		r.Alarms = append(r.Alarms, proto.Alarm{Kind: proto.EvAlarm, Severity: proto.SeverityCritical, Text: a.faulty})
 	}
+	r.Alarms = append(r.Alarms, a.own...)
 	if a.cross == nil {
 		return
 	}

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -44,7 +45,7 @@ func (h handled) Apply(now time.Duration, ch circuit.Change) error {
 	case a.sw.Planned() && !a.cfg.ScriptsFirst:
 		return errPlanned
 	case !a.adopted || a.faulty != "":
-		return circuit.ErrNotReady
+		return fmt.Errorf("%w: %s", circuit.ErrNotReady, a.faulty)
 	}
 	ch.Park = true
 	if err := a.cross.Apply(now, ch); err != nil {
@@ -89,6 +90,6 @@ func (a *crossOptics) serveClients(now time.Duration) {
 
 // openScripts prepares what clients' servers drive.
 func (a *crossOptics) openScripts() {
-	a.served = &circuit.Served{Switch: handled{a}, Ports: a.cfg.ports(), Power: a.cross.Power,
+	a.served = &circuit.Served{Switch: handled{a}, Ports: a.cfg.ports(), Busy: a.cross.Busy, Power: a.cross.Power,
 		Identity: "Ringlight," + a.cfg.Software + "," + number(a.cfg.Node-proto.FirstSwitch) + ",1"}
 }

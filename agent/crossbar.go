@@ -57,7 +57,9 @@ func (a *crossOptics) connect() (crossbar, error) {
 	cfg := &a.cfg
 	switch {
 	case cfg.Box != nil:
-		return box.New(*cfg.Box), nil
+		b := *cfg.Box
+		b.Ports = cfg.BoxPorts
+		return box.New(b), nil
 	case cfg.Board.Mirrors == nil:
 		b := selector.New(selector.Config{Board: cfg.Board, Calibrations: cfg.Calibrations, Seed: cfg.Seed})
 		a.lit = b

@@ -2,6 +2,7 @@ package hal
 
 import (
 	"fmt"
+	"time"
 
 	"periph.io/x/conn/v3/physic"
 )
@@ -22,7 +23,10 @@ type Bus struct {
 	// Device names it on a real board: "/dev/i2c-3", "/dev/spidev1." to which the
 	// chip select is appended, or Registered and a name.
 	Device string
-	Speed  physic.Frequency
+	// Timeout of one transfer on a text line: shorter than its ops' deadlines, so that a
+	// far end that is silent leaves no bus that hangs.
+	Timeout time.Duration
+	Speed   physic.Frequency
 	// SCL and SDA are GPIO lines wired to an I2C bus beside its controller,
 	// both or neither: by them the agent frees a bus that a chip holds. An
 	// adapter whose driver does that itself needs none.

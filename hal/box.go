@@ -17,6 +17,9 @@ type BoxGoal struct {
 	Remove []PortPair // first
 	Create []PortPair // then
 	Powers bool       // read the power meters too
+	// Block and Free are ports to be held off, and to be held off no more, of the inputs
+	// and then of the outputs.
+	Block, Free []int
 	// Fresh says that the connection is new: nobody is logged in, and it may
 	// lead to another box.
 	Fresh bool
@@ -39,6 +42,23 @@ type BoxState struct {
 	Powers    []int32
 	Identity  string
 	HasMeters bool
+	Shutters  bool  // ports can be held off
+	Blocked   []int // of those that the goal names, which are
+	// Refused is what the box said to connections that it did not make or take away.
+	Refused map[PortPair]error
+	Alarms  []BoxAlarm // that stand, in the order of their text
+}
+
+// BoxAlarm is what a box says of itself unasked, in its own words.
+type BoxAlarm struct {
+	Text  string
+	Grave bool // not of the minor ones
+}
+
+// WrongPorts are those of a goal's that are not as it has them, by which are blocked.
+func (g *BoxGoal) WrongPorts(blocked []int) (block, free []int) {
+	is := func(p int) bool { return slices.Contains(blocked, p) }
+	return slices.DeleteFunc(slices.Clone(g.Block), is), slices.DeleteFunc(slices.Clone(g.Free), func(p int) bool { return !is(p) })
 }
 
 // What a box can do wrong, besides what its transport does.
@@ -48,22 +68,6 @@ var (
 	ErrBoxPowers  = errors.New("box does not say what light its ports have") // all else is known
 	ErrBoxNotMade = errors.New("box reports connections other than those that were set")
 )
-
-// Wrong reports whether a map lacks what the goal creates, holds what it
-// removes, or more than it allows.
-func (g *BoxGoal) Wrong(state []PortPair) bool {
-	for _, p := range g.Create {
-		if !slices.Contains(state, p) {
-			return true
-		}
-	}
-	for _, p := range g.Remove {
-		if slices.Contains(state, p) && !slices.Contains(g.Create, p) {
-			return true
-		}
-	}
-	return g.Only && len(state) != len(g.Create)
-}
 
 // ParseMilli reads a power such as "-12.34", of at most three places, in
 // thousandths.

@@ -72,6 +72,7 @@ func (x *CrossConnect) adopt(ev *Event) {
 	if ev.Text != "" {
 		x.reasons |= ownFault
 	}
+	before := slices.Clone(x.circuits)
 	x.take(found)
 	lit := slices.ContainsFunc(found, func(r proto.CircuitReport) bool { return r.State != proto.Failed })
 	asPlanned := !ev.Lit || x.applied == nil
@@ -85,14 +86,50 @@ func (x *CrossConnect) adopt(ev *Event) {
 			x.lose(&x.circuits[r.A], proto.EvAdopted, proto.SeverityCritical, proto.NoPower, "light does not show the circuit that the journal has")
 		}
 	}
+	gone := x.gone()
+	if ev.Text != "" {
+		gone = nil // nobody knows
+	}
+	for _, c := range gone { // what a switch that keeps its circuits itself came back without
+		asPlanned = asPlanned && x.state == crossSettled && before[c.A].used && before[c.A].r.B == c.B
+	}
 	was := x.state
 	x.become(was.found(ev.Text == "", asPlanned))
+	if x.state == crossSettled {
+		x.miss(gone, before, "the switch came back without it")
+	}
 	if was == crossUnfinished && x.state == crossDiffers {
 		x.note(proto.Event{Kind: proto.EvAdopted, Severity: proto.SeverityWarning, Cause: proto.CauseAdopted,
 			Text: "the journal is of the middle of a change: what light there is stays, until a planner commits to this plan again or to another"})
 	}
 	if x.state.changing() {
 		x.connect()
+	}
+}
+
+// gone are the circuits of the plan in force that are not there.
+func (x *CrossConnect) gone() []proto.Circuit {
+	if x.applied == nil {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(x.applied.Desired.Circuits), func(c proto.Circuit) bool { return x.carries(c.A, c.B) })
+}
+
+// Knows tells whether all circuits that were found are known, but for those at whose ports
+// others are wanted.
+func (x *CrossConnect) Knows(found []proto.CircuitReport) bool {
+	return !slices.ContainsFunc(found, func(r proto.CircuitReport) bool { return !x.circuits[r.A].used && x.owner[r.B] == 0 })
+}
+
+// miss takes those that were there before for failed: they are tried again.
+func (x *CrossConnect) miss(gone []proto.Circuit, before []circuit, why string) {
+	for _, c := range gone {
+		if was := before[c.A]; was.used && was.r.B == c.B {
+			x.put(proto.CircuitReport{A: c.A, B: c.B, Job: c.Job, State: proto.Failed, Loss: proto.NoPower})
+			is := &x.circuits[c.A]
+			is.proven, is.tries, is.lost, is.kind = was.proven, was.tries, was.lost, was.kind
+			x.observe(is.r, proto.NoPower, why)
+		}
 	}
 }
 
@@ -142,9 +179,14 @@ func (x *CrossConnect) take(found []proto.CircuitReport) {
 }
 
 // byHand takes circuits that somebody at the board has made. The next plan
-// must know of it, and undoes what it does not want.
-func (x *CrossConnect) byHand(found []proto.CircuitReport) {
+// must know of it, and undoes what it does not want. What is gone and nobody took away
+// through us (why) is wanted still.
+func (x *CrossConnect) byHand(found []proto.CircuitReport, why string) {
+	before := slices.Clone(x.circuits)
 	x.take(found)
+	if why != "" {
+		x.miss(x.gone(), before, why)
+	}
 	x.bypassSeq++
 	x.unsaved = true
 	x.note(proto.Event{Kind: proto.EvSwitched, Severity: proto.SeverityWarning, Cause: proto.CauseOperator,

@@ -130,7 +130,7 @@ func (x *CrossConnect) handle(ev *Event) {
 			x.unsaved = true
 		}
 	case ByHand:
-		x.byHand(ev.Circuits)
+		x.byHand(ev.Circuits, ev.Text)
 	}
 }
 

@@ -88,6 +88,7 @@ type BoardConfig struct {
 type BoxConfig struct {
 	Protocol     string `json:"protocol" doc:"kind box: scpi, tl1 (groups and connections) or tl1-patch (numbered ports)"`
 	Address      string `json:"address" doc:"kind box: host:port"`
+	DeadlineMS   int64  `json:"deadline_ms" doc:"kind box: how long an answer may take, 100 to 60000; 0: 5000"`
 	User         string `json:"user" doc:"kind box, tl1: who logs in"`
 	PasswordFile string `json:"password_file" doc:"kind box, tl1: file with the password"`
 	Group        string `json:"group" doc:"kind box, tl1: group that owns our connections; those of others are left alone"`
@@ -302,7 +303,7 @@ func (b *BoardConfig) named() error {
 // bare is the board with the default names of its devices.
 func (b *BoardConfig) bare() (hal.Board, error) {
 	if b.Kind == "box" {
-		return hal.Board{Buses: []hal.Bus{{Kind: hal.TextLine, Device: b.Box.Address}}}, nil
+		return hal.Board{Buses: []hal.Bus{{Kind: hal.TextLine, Device: b.Box.Address, Timeout: b.Box.deadline() * 19 / 20}}}, nil
 	}
 	if b.read != nil {
 		return *b.read, nil

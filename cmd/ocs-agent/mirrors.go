@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -70,6 +71,14 @@ func (b *BoardConfig) validateBox(bad complain) {
 	if p := b.Box.Protocol; p != "scpi" && p != "tl1" && p != "tl1-patch" {
 		bad("board.box.protocol", "%q: want scpi, tl1 or tl1-patch", p)
 	}
+	if ms := b.Box.DeadlineMS; ms != 0 {
+		bad.span("board.box.deadline_ms", ms, box.LeastDeadline.Milliseconds(), box.GreatestDeadline.Milliseconds())
+	}
+}
+
+// deadline of an answer of the box.
+func (b *BoxConfig) deadline() time.Duration {
+	return cmp.Or(time.Duration(b.DeadlineMS)*time.Millisecond, box.DefaultDeadline)
 }
 
 // validateSCPI: the language knows no password, so that it stays on this
@@ -102,7 +111,7 @@ func (c *Config) switchConfig(cfg *agent.Config) (err error) {
 	b := &c.Board.Box
 	cfg.BoxPorts = c.Board.Ports
 	if b.Protocol == "scpi" {
-		cfg.Box = &box.Config{Dialect: new(scpi.Client), End: '\n'}
+		cfg.Box = &box.Config{Client: scpi.NewClient(), End: '\n', Deadline: b.deadline()}
 		return nil
 	}
 	login := tl1.Config{Names: tl1.DefaultNames(c.Board.Ports), User: b.User, Group: b.Group}
@@ -116,7 +125,7 @@ func (c *Config) switchConfig(cfg *agent.Config) (err error) {
 		}
 		login.Password = strings.TrimSpace(string(raw))
 	}
-	cfg.Box = &box.Config{Dialect: tl1.NewClient(login), End: ';'}
+	cfg.Box = &box.Config{Client: tl1.NewClient(login), End: ';', Deadline: b.deadline()}
 	return nil
 }
 

@@ -80,7 +80,7 @@ func TestPasswordIsInNoRecording(t *testing.T) {
 	if err := <-ended; err != nil {
 		t.Fatal(err)
 	}
-	if log, err := os.ReadFile(logs.Name()); err != nil || strings.Contains(string(log), secret) || !strings.Contains(string(log), "DENY PIUI") {
+	if log, err := os.ReadFile(logs.Name()); err != nil || strings.Contains(string(log), secret) || !strings.Contains(string(log), "denied the command: PIUI") {
 		t.Errorf("log: %s, %v", log, err)
 	}
 	raw, err := os.ReadFile(recording)

@@ -2,6 +2,7 @@ package linux
 
 import (
 	"bufio"
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -15,7 +16,7 @@ import (
 // milliseconds, and its slowest change in half a second.
 const (
 	dialTimeout = 2 * time.Second
-	textTimeout = 10 * time.Second // of one transfer; the op's own deadline comes first
+	textTimeout = 10 * time.Second // of one transfer, where its bus names none
 )
 
 // textLine is a TCP connection to a box. It is opened by the first transfer and
@@ -23,25 +24,26 @@ const (
 // ever taken for the answer to what is sent after.
 type textLine struct {
 	address string
+	timeout time.Duration
 	conn    net.Conn
 	in      *bufio.Reader
 	got     []byte
 }
 
-func openText(address string) (*textLine, error) {
+func openText(address string, timeout time.Duration) (*textLine, error) {
 	if _, _, err := net.SplitHostPort(address); err != nil {
 		return nil, fmt.Errorf("%w: %w", hal.ErrNoDevice, err)
 	}
-	return &textLine{address: address}, nil
+	return &textLine{address: address, timeout: cmp.Or(timeout, textTimeout)}, nil
 }
 
 func (t *textLine) transfer(m *hal.Msg) error {
 	if len(m.W) == 0 && len(m.R) == 0 {
 		return fmt.Errorf("empty message: %w", hal.ErrOutOfRange)
 	}
-	w, end := append([]byte(nil), m.W...), m.Frame
+	w := append([]byte(nil), m.W...)
 	t.got = make([]byte, 0, len(m.R))
-	err := t.exchange(w, end, cap(t.got))
+	err := t.exchange(w, m.Frame, cap(t.got))
 	t.got = t.got[:cap(t.got)] // zeros behind what came
 	if err != nil && t.conn != nil {
 		t.conn.Close()
@@ -50,15 +52,16 @@ func (t *textLine) transfer(m *hal.Msg) error {
 	return err
 }
 
-func (t *textLine) exchange(w []byte, end byte, room int) error {
+func (t *textLine) exchange(w []byte, last byte, room int) error {
+	end := time.Now().Add(t.timeout)
 	if t.conn == nil {
-		conn, err := net.DialTimeout("tcp", t.address, dialTimeout)
+		conn, err := net.DialTimeout("tcp", t.address, min(dialTimeout, t.timeout))
 		if err != nil {
 			return textError(err)
 		}
 		t.conn, t.in = conn, bufio.NewReader(conn)
 	}
-	if err := t.conn.SetDeadline(time.Now().Add(textTimeout)); err != nil {
+	if err := t.conn.SetDeadline(end); err != nil {
 		return textError(err)
 	}
 	if len(w) > 0 {
@@ -71,7 +74,7 @@ func (t *textLine) exchange(w []byte, end byte, room int) error {
 		if err != nil {
 			return textError(err)
 		}
-		if t.got = append(t.got, b); b == end {
+		if t.got = append(t.got, b); b == last {
 			return nil
 		}
 	}

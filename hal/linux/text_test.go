@@ -87,14 +87,14 @@ func TestTextLineNobody(t *testing.T) {
 	}
 	address := l.Addr().String()
 	l.Close()
-	w, err := openText(address)
+	w, err := openText(address, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := w.transfer(&hal.Msg{W: []byte("x\n"), R: make([]byte, 8), Frame: '\n'}); !errors.Is(err, hal.ErrNoDevice) {
 		t.Errorf("nobody there: %v", err)
 	}
-	if _, err := openText("no port"); !errors.Is(err, hal.ErrNoDevice) {
+	if _, err := openText("no port", 0); !errors.Is(err, hal.ErrNoDevice) {
 		t.Errorf("no address: %v", err)
 	}
 }

@@ -1,16 +1,12 @@
 package scpi
 
 import (
-	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
 	"ringlight/hal"
 )
-
-// MaxTries bounds how often a client sets the same connections. chosen: the
-// drivers of the field try three times.
-const MaxTries = 3
 
 // maxStale is how many lines a client passes over that do not identify the
 // switch: what is left of an exchange that was broken off. chosen: the replies of
@@ -20,212 +16,121 @@ const maxStale = 8
 // maxPowerPorts is the most ports of one power query.
 const maxPowerPorts = 256
 
-type clientStep uint8
-
-const (
-	stepDone clientStep = iota
-	stepIdentity
-	stepSize
-	stepRemove
-	stepCreate
-	stepState
-	stepPower
-	stepError
-)
-
-// Client talks with one switch: Begin says what for, Next is the line to send,
-// Take what came back, until Next has no more; Exchange is both. It may be used
-// again, also after an error.
-type Client struct {
-	state hal.BoxState
-	goal  hal.BoxGoal
-	step  clientStep
-	tries int
-	from  int // first port of the power query
-	stale int // lines passed over
-	wait  bool
-	err   error
+// NewClient makes a client of a switch.
+func NewClient() *hal.BoxClient {
+	return hal.NewBoxClient(&language{}, hal.BoxState{Shutters: true})
 }
 
-// Begin starts on a goal.
-func (c *Client) Begin(goal hal.BoxGoal) {
-	if goal.Fresh {
-		*c = Client{}
-	}
-	c.goal, c.err, c.tries, c.from = goal, nil, 0, 0
-	c.state.Powers = nil
-	c.step = stepIdentity
-	if c.state.In > 0 {
-		c.set()
-	}
-}
+// language is the switch's, as a client speaks it.
+type language struct{ stale int } // lines passed over
 
-// Result is what the switch said last, and why the goal was not reached: an
-// error that matches one of hal's box errors.
-func (c *Client) Result() (hal.BoxState, error) { return c.state, c.err }
-
-// Exchange takes a reply, nil for none, and appends what to send.
-func (c *Client) Exchange(reply, dst []byte) ([]byte, hal.BoxStep) {
-	if reply != nil {
-		c.Take(reply)
-	}
-	if c.wait {
-		return dst, hal.BoxWait
-	}
-	line, ok := c.Next(dst)
-	if !ok {
-		return line, hal.BoxDone
-	}
-	return line, hal.BoxSend
-}
-
-// set goes to the first command that the goal needs.
-func (c *Client) set() {
+// Exchanges of a connection that is set alone are two: what the switch has against it is
+// asked behind it.
+func (l *language) Exchanges(v hal.BoxVerb, alone bool, s *hal.BoxState) int {
 	switch {
-	case c.goal.Only:
-		c.step = stepCreate // one command for the whole map
-	case len(c.goal.Remove) > 0:
-		c.step = stepRemove
-	case len(c.goal.Create) > 0:
-		c.step = stepCreate
-	default:
-		c.step = stepState
+	case v == hal.BoxMeter:
+		return (s.In + s.Out + maxPowerPorts - 1) / maxPowerPorts
+	case v == hal.BoxGreet || alone:
+		return 2
 	}
-	for _, p := range append(append([]hal.PortPair{}, c.goal.Create...), c.goal.Remove...) {
-		if int(p.In) >= c.state.In || int(p.Out) >= c.state.Out {
-			c.fail(fmt.Errorf("scpi: connection %d to %d of a switch of %d by %d: %w", p.In, p.Out, c.state.In, c.state.Out, hal.ErrOutOfRange))
-			return
-		}
-	}
+	return 1
 }
 
-func (c *Client) fail(err error) { c.step, c.err = stepDone, err }
-
-// Next appends the line to send, with its newline. ok is false when there is
-// nothing more to say. While a line of an older exchange stood where the identity
-// should, it is the next line that has it; Exchange knows.
-func (c *Client) Next(dst []byte) (line []byte, ok bool) {
-	switch c.step {
-	case stepDone:
-		return dst, false
-	case stepIdentity:
+// Say appends a line.
+func (l *language) Say(dst []byte, w hal.BoxWord, s *hal.BoxState) []byte {
+	set := map[hal.BoxVerb]string{hal.BoxRemove: "conn:sub ", hal.BoxCreate: "conn:add ", hal.BoxBlock: "port:dis ", hal.BoxFree: "port:enab "}[w.Verb]
+	switch {
+	case w.Verb == hal.BoxGreet && w.N == 0:
+		l.stale = 0
 		dst = append(dst, "*IDN?"...)
-	case stepSize:
+	case w.Verb == hal.BoxGreet:
 		dst = append(dst, ":oxc:swit:size?"...)
-	case stepRemove:
-		dst = append(dst, ":oxc:swit:conn:sub "...)
-		dst = append(appendPairs(dst, c.goal.Remove, c.state.In), ";*OPC?"...)
-	case stepCreate:
-		verb := "add "
-		if c.goal.Only {
-			verb = "only "
-		}
-		dst = append(append(dst, ":oxc:swit:conn:"...), verb...)
-		dst = append(appendPairs(dst, c.goal.Create, c.state.In), ";*OPC?"...)
-	case stepState:
+	case w.Verb == hal.BoxRead:
 		dst = append(dst, ":oxc:swit:conn:stat?"...)
-	case stepPower:
-		var ports []int
-		for p := c.from; p < c.from+c.powers(); p++ {
-			ports = append(ports, p+1)
-		}
-		dst = appendList(append(dst, ":pmon:pow? "...), ports)
-	case stepError:
+	case w.Verb == hal.BoxMeter:
+		dst = appendList(append(dst, ":pmon:pow? "...), metered(w, s))
+	case w.Verb == hal.BoxPorts: // of a switch that does not know the question, the rest is answered
+		dst = append(appendList(append(dst, ":oxc:swit:port:stat? "...), w.Ports), ";*OPC?"...)
+	case w.N == 1:
 		dst = append(dst, ":syst:err?"...)
+	case len(w.Pairs) == 1: // errors of before are not its own
+		dst = append(append(append(dst, "*CLS;:oxc:swit:"...), set...), string(appendPairs(nil, w.Pairs, s.In))+";*OPC?"...)
+	case len(w.Pairs) > 0:
+		dst = append(appendPairs(append(append(dst, ":oxc:swit:"...), set...), w.Pairs, s.In), ";*OPC?"...)
+	default:
+		dst = append(appendList(append(append(dst, ":oxc:swit:"...), set...), w.Ports), ";*OPC?"...)
 	}
-	return append(dst, '\n'), true
+	return append(dst, '\n')
 }
 
-// powers is how many ports the next power query asks for.
-func (c *Client) powers() int { return min(maxPowerPorts, c.state.In+c.state.Out-c.from) }
-
-// Take takes the line that came back, its newline being optional.
-func (c *Client) Take(line []byte) {
-	reply := strings.TrimSpace(string(line[:min(len(line), MaxLine)]))
-	c.wait = false
-	switch c.step {
-	case stepDone:
-	case stepIdentity:
-		c.identity(reply)
-	case stepSize:
-		c.size(reply)
-	case stepRemove, stepCreate:
-		if reply != "1" {
-			c.fail(bad("%q to *OPC?", reply))
-			return
-		}
-		if c.step == stepRemove && len(c.goal.Create) > 0 {
-			c.step = stepCreate
-			return
-		}
-		c.step = stepState
-	case stepState:
-		c.compare(reply)
-	case stepPower:
-		powers, err := ParsePowers(reply, c.powers())
-		if err != nil {
-			c.state.Powers = nil
-			c.fail(fmt.Errorf("%w: %w", hal.ErrBoxPowers, err))
-			return
-		}
-		c.state.Powers = append(c.state.Powers, powers...)
-		if c.from += len(powers); c.from >= c.state.In+c.state.Out {
-			c.step = stepDone
-		}
-	case stepError:
-		c.fail(fmt.Errorf("scpi: %d tries, the switch says %s: %w", c.tries, reply, hal.ErrBoxNotMade))
+// metered are the ports of one power query.
+func metered(w hal.BoxWord, s *hal.BoxState) (ports []int) {
+	for p := w.N * maxPowerPorts; p < min((w.N+1)*maxPowerPorts, s.In+s.Out); p++ {
+		ports = append(ports, p)
 	}
+	return ports
+}
+
+// Hear takes a line, its newline being optional.
+func (l *language) Hear(line []byte, w hal.BoxWord, s *hal.BoxState) (done bool, err error) {
+	reply := strings.TrimSpace(string(line[:min(len(line), MaxLine)]))
+	switch {
+	case w.Verb == hal.BoxGreet && w.N == 0:
+		return l.identity(reply, s)
+	case w.Verb == hal.BoxGreet:
+		err = size(reply, s)
+	case w.Verb == hal.BoxRead:
+		s.Map, err = ParseMap(reply, s.In, s.Out)
+	case w.Verb == hal.BoxMeter:
+		var powers []int32
+		powers, err = ParsePowers(reply, len(metered(w, s)))
+		s.Powers = append(s.Powers, powers...)
+	case w.Verb == hal.BoxPorts:
+		err = portStates(reply, w.Ports, s)
+	case w.N == 1:
+		if !strings.HasPrefix(reply, "0,") {
+			err = hal.BoxRefusal(reply)
+		}
+	case reply != "1":
+		err = bad("%q to *OPC?", reply)
+	}
+	return true, err
 }
 
 // identity reads "maker,model,serial,version". Of the models, those whose code
 // begins with I-OST have no power meters.
-func (c *Client) identity(reply string) {
+func (l *language) identity(reply string, s *hal.BoxState) (done bool, err error) {
 	parts := strings.Split(reply, ",")
 	// Two lists of two ports have four parts too.
 	if len(parts) != 4 || strings.TrimSpace(parts[1]) == "" || strings.ContainsAny(reply, "()@") {
-		if c.stale++; c.stale <= maxStale {
-			c.wait = true
-			return
+		if l.stale++; l.stale <= maxStale {
+			return false, nil
 		}
-		c.fail(bad("identity %q", reply))
-		return
+		return true, bad("identity %q", reply)
 	}
-	c.stale = 0
-	c.state.Identity = reply
-	c.state.HasMeters = !strings.HasPrefix(strings.TrimSpace(parts[1]), "I-OST")
-	c.step = stepSize
+	s.Identity = reply
+	s.HasMeters = !strings.HasPrefix(strings.TrimSpace(parts[1]), "I-OST")
+	return true, nil
 }
 
-func (c *Client) size(reply string) {
+func size(reply string, s *hal.BoxState) error {
 	in, out, ok := strings.Cut(reply, ",")
 	a, err := strconv.ParseUint(strings.TrimSpace(in), 10, 16)
 	b, err2 := strconv.ParseUint(strings.TrimSpace(out), 10, 16)
 	if !ok || err != nil || err2 != nil || a == 0 || b == 0 || a+b > MaxPorts {
-		c.fail(bad("size %q", reply))
-		return
+		return bad("size %q", reply)
 	}
-	c.state.In, c.state.Out = int(a), int(b)
-	c.set()
+	s.In, s.Out = int(a), int(b)
+	return nil
 }
 
-// compare is the read-back.
-func (c *Client) compare(reply string) {
-	state, err := ParseMap(reply, c.state.In, c.state.Out)
-	if err != nil {
-		c.fail(err)
-		return
+// portStates reads "(D,E,F);1": disabled, enabled and failed ports.
+func portStates(reply string, ports []int, s *hal.BoxState) error {
+	list, _, known := strings.Cut(reply, ");")
+	states := strings.Split(strings.TrimPrefix(list, "("), ",")
+	if !known || len(states) != len(ports) {
+		return hal.BoxRefusal(reply)
 	}
-	c.state.Map = state
-	if c.goal.Wrong(state) {
-		if c.tries++; c.tries < MaxTries {
-			c.set()
-		} else {
-			c.step = stepError
-		}
-		return
-	}
-	c.step = stepDone
-	if c.goal.Powers && c.state.HasMeters {
-		c.step = stepPower
-	}
+	s.Blocked = slices.DeleteFunc(slices.Clone(ports), func(p int) bool { return strings.TrimSpace(states[slices.Index(ports, p)]) != "D" })
+	return nil
 }

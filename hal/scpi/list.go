@@ -14,14 +14,14 @@ const MaxPorts = 1024
 // MaxLine bounds a line: the whole map of a switch of MaxPorts.
 const MaxLine = 16 << 10
 
-// appendList appends "(@1,2,3)".
+// appendList appends "(@1,2,3)" of ports counted from 0.
 func appendList(dst []byte, ports []int) []byte {
 	dst = append(dst, "(@"...)
 	for i, p := range ports {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		dst = strconv.AppendInt(dst, int64(p), 10)
+		dst = strconv.AppendInt(dst, int64(p)+1, 10)
 	}
 	return append(dst, ')')
 }
@@ -30,7 +30,7 @@ func appendList(dst []byte, ports []int) []byte {
 func appendPairs(dst []byte, pairs []hal.PortPair, inputs int) []byte {
 	in, out := make([]int, len(pairs)), make([]int, len(pairs))
 	for i, p := range pairs {
-		in[i], out[i] = int(p.In)+1, inputs+int(p.Out)+1
+		in[i], out[i] = int(p.In), inputs+int(p.Out)
 	}
 	dst = append(appendList(dst, in), ',')
 	return appendList(dst, out)

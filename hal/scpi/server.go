@@ -2,6 +2,7 @@ package scpi
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -28,8 +29,9 @@ const (
 	errHeader    = `-113,"Undefined header"`
 	errParameter = `-108,"Parameter not allowed"`
 	errRange     = `-222,"Data out of range"`
-	errExecution = `-200,"Execution error"`
+	errExecution = `-200,"Execution error;%s"`
 	errOverflow  = `-350,"Queue overflow"`
+	errBuffer    = `-363,"Input buffer overrun"`
 	errTooLong   = `-223,"Too much data"`
 )
 
@@ -39,7 +41,12 @@ type Server struct {
 	box    Box
 	queue  []queued
 	errors []string
+	made   []hal.PortPair // of which nobody knows yet whether they were
 }
+
+// maxReason bounds what is said of an error, in bytes. chosen: the standard's 255 with the
+// error's own name.
+const maxReason = 200
 
 // queued is one command; last ends its line.
 type queued struct {
@@ -63,7 +70,7 @@ func (s *Server) Take(line []byte) {
 			continue
 		}
 		if len(s.queue) >= MaxQueue {
-			s.fail(errOverflow)
+			s.fail(errBuffer)
 			return
 		}
 		s.queue = append(s.queue, queued{p, i == len(parts)-1})
@@ -75,10 +82,10 @@ func (s *Server) Take(line []byte) {
 func (s *Server) Poll(dst []byte) []byte {
 	for len(s.queue) > 0 {
 		q := s.queue[0]
-		if strings.EqualFold(q.text, "*OPC?") {
-			if _, busy := s.box.State(); busy {
-				return dst
-			}
+		if state, busy := s.box.State(); !busy {
+			s.ended(state)
+		} else if strings.EqualFold(q.text, "*OPC?") {
+			return dst
 		}
 		reply := s.execute(q.text)
 		s.queue = append(s.queue[:0], s.queue[1:]...)
@@ -93,6 +100,31 @@ func (s *Server) Poll(dst []byte) []byte {
 		}
 	}
 	return dst
+}
+
+// ended queues an error for each connection that was asked for and did not come about.
+func (s *Server) ended(state hal.BoxState) {
+	for _, p := range s.made {
+		err, refused := state.Refused[p]
+		if !refused && !slices.Contains(state.Map, p) {
+			err = hal.ErrBoxNotMade
+		}
+		if err != nil {
+			s.failed(string(appendPairs(nil, []hal.PortPair{p}, state.In)) + " " + err.Error())
+		}
+	}
+	s.made = s.made[:0]
+}
+
+// failed queues an execution error with its reason, which must not end the string.
+func (s *Server) failed(why string) {
+	why = strings.Map(func(r rune) rune {
+		if r == '"' || r < ' ' {
+			return '\''
+		}
+		return r
+	}, why)
+	s.fail(fmt.Sprintf(errExecution, why[:min(len(why), maxReason)]))
 }
 
 func (s *Server) fail(what string) {
@@ -188,8 +220,13 @@ func (s *Server) size(string) string {
 
 func (s *Server) change(goal hal.BoxGoal) {
 	if err := s.box.Change(goal); err != nil {
-		s.fail(errExecution)
+		s.failed(err.Error())
+		return
 	}
+	s.made = slices.DeleteFunc(s.made, func(p hal.PortPair) bool {
+		return goal.Only || slices.Contains(goal.Remove, p) || slices.ContainsFunc(goal.Create, func(q hal.PortPair) bool { return q.In == p.In || q.Out == p.Out })
+	})
+	s.made = append(s.made, goal.Create...)
 }
 
 // pairs reads the two lists of a command, which name the same number of ports,
@@ -289,7 +326,7 @@ func (s *Server) power(arg string) string {
 		s.fail(errParameter)
 		return ""
 	case !b.HasMeters || len(b.Powers) < b.In+b.Out:
-		s.fail(errExecution)
+		s.failed("no power meters")
 		return ""
 	case len(ports) == 0 || len(ports) > maxPowerPorts:
 		s.fail(errRange)

@@ -8,11 +8,7 @@ import (
 	"ringlight/hal"
 )
 
-// MaxTries bounds how often a client makes the same connections. chosen: as
-// with the silent kind of box.
-const MaxTries = 3
-
-// Config is what a Client must know of a box.
+// Config is what a client must know of a box.
 type Config struct {
 	Names          Names
 	User, Password string
@@ -23,333 +19,137 @@ type Config struct {
 	Patch bool
 }
 
-type clientStep uint8
-
-const (
-	stepDone clientStep = iota
-	stepLogin
-	stepSystem
-	stepRead   // the map, before anything is changed
-	stepCancel // of connection at
-	stepDelete
-	stepEnter
-	stepActivate
-	stepVerify
-	stepPower // of port at
-)
-
-// Client talks with one box: Begin says what for, Next is the command to send,
-// Take what came back, until Next has no more; Exchange is both. It may be used
-// again, also after an error; the session stays until a goal is fresh.
-type Client struct {
-	cfg    Config
-	reader Reader
-	state  hal.BoxState
-	goal   hal.BoxGoal
-	step   clientStep
-	remove []hal.PortPair
-	create []hal.PortPair
-	at     int
-	tag    uint32
-	asked  bool // the command of this step is out
-	in     bool // logged in
-	tries  int
-	why    string // an entry was denied
-	err    error
-	// Autonomous counts messages that answered nothing.
-	Autonomous uint32
-}
-
-// NewClient makes a Client.
-func NewClient(cfg Config) *Client {
+// NewClient makes a client.
+func NewClient(cfg Config) *hal.BoxClient {
 	if cfg.Group == "" {
 		cfg.Group = "ringlight"
 	}
-	c := &Client{cfg: cfg}
-	c.state.In, c.state.Out, c.state.HasMeters = len(cfg.Names.In), len(cfg.Names.Out), true
-	return c
+	return hal.NewBoxClient(&language{cfg: cfg, alarms: map[string]hal.BoxAlarm{}},
+		hal.BoxState{In: len(cfg.Names.In), Out: len(cfg.Names.Out), HasMeters: true, Shutters: cfg.Patch})
 }
 
-// Result is what the box said last, and why the goal was not reached: an error
-// that matches one of hal's box errors.
-func (c *Client) Result() (hal.BoxState, error) { return c.state, c.err }
+// language is the box's, as a client speaks it: every command has the next tag.
+type language struct {
+	cfg    Config
+	reader Reader
+	tag    uint32
+	alarms map[string]hal.BoxAlarm // by what they are about
+}
 
 // Secret is what no recording of the talk may hold.
-func (c *Client) Secret() []byte { return []byte(c.cfg.Password) }
+func (l *language) Secret() []byte { return []byte(l.cfg.Password) }
 
-// Exchange takes what arrived, nil for nothing, and appends what to send.
-func (c *Client) Exchange(reply, dst []byte) ([]byte, hal.BoxStep) {
-	if reply != nil {
-		c.Take(reply)
-	}
-	line, ok := c.Next(dst)
+// Exchanges: a connection is entered and then activated, cancelled and then deleted.
+func (l *language) Exchanges(v hal.BoxVerb, alone bool, s *hal.BoxState) int {
 	switch {
-	case ok:
-		return line, hal.BoxSend
-	case c.Waiting():
-		return line, hal.BoxWait
+	case v == hal.BoxGreet:
+		return 3 // login, what it is, its alarms
+	case !alone:
+		return 0
+	case l.cfg.Patch:
+		return 1
+	case v == hal.BoxMeter:
+		return s.In + s.Out
 	}
-	return line, hal.BoxDone
+	return 2
 }
 
-// Begin starts on a goal.
-func (c *Client) Begin(goal hal.BoxGoal) {
-	c.goal, c.err, c.tries, c.asked, c.why = goal, nil, 0, false, ""
-	c.state.Powers = nil
-	if goal.Fresh {
-		c.reader, c.in = Reader{}, false
-	}
-	for _, p := range append(slices.Clone(goal.Create), goal.Remove...) {
-		if int(p.In) >= c.state.In || int(p.Out) >= c.state.Out {
-			c.fail(fmt.Errorf("tl1: connection %d to %d of a box of %d by %d: %w", p.In, p.Out, c.state.In, c.state.Out, hal.ErrOutOfRange))
-			return
+// Say appends a command.
+func (l *language) Say(dst []byte, w hal.BoxWord, s *hal.BoxState) []byte {
+	if l.tag++; w.Verb == hal.BoxGreet {
+		switch w.N {
+		case 0:
+			l.reader = Reader{}
+			return fmt.Appendf(dst, "ACT-USER::%s:%d::%s;", l.cfg.User, l.tag, l.cfg.Password)
+		case 2:
+			return fmt.Appendf(dst, "RTRV-ALM-ALL:::%d;", l.tag)
 		}
 	}
-	c.step = stepLogin
-	if c.in {
-		c.step = stepRead
+	if l.cfg.Patch {
+		return l.sayPatch(dst, w)
 	}
+	switch w.Verb {
+	case hal.BoxGreet:
+		return fmt.Appendf(dst, "RTRV-NE:::%d;", l.tag)
+	case hal.BoxRead:
+		return fmt.Appendf(dst, "RTRV-CRS:::%d::ALL;", l.tag)
+	case hal.BoxMeter:
+		return fmt.Appendf(dst, "RTRV-PORT-SUM::%s:%d;", l.portName(w.N), l.tag)
+	}
+	from, to := l.cfg.Names.In[w.Pairs[0].In], l.cfg.Names.Out[w.Pairs[0].Out]
+	name, group := from+">"+to, l.cfg.Group
+	switch {
+	case w.Verb == hal.BoxRemove:
+		return fmt.Appendf(dst, "%s-CRS::%s,%s:%d::,%s,%s;", [...]string{"CANC", "DLT"}[w.N], from, to, l.tag, group, name)
+	case w.N == 0:
+		return fmt.Appendf(dst, "ENT-CRS::%s,%s:%d::%s,1WAY;", from, to, l.tag, group)
+	}
+	return fmt.Appendf(dst, "ACT-CRS::%s,%s:%d::%s,%s;", from, to, l.tag, name, group)
 }
-
-func (c *Client) fail(err error) {
-	if p := c.cfg.Password; p != "" && strings.Contains(err.Error(), p) { // a box may say what it was told
-		err = redacted{strings.ReplaceAll(err.Error(), p, "***"), err}
-	}
-	c.step, c.err = stepDone, err
-}
-
-// redacted is an error in whose text the password stood.
-type redacted struct {
-	text string
-	err  error
-}
-
-func (r redacted) Error() string { return r.text }
-func (r redacted) Unwrap() error { return r.err }
-
-// Next appends the command to send, once; ok is false when there is nothing to
-// say, be it that an answer is due still (Waiting) or that all is done.
-func (c *Client) Next(dst []byte) (line []byte, ok bool) {
-	if c.step == stepDone || c.asked {
-		return dst, false
-	}
-	c.asked = true
-	c.tag++
-	if c.step == stepLogin {
-		return fmt.Appendf(dst, "ACT-USER::%s:%d::%s;", c.cfg.User, c.tag, c.cfg.Password), true
-	}
-	if c.cfg.Patch {
-		return c.nextPatch(dst), true
-	}
-	switch c.step {
-	case stepSystem:
-		return fmt.Appendf(dst, "RTRV-NE:::%d;", c.tag), true
-	case stepRead, stepVerify:
-		return fmt.Appendf(dst, "RTRV-CRS:::%d::ALL;", c.tag), true
-	case stepPower:
-		return fmt.Appendf(dst, "RTRV-PORT-SUM::%s:%d;", c.portName(c.at), c.tag), true
-	}
-	list := c.create
-	if c.step == stepCancel || c.step == stepDelete {
-		list = c.remove
-	}
-	s, d := c.cfg.Names.In[list[c.at].In], c.cfg.Names.Out[list[c.at].Out]
-	name, g := s+">"+d, c.cfg.Group
-	switch c.step {
-	case stepCancel:
-		dst = fmt.Appendf(dst, "CANC-CRS::%s,%s:%d::,%s,%s;", s, d, c.tag, g, name)
-	case stepDelete:
-		dst = fmt.Appendf(dst, "DLT-CRS::%s,%s:%d::,%s,%s;", s, d, c.tag, g, name)
-	case stepEnter:
-		dst = fmt.Appendf(dst, "ENT-CRS::%s,%s:%d::%s,1WAY;", s, d, c.tag, g)
-	case stepActivate:
-		dst = fmt.Appendf(dst, "ACT-CRS::%s,%s:%d::%s,%s;", s, d, c.tag, name, g)
-	}
-	return dst, true
-}
-
-// Waiting reports whether an answer is due.
-func (c *Client) Waiting() bool { return c.step != stepDone && c.asked }
 
 // portName is the name of a port, the inputs first.
-func (c *Client) portName(i int) string {
-	if i < c.state.In {
-		return c.cfg.Names.In[i]
+func (l *language) portName(i int) string {
+	if in := l.cfg.Names.In; i < len(in) {
+		return in[i]
 	}
-	return c.cfg.Names.Out[i-c.state.In]
+	return l.cfg.Names.Out[i-len(l.cfg.Names.In)]
 }
 
-// Take takes bytes that arrived; a message may come in pieces.
-func (c *Client) Take(b []byte) {
-	c.reader.Put(b)
+// Hear takes bytes that arrived; a message may come in pieces.
+func (l *language) Hear(b []byte, w hal.BoxWord, s *hal.BoxState) (done bool, err error) {
+	l.reader.Put(b)
 	for {
-		m, ok, err := c.reader.Next()
-		if err != nil {
-			c.reader = Reader{}
-			c.fail(err)
-			return
+		m, ok, err := l.reader.Next()
+		switch {
+		case err != nil || !ok:
+			return false, err
+		case m.Tag == 0:
+			l.unasked(m, s)
+		case m.Tag == l.tag: // else late: an answer to what we gave up waiting for
+			return true, l.answered(m, w, s)
 		}
-		if !ok {
-			return
-		}
-		if !c.Waiting() || m.Tag != c.tag {
-			c.Autonomous++ // or late: an answer to what we gave up waiting for
-			continue
-		}
-		c.asked = false
-		c.answered(m)
 	}
 }
 
-func (c *Client) answered(m Message) {
+func (l *language) answered(m Message, w hal.BoxWord, s *hal.BoxState) (err error) {
+	text := strings.Join(slices.Compact(m.Text), " ")
 	if m.Code != "COMPLD" {
-		c.denied(m)
-		return
-	}
-	switch c.step {
-	case stepLogin:
-		c.in, c.step = true, stepSystem
-	case stepSystem:
-		c.state.Identity = strings.Join(m.Text, " ")
-		c.step = stepRead
-	case stepRead:
-		if c.take(m) {
-			c.plan()
+		if w.Verb == hal.BoxGreet && w.N == 2 {
+			l.standing(nil, 0, s) // it does not list alarms, but may tell them
+			return nil
 		}
-	case stepCancel:
-		c.step = stepDelete
-	case stepEnter:
-		if c.cfg.Patch { // it is active at once
-			if c.at++; c.at == len(c.create) {
-				c.step = stepVerify
-			}
-			return
+		if p := l.cfg.Password; p != "" { // a box may say what it was told
+			text = strings.ReplaceAll(text, p, "***")
 		}
-		c.step, c.why = stepActivate, ""
-	case stepDelete:
-		if c.step, c.at = c.removing(), c.at+1; c.at == len(c.remove) {
-			c.at = 0
-			c.step = stepEnter
-			if len(c.create) == 0 {
-				c.step = stepVerify
-			}
-		}
-	case stepActivate:
-		if c.step, c.at = stepEnter, c.at+1; c.at == len(c.create) {
-			c.step = stepVerify
-		}
-	case stepVerify:
-		if c.take(m) {
-			c.verify()
-		}
-	case stepPower:
-		c.power(m)
-	}
-}
-
-// denied: a cancel or delete of what is not there changes nothing that we
-// want, nor does the entry of what an interrupted talk left half made; the
-// activation and the read-back decide. All else ends it.
-func (c *Client) denied(m Message) {
-	switch c.step {
-	case stepCancel:
-		c.step = stepDelete
-		return
-	case stepDelete:
-		m.Code = "COMPLD"
-		c.answered(m)
-		return
-	case stepEnter:
-		if !c.cfg.Patch {
-			c.step = stepActivate
-			c.why = strings.Join(m.Text, " ")
-			return
-		}
-	case stepLogin:
-		c.in = false
-	}
-	c.fail(fmt.Errorf("tl1: %s %s %s: %w", m.Code, strings.Join(m.Text, " "), c.why, hal.ErrBoxDenied))
-}
-
-func (c *Client) take(m Message) bool {
-	parse := c.cfg.Names.parseMap
-	if c.cfg.Patch {
-		parse = c.cfg.Names.parsePatches
-	}
-	state, err := parse(m.Text, c.cfg.Group)
-	if err != nil {
-		c.fail(err)
-		return false
-	}
-	c.state.Map = state
-	return true
-}
-
-// plan works out what to take away and what to make. Conflicts are resolved
-// here, deletes before makes: a box that must do it takes 2.5 times as long.
-func (c *Client) plan() {
-	c.remove, c.create, c.at = c.remove[:0], c.create[:0], 0
-	g := &c.goal
-	for _, have := range c.state.Map {
-		gone := !slices.Contains(g.Create, have) && (g.Only || slices.Contains(g.Remove, have) ||
-			slices.ContainsFunc(g.Create, func(p hal.PortPair) bool { return p.In == have.In || p.Out == have.Out }))
-		if gone {
-			c.remove = append(c.remove, have)
-		}
-	}
-	for _, p := range g.Create {
-		if !slices.Contains(c.state.Map, p) {
-			c.create = append(c.create, p)
-		}
+		return hal.BoxRefusal(text)
 	}
 	switch {
-	case len(c.remove) > 0:
-		c.step = c.removing()
-	case len(c.create) > 0:
-		c.step = stepEnter
-	default:
-		c.finish()
+	case w.Verb == hal.BoxGreet && w.N == 1:
+		s.Identity = text
+	case w.Verb == hal.BoxGreet && w.N == 2:
+		clear(l.alarms)
+		l.standing(m.Text, 0, s)
+	case w.Verb == hal.BoxRead && l.cfg.Patch:
+		s.Map, err = l.cfg.Names.parsePatches(m.Text)
+	case w.Verb == hal.BoxRead:
+		s.Map, err = l.cfg.Names.parseMap(m.Text, l.cfg.Group)
+	case w.Verb == hal.BoxPorts:
+		s.Blocked = slices.DeleteFunc(slices.Clone(w.Ports), func(p int) bool {
+			return !slices.ContainsFunc(m.Text, func(line string) bool { return strings.EqualFold(line, l.portName(p)+":CLOSED") })
+		})
+	case w.Verb == hal.BoxMeter && l.cfg.Patch:
+		s.Powers, err = l.patchPowers(m.Text, s.In+s.Out)
+	case w.Verb == hal.BoxMeter: // what comes in at an input, what leaves at an output
+		key := "INPWR"
+		if w.N >= s.In {
+			key = "OUTPWR"
+		}
+		power := fields(strings.Join(m.Text, ","))[key]
+		v, ok := hal.ParseMilli(power)
+		if !ok {
+			return bad("power %.20q of port %s", power, l.portName(w.N))
+		}
+		s.Powers = append(s.Powers, v)
 	}
-}
-
-func (c *Client) verify() {
-	if !c.goal.Wrong(c.state.Map) {
-		c.finish()
-		return
-	}
-	if c.tries++; c.tries >= MaxTries {
-		c.fail(fmt.Errorf("tl1: %d tries: %w", c.tries, hal.ErrBoxNotMade))
-		return
-	}
-	c.plan()
-}
-
-func (c *Client) finish() {
-	c.step, c.at = stepDone, 0
-	if c.goal.Powers {
-		c.step = stepPower
-	}
-}
-
-// power reads a port's summary: what comes in at an input, what leaves at an
-// output.
-func (c *Client) power(m Message) {
-	if c.cfg.Patch {
-		c.patchPowers(m)
-		return
-	}
-	key := "INPWR"
-	if c.at >= c.state.In {
-		key = "OUTPWR"
-	}
-	text := fields(strings.Join(m.Text, ","))[key]
-	v, ok := hal.ParseMilli(text)
-	if !ok {
-		c.fail(bad("power %.20q", text))
-		return
-	}
-	c.state.Powers = append(c.state.Powers, v)
-	if c.at++; c.at == c.state.In+c.state.Out {
-		c.step = stepDone
-	}
+	return err
 }

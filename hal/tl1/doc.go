@@ -5,8 +5,8 @@
 //
 // A connection is made in two steps, entered and then activated, and taken away
 // in two, cancelled and then deleted. Every command carries a tag of ours, and
-// the response to it names the tag; what the box says by itself in between is
-// counted and passed over.
+// the response to it names the tag; of what the box says by itself in between its
+// alarms are kept until it clears them.
 //
 // The syntax is that of drivers in public repositories and their tests; the
 // maker's manual was not at hand. The order of fields in a port's summary and

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -12,6 +14,9 @@ import (
 
 // MaxMessage bounds one message: all connections of the largest box.
 const MaxMessage = 256 << 10
+
+// maxAlarms bounds the alarms of a box that are kept. chosen: as many as a report has.
+const maxAlarms = 64
 
 // errLong is a message without end.
 var errLong = errors.New("tl1: message too long")
@@ -158,4 +163,40 @@ func (n *Names) parseMap(text []string, group string) ([]hal.PortPair, error) {
 		}
 	}
 	return pairs, nil
+}
+
+// unasked takes what a box says by itself. Alarms stand until they are cleared, and so
+// do conditions that are reported as events; all else passes.
+func (l *language) unasked(m Message, s *hal.BoxState) {
+	switch {
+	case strings.HasPrefix(m.Code, "REPT ALM"):
+		l.standing(m.Text, 0, s)
+	case strings.HasPrefix(m.Code, "REPT EVT"):
+		l.standing(m.Text, 1, s)
+	}
+}
+
+// standing reads lines such as "1.1.3:MJ,LOS,SA,11-26,14-14-33:\"loss of signal\"" of
+// alarms, whose severity comes first, CL clears; or "1.1.3:LOS,SC,..." of events (at 1).
+func (l *language) standing(text []string, at int, s *hal.BoxState) {
+	for _, line := range text {
+		about, rest, _ := strings.Cut(line, ":")
+		rest, said, _ := strings.Cut(rest, ":")
+		f := strings.Split(rest+",,", ",")
+		level, condition := strings.TrimSpace(f[at]), strings.TrimSpace(f[1-at])
+		key := about + " " + condition
+		switch level {
+		case "CL":
+			delete(l.alarms, key)
+		case "CR", "MJ", "MN", "NA", "SC":
+			if _, stands := l.alarms[key]; stands || len(l.alarms) < maxAlarms {
+				words := strings.TrimSpace(strings.ReplaceAll(said, `\"`, ""))
+				l.alarms[key] = hal.BoxAlarm{Text: strings.TrimSpace("box, " + key + " (" + level + "): " + words), Grave: level == "CR" || level == "MJ"}
+			}
+		}
+	}
+	s.Alarms = nil
+	for _, about := range slices.Sorted(maps.Keys(l.alarms)) {
+		s.Alarms = append(s.Alarms, l.alarms[about])
+	}
 }

@@ -14,8 +14,9 @@ import (
 //	ENT-PATCH::1,17:tag:;    DLT-PATCH::1:tag:;    RTRV-PATCH:::tag:;  "1,17"
 //	RTRV-NETYPE:::tag:;      "maker,model,type,version"
 //	RTRV-PORT-PMON::1&&48:tag:;                    "1:1310.00,-12.34,4"
+//	OPR-PORT-SHUTTER::1&18:tag:; RLS-...   RTRV-PORT-SHUTTER::1&18:tag:;  "1:CLOSED"
 //
-// of which the last gives wavelength, power and averaging. These are commands and
+// of which the meters give wavelength, power and averaging. These are commands and
 // replies as public drivers of such boxes send and parse them; the maker's own
 // manual was not at hand.
 
@@ -32,32 +33,31 @@ func PatchNames(in, out int) Names {
 	return n
 }
 
-// removing is the first step that takes a connection away.
-func (c *Client) removing() clientStep {
-	if c.cfg.Patch {
-		return stepDelete
+// sayPatch is Say behind the login.
+func (l *language) sayPatch(dst []byte, w hal.BoxWord) []byte {
+	n := &l.cfg.Names
+	switch w.Verb {
+	case hal.BoxGreet:
+		return fmt.Appendf(dst, "RTRV-NETYPE:::%d:;", l.tag)
+	case hal.BoxRemove:
+		return fmt.Appendf(dst, "DLT-PATCH::%s:%d:;", n.In[w.Pairs[0].In], l.tag)
+	case hal.BoxCreate:
+		return fmt.Appendf(dst, "ENT-PATCH::%s,%s:%d:;", n.In[w.Pairs[0].In], n.Out[w.Pairs[0].Out], l.tag)
+	case hal.BoxPorts, hal.BoxBlock, hal.BoxFree:
+		var names []string
+		for _, p := range w.Ports {
+			names = append(names, l.portName(p))
+		}
+		verb := [...]string{"RTRV", "OPR", "RLS"}[w.Verb-hal.BoxPorts]
+		return fmt.Appendf(dst, "%s-PORT-SHUTTER::%s:%d:;", verb, strings.Join(names, "&"), l.tag)
+	case hal.BoxMeter:
+		return fmt.Appendf(dst, "RTRV-PORT-PMON::1&&%d:%d:;", len(n.In)+len(n.Out), l.tag)
 	}
-	return stepCancel
-}
-
-// nextPatch is Next behind the login.
-func (c *Client) nextPatch(dst []byte) []byte {
-	switch c.step {
-	case stepSystem:
-		return fmt.Appendf(dst, "RTRV-NETYPE:::%d:;", c.tag)
-	case stepDelete:
-		return fmt.Appendf(dst, "DLT-PATCH::%s:%d:;", c.cfg.Names.In[c.remove[c.at].In], c.tag)
-	case stepEnter:
-		p := c.create[c.at]
-		return fmt.Appendf(dst, "ENT-PATCH::%s,%s:%d:;", c.cfg.Names.In[p.In], c.cfg.Names.Out[p.Out], c.tag)
-	case stepPower:
-		return fmt.Appendf(dst, "RTRV-PORT-PMON::1&&%d:%d:;", c.state.In+c.state.Out, c.tag)
-	}
-	return fmt.Appendf(dst, "RTRV-PATCH:::%d:;", c.tag)
+	return fmt.Appendf(dst, "RTRV-PATCH:::%d:;", l.tag)
 }
 
 // parsePatches reads the reply to RTRV-PATCH. Nobody owns a patch.
-func (n *Names) parsePatches(text []string, _ string) ([]hal.PortPair, error) {
+func (n *Names) parsePatches(text []string) ([]hal.PortPair, error) {
 	var lines []string
 	for _, line := range text {
 		in, out, ok := strings.Cut(line, ",")
@@ -70,26 +70,18 @@ func (n *Names) parsePatches(text []string, _ string) ([]hal.PortPair, error) {
 }
 
 // patchPowers reads all meters at once.
-func (c *Client) patchPowers(m Message) {
-	powers := make([]int32, c.state.In+c.state.Out)
-	if len(m.Text) != len(powers) {
-		c.fail(bad("%d meters for %d ports", len(m.Text), len(powers)))
-		return
+func (l *language) patchPowers(text []string, ports int) (powers []int32, err error) {
+	if len(text) != ports {
+		return nil, bad("%d meters for %d ports", len(text), ports)
 	}
-	for i, line := range m.Text {
+	for i, line := range text {
 		port, rest, _ := strings.Cut(line, ":")
-		f := strings.Split(rest, ",")
-		if port != c.portName(i) || len(f) < 2 {
-			c.fail(bad("meter %.60q", line))
-			return
-		}
+		f := strings.Split(rest+",", ",")
 		v, ok := hal.ParseMilli(strings.TrimSpace(f[1]))
-		if !ok {
-			c.fail(bad("power %.20q", strings.TrimSpace(f[1])))
-			return
+		if port != l.portName(i) || !ok {
+			return nil, bad("meter %.60q", line)
 		}
-		powers[i] = v
+		powers = append(powers, v)
 	}
-	c.state.Powers = powers
-	c.step = stepDone
+	return powers, nil
 }

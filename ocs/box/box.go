@@ -2,6 +2,7 @@ package box
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -13,19 +14,14 @@ import (
 	"ringlight/proto"
 )
 
-// Dialect is what a box speaks: hal/scpi and hal/tl1.
-type Dialect interface {
-	Begin(goal hal.BoxGoal)
-	// Exchange takes what came back, nil for nothing, and appends what to send.
-	Exchange(reply, dst []byte) ([]byte, hal.BoxStep)
-	Result() (hal.BoxState, error)
-}
-
 // Config is what a Box is told at birth.
 type Config struct {
-	Bus     hal.BusID // a text line
-	Dialect Dialect
-	End     byte // what ends a reply: '\n', or ';'
+	Bus    hal.BusID // a text line
+	Client *hal.BoxClient
+	End    byte // what ends a reply: '\n', or ';'
+	Ports  int  // of either side
+	// Deadline of an answer; 0: DefaultDeadline.
+	Deadline time.Duration
 }
 
 // LinkState is how a Box stands with its switch.
@@ -68,11 +64,18 @@ func (x *Box) become(s LinkState) {
 	x.state = s
 }
 
+// Deadlines of an answer. chosen: ten times the slowest bulk change of the field; what
+// answers no sooner than the greatest is of no use to a planner.
+const (
+	LeastDeadline    = 100 * time.Millisecond
+	DefaultDeadline  = 5 * time.Second
+	GreatestDeadline = time.Minute
+)
+
 // Limits of a Box.
 const (
-	boxDeadline = 5 * time.Second // chosen: ten times the slowest bulk change of the field
-	boxReply    = 16 << 10        // of one read; a longer reply comes in several
-	maxGoals    = 16              // that wait
+	boxReply = 16 << 10 // of one read; a longer reply comes in several
+	maxGoals = 16       // that wait
 	// A path of a box that loses more than this has no light on it. chosen: the
 	// boxes of the field lose at most 3 dB, their meters err by less than 2.
 	boxLost = 10_000
@@ -92,11 +95,16 @@ type Box struct {
 	cfg      Config
 	state    LinkState
 	err      error
-	circuits []circuit.Circuit // as they ought to be, in the order of A
+	circuits []circuit.Circuit       // as they ought to be, in the order of A
+	foreign  []circuit.Pair          // of them: nobody here has asked for these since the start
+	unwanted map[hal.PortPair]string // taken away here, and not yet there: what the box said to it
+	block    []int                   // ports to be held off, as a goal names them
+	free     []int                   // and to be held off no more
+	alarms   []hal.BoxAlarm          // as told
 	goals    []request
 	tries    int
+	until    time.Duration // when the answer is due
 	report   hal.BoxState
-	busErr   uint32
 	work     work.Queue
 	events   []circuit.Event
 }
@@ -107,39 +115,46 @@ type request struct {
 }
 
 // New makes a Box; it does nothing before Start.
-func New(cfg Config) *Box { return &Box{cfg: cfg} }
+func New(cfg Config) *Box {
+	cfg.Deadline = cmp.Or(cfg.Deadline, DefaultDeadline)
+	return &Box{cfg: cfg, unwanted: map[hal.PortPair]string{}}
+}
 
 // Start reads the box and takes up its circuits as they are.
 func (x *Box) Start(now time.Duration) {
 	x.become(LinkOpening)
 	x.work.Restart()
 	x.err, x.tries = nil, 0
-	x.circuits = x.circuits[:0]
+	x.circuits, x.foreign = x.circuits[:0], x.foreign[:0]
 	x.goals = append(x.goals[:0], request{hal.BoxGoal{Fresh: true, Powers: true}, now})
-	x.talk()
+	x.talk(now)
 }
 
 // talk begins on the first goal.
-func (x *Box) talk() {
-	x.cfg.Dialect.Begin(x.goals[0].BoxGoal)
-	x.exchange(nil)
+func (x *Box) talk(now time.Duration) {
+	g := &x.goals[0].BoxGoal
+	g.Block, g.Free = x.block, x.free
+	x.cfg.Client.Begin(*g)
+	x.exchange(now, nil)
 }
 
-// exchange hands the dialect what came back and puts out what it says.
-func (x *Box) exchange(reply []byte) (done bool) {
-	line, step := x.cfg.Dialect.Exchange(reply, nil)
-	if step == hal.BoxDone {
-		return true
-	}
-	var secret []byte
-	if d, ok := x.cfg.Dialect.(interface{ Secret() []byte }); ok {
-		secret = d.Secret()
+// exchange hands the client what came back and puts out what it says. Whatever else a
+// box says meanwhile, its answer has a deadline.
+func (x *Box) exchange(now time.Duration, reply []byte) (done bool, err error) {
+	line, step := x.cfg.Client.Exchange(reply, nil)
+	switch {
+	case step == hal.BoxDone:
+		return true, nil
+	case step == hal.BoxSend:
+		x.until = now + x.cfg.Deadline
+	case now >= x.until:
+		return false, hal.ErrTimeout
 	}
 	x.work.Put(x.cfg.Bus, &hal.Op{
-		Token: x.work.Token(0, 0), Class: hal.ClassSwitch, Deadline: boxDeadline,
-		Msgs: []hal.Msg{{W: line, R: make([]byte, boxReply), Frame: x.cfg.End, Secret: secret}},
+		Token: x.work.Token(0, 0), Class: hal.ClassSwitch, Deadline: x.until - now,
+		Msgs: []hal.Msg{{W: line, R: make([]byte, boxReply), Frame: x.cfg.End, Secret: x.cfg.Client.Secret()}},
 	})
-	return false
+	return false, nil
 }
 
 // Poll takes completions and puts out bus work.
@@ -151,7 +166,7 @@ func (x *Box) Poll(now time.Duration, done []*hal.Completion, out []hal.BusOp) (
 	}
 	if x.state == LinkQuiet && len(x.goals) > 0 {
 		x.become(LinkTalking)
-		x.talk()
+		x.talk(now)
 		if x.work.Empty() {
 			x.done(now)
 		}
@@ -160,78 +175,142 @@ func (x *Box) Poll(now time.Duration, done []*hal.Completion, out []hal.BusOp) (
 }
 
 func (x *Box) completed(now time.Duration, c *hal.Completion) {
-	if c.Err != nil {
-		x.busErr++
-		if x.again() {
-			return
+	done, err := false, c.Err
+	if err == nil {
+		reply := c.Op.Msgs[0].R
+		if n := bytes.IndexByte(reply, 0); n >= 0 {
+			reply = reply[:n]
 		}
-		if x.err = c.Err; errors.Is(c.Err, hal.ErrTimeout) || errors.Is(c.Err, hal.ErrBusStuck) { // a line of text has no levels to be stuck at
-			x.err = fmt.Errorf("%w: %w", ErrSilent, hal.ErrTimeout)
+		done, err = x.exchange(now, reply)
+	}
+	if done { // a line that was torn answers nothing: asked again, it may be whole
+		if _, err := x.cfg.Client.Result(); !errors.Is(err, hal.ErrBoxReply) || !x.again(now) {
+			x.done(now)
 		}
-		x.goals = x.goals[:0]
-		x.become(LinkSilent)
-		x.events = append(x.events, circuit.Event{Kind: circuit.Ready, At: now, Err: x.err})
 		return
 	}
-	reply := c.Op.Msgs[0].R
-	if n := bytes.IndexByte(reply, 0); n >= 0 {
-		reply = reply[:n]
+	if err != nil && !x.again(now) {
+		x.silent(now, err)
 	}
-	if !x.exchange(reply) {
-		return
+}
+
+// silent: what the box is at nobody knows.
+func (x *Box) silent(now time.Duration, err error) {
+	if errors.Is(err, hal.ErrTimeout) || errors.Is(err, hal.ErrBusStuck) { // a line of text has no levels to be stuck at
+		err = fmt.Errorf("%w within %v: %w", ErrSilent, x.cfg.Deadline, hal.ErrTimeout)
 	}
-	// A line that was torn answers nothing: asked again, it may be whole.
-	if _, err := x.cfg.Dialect.Result(); errors.Is(err, hal.ErrBoxReply) && x.again() {
-		return
-	}
-	x.done(now)
+	x.err, x.goals = err, x.goals[:0]
+	x.become(LinkSilent)
+	x.events = append(x.events, circuit.Event{Kind: circuit.Ready, At: now, Err: err})
 }
 
 // again talks about the first goal once more, from the beginning: nobody knows
 // what of it arrived. It reports whether there was a try left.
-func (x *Box) again() bool {
+func (x *Box) again(now time.Duration) bool {
 	if x.tries++; x.tries >= work.MaxTries {
 		return false
 	}
 	x.work.Restart()
 	x.goals[0].Fresh = true
-	x.talk()
+	x.talk(now)
 	return true
 }
 
-// done: the dialect has a result.
+// done: the client has a result.
 func (x *Box) done(now time.Duration) {
-	opening := x.state == LinkOpening
-	goal := x.goals[0]
-	x.goals = append(x.goals[:0], x.goals[1:]...)
-	x.tries = 0
-	report, err := x.cfg.Dialect.Result()
+	report, err := x.cfg.Client.Result()
 	if errors.Is(err, hal.ErrBoxPowers) { // what was switched is; whether it has light nobody can say
 		err, report.HasMeters = nil, false
 	}
-	if opening && err != nil {
-		x.err = err
-		x.become(LinkSilent)
-		x.events = append(x.events, circuit.Event{Kind: circuit.Ready, At: now, Err: err})
+	if err != nil && !errors.Is(err, hal.ErrBoxNotMade) { // it was not read back
+		x.silent(now, err)
 		return
 	}
+	opening := x.state == LinkOpening
+	if opening && x.cfg.Ports > 0 && report.In != x.cfg.Ports {
+		x.silent(now, fmt.Errorf("box has %d ports on side A, want the %d of its configuration: %w", report.In, x.cfg.Ports, hal.ErrOutOfRange))
+		return
+	}
+	goal := x.goals[0]
+	x.goals = append(x.goals[:0], x.goals[1:]...)
+	x.tries = 0
 	x.become(LinkQuiet)
 	x.report = report
 	for i := range x.circuits {
 		x.judge(now, &x.circuits[i], goal, err)
 	}
-	if len(x.goals) == 0 && err == nil {
-		// What nobody here asked for, somebody else did.
-		for _, p := range report.Map {
-			if pair := (circuit.Pair{A: p.In, B: p.Out}); !slices.ContainsFunc(x.circuits, func(c circuit.Circuit) bool { return c.Pair == pair }) {
-				x.insert(pair)
-				x.judge(now, &x.circuits[x.find(pair)], goal, nil)
-			}
-		}
+	if len(x.goals) == 0 {
+		x.others(now, goal, opening)
 	}
+	x.free = slices.DeleteFunc(x.free, func(p int) bool {
+		return slices.Contains(goal.Free, p) && report.Shutters && !slices.Contains(report.Blocked, p)
+	})
+	x.tellAlarms(now)
 	if opening {
 		x.events = append(x.events, circuit.Event{Kind: circuit.Ready, At: now})
 	}
+}
+
+// others takes up what the box does and nobody here asked for. What was to be taken away
+// and was not is taken away with the next round.
+func (x *Box) others(now time.Duration, goal request, opening bool) {
+	has := func(p hal.PortPair) bool { return slices.Contains(x.report.Map, p) }
+	for p := range x.unwanted { // any order: independent
+		if !has(p) {
+			delete(x.unwanted, p)
+		} else if said, refused := x.report.Refused[p]; refused {
+			x.unwanted[p] = ": " + said.Error()
+		}
+	}
+	was := len(x.circuits)
+	x.circuits = slices.DeleteFunc(x.circuits, func(c circuit.Circuit) bool {
+		return slices.Contains(x.foreign, c.Pair) && !has(hal.PortPair{In: c.Pair.A, Out: c.Pair.B})
+	})
+	changed := len(x.circuits) < was
+	for _, p := range x.report.Map {
+		_, unwanted := x.unwanted[p]
+		if unwanted || slices.ContainsFunc(x.circuits, func(c circuit.Circuit) bool { return c.Pair.A == p.In || c.Pair.B == p.Out }) {
+			continue
+		}
+		pair := circuit.Pair{A: p.In, B: p.Out}
+		x.insert(pair)
+		x.judge(now, &x.circuits[x.find(pair)], goal, nil)
+		x.foreign, changed = append(x.foreign, pair), changed || !opening
+	}
+	x.foreign = slices.DeleteFunc(x.foreign, func(p circuit.Pair) bool { return !has(hal.PortPair{In: p.A, Out: p.B}) })
+	if changed {
+		x.events = append(x.events, circuit.Event{Kind: circuit.Changed, At: now})
+	}
+}
+
+// tellAlarms tells what is new of the box's alarms, and what is gone.
+func (x *Box) tellAlarms(now time.Duration) {
+	alarms := slices.Clone(x.report.Alarms)
+	block, free := (&hal.BoxGoal{Block: x.block, Free: x.free}).WrongPorts(x.report.Blocked)
+	for _, p := range append(block, free...) {
+		alarms = append(alarms, hal.BoxAlarm{Text: "box, port " + x.portName(p) + ": shutter does not do what it is told", Grave: true})
+	}
+	for _, p := range x.report.Map {
+		if said, unwanted := x.unwanted[p]; unwanted {
+			alarms = append(alarms, hal.BoxAlarm{Text: fmt.Sprintf("box, circuit %v: is not taken away%s", circuit.Pair{A: p.In, B: p.Out}, said), Grave: true})
+		}
+	}
+	for _, list := range [...]struct {
+		kind     circuit.EventKind
+		of, from []hal.BoxAlarm
+	}{{circuit.AlarmCleared, x.alarms, alarms}, {circuit.AlarmRaised, alarms, x.alarms}} {
+		for _, a := range list.of {
+			if !slices.Contains(list.from, a) {
+				x.events = append(x.events, circuit.Event{Kind: list.kind, At: now, Err: errors.New(a.Text), Grave: a.Grave})
+			}
+		}
+	}
+	x.alarms = alarms
+}
+
+// portName is how an operator calls a port that a goal numbers.
+func (x *Box) portName(p int) string {
+	return fmt.Sprintf("%d%c", p%x.cfg.Ports+1, "AB"[p/x.cfg.Ports])
 }
 
 // judge compares a circuit with what the box reports.
@@ -240,18 +319,42 @@ func (x *Box) judge(now time.Duration, c *circuit.Circuit, goal request, err err
 	if slices.ContainsFunc(x.goals, func(g request) bool { return slices.Contains(g.Create, pair) }) {
 		return // its turn comes
 	}
-	was := c.State
+	was, why := c.State, fmt.Sprint(c.Err)
 	c.Took = now - goal.at
-	switch {
-	case !slices.Contains(x.report.Map, pair):
-		c.State, c.Err = proto.Failed, hal.ErrBoxNotMade
-		if err != nil {
+	switch said, refused := x.report.Refused[pair]; {
+	case slices.Contains(x.report.Map, pair):
+		x.measure(c)
+	case refused:
+		c.State, c.Err = proto.Failed, said
+	default:
+		if slices.Contains(goal.Create, pair) && err != nil {
 			c.Err = err
+		} else if was != proto.Failed || c.Err == nil {
+			c.Err = fmt.Errorf("%w: it was taken away at the box", hal.ErrBoxNotMade)
 		}
+		c.State = proto.Failed
+		if i := slices.IndexFunc(x.report.Map, func(p hal.PortPair) bool { return p.In == pair.In || p.Out == pair.Out }); i >= 0 {
+			other := circuit.Pair{A: x.report.Map[i].In, B: x.report.Map[i].Out}
+			c.Err = fmt.Errorf("%w: %v has a port of it", hal.ErrBoxNotMade, other)
+		}
+	}
+	if c.State == was && fmt.Sprint(c.Err) == why {
+		return
+	}
+	kind := map[proto.PortState]circuit.EventKind{proto.Tuned: circuit.Tuned, proto.Unproven: circuit.Unproven, proto.Failed: circuit.Failed, proto.Tuning: circuit.Unlit, proto.Blocked: circuit.Unlit}
+	x.events = append(x.events, circuit.Event{Kind: kind[c.State], At: now, Pair: c.Pair, Loss: c.Loss, Err: c.Err})
+}
+
+// measure judges a circuit that the box has by its shutters and meters.
+func (x *Box) measure(c *circuit.Circuit) {
+	a, b := int(c.Pair.A), x.report.In+int(c.Pair.B)
+	switch {
+	case slices.Contains(x.report.Blocked, a) || slices.Contains(x.report.Blocked, b):
+		c.State, c.Err = proto.Blocked, nil
 	case !x.report.HasMeters:
 		c.State, c.Err = proto.Unproven, ErrNoMeters
 	case len(x.report.Powers) == x.report.In+x.report.Out:
-		in, out := x.report.Powers[c.Pair.A], x.report.Powers[x.report.In+int(c.Pair.B)]
+		in, out := x.report.Powers[a], x.report.Powers[b]
 		c.Loss = proto.MilliDBm(in - out)
 		switch {
 		case proto.MilliDBm(in) < circuit.LeastInput:
@@ -262,20 +365,6 @@ func (x *Box) judge(now time.Duration, c *circuit.Circuit, goal request, err err
 			c.State, c.Err = proto.Tuned, nil
 		}
 	}
-	e := circuit.Event{At: now, Pair: c.Pair, Loss: c.Loss, Err: c.Err}
-	switch {
-	case c.State == was:
-		return
-	case c.State == proto.Tuned:
-		e.Kind = circuit.Tuned
-	case c.State == proto.Unproven:
-		e.Kind = circuit.Unproven
-	case c.State == proto.Failed:
-		e.Kind = circuit.Failed
-	default:
-		return
-	}
-	x.events = append(x.events, e)
 }
 
 func (x *Box) find(p circuit.Pair) int {
@@ -317,6 +406,7 @@ func (x *Box) Apply(now time.Duration, ch circuit.Change) error {
 			continue
 		}
 		goal.Remove = append(goal.Remove, hal.PortPair{In: p.A, Out: p.B})
+		x.foreign = slices.DeleteFunc(x.foreign, func(f circuit.Pair) bool { return f == p })
 		x.events = append(x.events, circuit.Event{Kind: circuit.Removed, At: now, Pair: p})
 		x.circuits = slices.Delete(x.circuits, i, i+1)
 	}
@@ -325,15 +415,30 @@ func (x *Box) Apply(now time.Duration, ch circuit.Change) error {
 		if i := x.find(p); i == len(x.circuits) || x.circuits[i].Pair != p {
 			x.insert(p)
 		}
+		x.circuits[x.find(p)].State, x.circuits[x.find(p)].Err = proto.Tuning, nil // its end is told
+		x.foreign = slices.DeleteFunc(x.foreign, func(f circuit.Pair) bool { return f == p })
+	}
+	for _, p := range goal.Remove {
+		x.unwanted[p] = ""
+	}
+	for _, p := range goal.Create {
+		delete(x.unwanted, p)
 	}
 	x.goals = append(x.goals, request{goal, now})
 	return nil
 }
 
-// HealthRound reads the box: circuits that others took away or made show.
+// HealthRound reads the box: circuits that others took away or made show. What was not
+// taken away is once more.
 func (x *Box) HealthRound(now time.Duration) {
 	if x.state == LinkQuiet && len(x.goals) == 0 {
-		x.goals = append(x.goals, request{hal.BoxGoal{Powers: true}, now})
+		goal := hal.BoxGoal{Powers: true}
+		for _, p := range x.report.Map {
+			if _, unwanted := x.unwanted[p]; unwanted {
+				goal.Remove = append(goal.Remove, p)
+			}
+		}
+		x.goals = append(x.goals, request{goal, now})
 	}
 }
 
@@ -344,7 +449,7 @@ func (x *Box) Circuits(buf []circuit.Circuit) []circuit.Circuit {
 	buf = append(buf, x.circuits...)
 	if x.state == LinkSilent {
 		for i := range buf[from:] {
-			if c := &buf[from+i]; c.State.Lit() {
+			if c := &buf[from+i]; c.State != proto.Failed {
 				c.State, c.Err = proto.Tuning, x.err
 			}
 		}
@@ -376,12 +481,26 @@ func (x *Box) Save(buf []circuit.Saved) []circuit.Saved { return buf }
 // ErrNoOverride is why a port of a box cannot be held off.
 var ErrNoOverride = errors.New("no command of the box holds a port off")
 
-// Override cannot be had of a box.
-func (x *Box) Override(_ time.Duration, _, _ int, o proto.Override) error {
-	if o == proto.Normal {
-		return nil
+// Override holds a port off, or lets it go, with the next talk; what the box makes of it
+// is read back, and an alarm where it is not so.
+func (x *Box) Override(now time.Duration, side, port int, o proto.Override) error {
+	state, _ := x.cfg.Client.Result()
+	if !state.Shutters || x.cfg.Ports == 0 {
+		if o == proto.Normal {
+			return nil
+		}
+		return fmt.Errorf("ocs: box: %w", ErrNoOverride)
 	}
-	return fmt.Errorf("ocs: box: %w", ErrNoOverride)
+	p := side*x.cfg.Ports + port
+	is := func(q int) bool { return q == p }
+	x.block, x.free = slices.DeleteFunc(x.block, is), slices.DeleteFunc(x.free, is)
+	if o == proto.Normal {
+		x.free = append(x.free, p)
+	} else {
+		x.block = append(x.block, p)
+	}
+	x.HealthRound(now)
+	return nil
 }
 
 // Power is what a port's meter last showed.

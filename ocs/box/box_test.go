@@ -87,8 +87,9 @@ func (r *rig) circuits() (s string) {
 
 // scriptEnd is a scripted Calient whose meters follow its connections.
 type scriptEnd struct {
-	s   *tl1Server
-	out []byte
+	s    *tl1Server
+	out  []byte
+	dark bool // no light comes in
 }
 
 func (e *scriptEnd) say(b []byte) {
@@ -100,6 +101,9 @@ func (e *scriptEnd) say(b []byte) {
 		if c.Active {
 			e.s.Powers[c.Destination] = [2]string{e.s.Powers[c.Destination][0], "-3.10"}
 		}
+	}
+	if e.dark {
+		clear(e.s.Powers)
 	}
 	e.out = e.s.Take(b, e.out)
 }
@@ -117,7 +121,7 @@ func (e *scriptEnd) hear() []byte {
 func TestBoxOverTL1(t *testing.T) {
 	names := tl1.DefaultNames(8)
 	far := &scriptEnd{s: &tl1Server{Name: "box", User: "u", Password: "pw", Names: names, Chatter: "REPT EVT CRS"}}
-	r := &rig{t: t, far: far, x: box.New(box.Config{Dialect: tl1.NewClient(tl1.Config{Names: names, User: "u", Password: "pw"}), End: ';'})}
+	r := &rig{t: t, far: far, x: box.New(box.Config{Client: tl1.NewClient(tl1.Config{Names: names, User: "u", Password: "pw"}), End: ';'})}
 	if err := r.x.Apply(0, circuit.Change{}); !errors.Is(err, circuit.ErrNotReady) {
 		t.Errorf("before start: %v", err)
 	}
@@ -194,7 +198,7 @@ func TestBoxWithoutMetersIsSwitched(t *testing.T) {
 		if odd.to == "" {
 			odd.state.Identity = "Polatis,I-OST-4x4-LA1,1,6.5"
 		}
-		r := &rig{t: t, far: odd, x: box.New(box.Config{Dialect: new(scpi.Client), End: '\n'})}
+		r := &rig{t: t, far: odd, x: box.New(box.Config{Client: scpi.NewClient(), End: '\n'})}
 		r.x.Start(0)
 		r.settle()
 		r.apply(circuit.Change{Create: []circuit.Pair{{A: 0, B: 1}, {A: 1, B: 2}}})

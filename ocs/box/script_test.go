@@ -1,6 +1,7 @@
 package box_test
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -65,10 +66,17 @@ type scpiEnd struct {
 	server  *scpi.Server
 	state   hal.BoxState
 	swallow int
+	locked  string // by another user
+	error   string // what it has against the last command
+	out     []string
+	closed  map[string]bool // shutters
+	// noShutters: it does not know their commands.
+	noShutters bool
+	dark       bool // no light comes in
 }
 
 func newSCPIEnd(ports int) *scpiEnd {
-	e := &scpiEnd{state: hal.BoxState{In: ports, Out: ports, Identity: "Polatis,N-OST-scripted,1,6.5", HasMeters: true}}
+	e := &scpiEnd{closed: map[string]bool{}, state: hal.BoxState{In: ports, Out: ports, Identity: "Polatis,N-OST-scripted,1,6.5", HasMeters: true}}
 	e.server = scpi.NewServer(e)
 	return e
 }
@@ -78,6 +86,9 @@ func (e *scpiEnd) State() (hal.BoxState, bool) {
 	s.Powers = make([]int32, s.In+s.Out)
 	for i := range s.Powers {
 		s.Powers[i] = -1000
+		if e.dark {
+			s.Powers[i] = -60_000
+		}
 		if i >= s.In && !slices.ContainsFunc(s.Map, func(p hal.PortPair) bool { return s.In+int(p.Out) == i }) {
 			s.Powers[i] = -60_000
 		}
@@ -86,6 +97,10 @@ func (e *scpiEnd) State() (hal.BoxState, bool) {
 }
 
 func (e *scpiEnd) Change(g hal.BoxGoal) error {
+	if e.locked != "" {
+		e.error = `-203,"Command protected;locked by ` + e.locked + `"`
+		return fmt.Errorf("locked by %s", e.locked)
+	}
 	if e.swallow > 0 {
 		e.swallow--
 		return nil
@@ -100,13 +115,54 @@ func (e *scpiEnd) Change(g hal.BoxGoal) error {
 	return nil
 }
 
+// say: of connections it answers as our own server does; errors, which a Polatis has only
+// of what it refuses, and shutters are its own.
 func (e *scpiEnd) say(b []byte) {
-	if len(b) > 0 {
-		e.server.Take(b)
+	for line := range strings.Lines(string(b)) {
+		line = strings.TrimSpace(line)
+		verb, arg, _ := strings.Cut(strings.TrimPrefix(line, ":oxc:swit:port:"), " ")
+		switch {
+		case line == ":syst:err?":
+			e.out = append(e.out, cmp.Or(e.error, `0,"No error"`)+"\n")
+			e.error = ""
+		case strings.HasPrefix(line, ":oxc:swit:port:") && e.noShutters:
+			e.out = append(e.out, "1\n")
+		case strings.HasPrefix(line, ":oxc:swit:port:"):
+			e.out = append(e.out, e.shutters(verb, arg)+"\n")
+		default:
+			e.error = ""
+			e.server.Take([]byte(line))
+			e.out = append(e.out, string(e.server.Poll(nil)))
+		}
 	}
 }
 
-func (e *scpiEnd) hear() []byte { return e.server.Poll(nil) }
+// shutters are ports that are off, by their number.
+func (e *scpiEnd) shutters(verb, arg string) string {
+	arg = strings.TrimSuffix(strings.TrimPrefix(arg, "(@"), ");*OPC?")
+	var states []string
+	for p := range strings.SplitSeq(arg, ",") {
+		switch {
+		case verb == "stat?":
+			states = append(states, map[bool]string{true: "D", false: "E"}[e.closed[p]])
+		case e.locked == "":
+			e.closed[p] = verb == "dis"
+		}
+	}
+	if verb == "stat?" {
+		return "(" + strings.Join(states, ",") + ");1"
+	}
+	return "1"
+}
+
+func (e *scpiEnd) hear() []byte {
+	if len(e.out) == 0 {
+		return nil
+	}
+	line := e.out[0]
+	e.out = e.out[1:]
+	return []byte(line)
+}
 
 // command does one line and gives what came of it:
 //
@@ -159,7 +215,7 @@ func (s *boxScript) open(kind string, ports int) {
 	cfg := box.Config{End: '\n'}
 	if kind == "scpi" {
 		s.far.farEnd = newSCPIEnd(ports)
-		cfg.Dialect = new(scpi.Client)
+		cfg.Client = scpi.NewClient()
 	} else {
 		names := tl1.DefaultNames(ports)
 		if kind == "patch" {
@@ -167,7 +223,7 @@ func (s *boxScript) open(kind string, ports int) {
 		}
 		s.far.farEnd = &scriptEnd{s: &tl1Server{Name: "box", User: "u", Password: "pw", Names: names}}
 		s.far.end, cfg.End = ';', ';'
-		cfg.Dialect = tl1.NewClient(tl1.Config{Names: names, User: "u", Password: "pw", Patch: kind == "patch"})
+		cfg.Client = tl1.NewClient(tl1.Config{Names: names, User: "u", Password: "pw", Patch: kind == "patch"})
 	}
 	s.r = &rig{t: s.t, far: s.far, x: box.New(cfg)}
 	s.r.x.Start(0)

@@ -2,6 +2,7 @@ package box_test
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -19,6 +20,13 @@ type tl1Server struct {
 	// acknowledged and not done. Chatter goes out before each answer.
 	Deny, Swallow int
 	Chatter       string
+	// Alarms stand, by what they are about: "1.1.3 LOS" is "MJ". Closed shutters, by port.
+	Alarms map[string]string
+	Closed map[string]bool
+	// NoMeters: a question for them is denied.
+	NoMeters bool
+	// Locked is another user who has the box: every change is refused by the name.
+	Locked string
 
 	buf   []byte
 	in    bool
@@ -50,6 +58,12 @@ func (s *tl1Server) Take(b, dst []byte) []byte {
 		s.buf = append(s.buf[:0], s.buf[i+1:]...)
 		dst = s.answer(dst, command)
 	}
+}
+
+// alarmLine is an alarm as a box words it.
+func alarmLine(about, level string) string {
+	aid, condition, _ := strings.Cut(about, " ")
+	return fmt.Sprintf(`%s:%s,%s,SA,11-26,14-14-33,NEND:\"of the box\"`, aid, level, condition)
 }
 
 // Of the standard's error codes.
@@ -105,6 +119,10 @@ func (s *tl1Server) run(verb string, part []string) (text []string, code string)
 	case "CANC-USER":
 		s.in = false
 	case "RTRV-HDR":
+	case "RTRV-ALM-ALL":
+		for _, about := range slices.Sorted(maps.Keys(s.Alarms)) {
+			text = append(text, alarmLine(about, s.Alarms[about]))
+		}
 	case "RTRV-NE":
 		text = []string{fmt.Sprintf("SERIALNUMBER=%s-1,SWPACKAGE=1.0,STATUS=OK,CHASSISTYPE=scripted", s.Name)}
 	case "RTRV-CRS":
@@ -119,7 +137,7 @@ func (s *tl1Server) run(verb string, part []string) (text []string, code string)
 		}
 	case "RTRV-PORT-SUM":
 		return s.port(part[2])
-	case "ENT-PATCH", "DLT-PATCH", "RTRV-PATCH", "RTRV-NETYPE", "RTRV-PORT-PMON":
+	case "ENT-PATCH", "DLT-PATCH", "RTRV-PATCH", "RTRV-NETYPE", "RTRV-PORT-PMON", "RTRV-PORT-SHUTTER", "OPR-PORT-SHUTTER", "RLS-PORT-SHUTTER":
 		return s.patch(verb, part)
 	case "ENT-CRS", "ACT-CRS", "CANC-CRS", "DLT-CRS":
 		return nil, s.change(verb, part)
@@ -135,6 +153,9 @@ func (s *tl1Server) port(name string) ([]string, string) {
 	if !in && !out {
 		return nil, codeRange
 	}
+	if s.NoMeters {
+		return nil, codeSyntax
+	}
 	p, ok := s.Powers[name]
 	if !ok {
 		p = [2]string{"-60.00", "-60.00"}
@@ -149,6 +170,9 @@ func (s *tl1Server) change(verb string, part []string) (code string) {
 	okOut := slices.Contains(s.Names.Out, to)
 	if !okIn || !okOut {
 		return codeRange
+	}
+	if s.Locked != "" {
+		return codeDenied + "\r\n   \"locked by " + s.Locked + "\""
 	}
 	if s.Deny > 0 {
 		s.Deny--
@@ -201,6 +225,9 @@ func (s *tl1Server) patch(verb string, part []string) (text []string, code strin
 		}
 		return text, ""
 	case "RTRV-PORT-PMON":
+		if s.NoMeters {
+			return nil, codeSyntax
+		}
 		for _, names := range [][]string{s.Names.In, s.Names.Out} {
 			for _, n := range names {
 				p, ok := s.Powers[n]
@@ -215,12 +242,32 @@ func (s *tl1Server) patch(verb string, part []string) (text []string, code strin
 		}
 		return text, ""
 	}
+	if strings.HasSuffix(verb, "SHUTTER") {
+		if s.Closed == nil {
+			s.Closed = map[string]bool{}
+		}
+		for port := range strings.SplitSeq(part[2], "&") {
+			switch {
+			case !slices.Contains(append(slices.Clone(s.Names.In), s.Names.Out...), port):
+				return nil, codeRange
+			case verb != "RTRV-PORT-SHUTTER" && s.Locked != "":
+				return nil, codeDenied
+			case verb == "RTRV-PORT-SHUTTER":
+				text = append(text, port+map[bool]string{true: ":CLOSED", false: ":OPEN"}[s.Closed[port]])
+			default:
+				s.Closed[port] = verb == "OPR-PORT-SHUTTER"
+			}
+		}
+		return text, ""
+	}
 	from, to, _ := strings.Cut(part[2], ",")
 	okIn := slices.Contains(s.Names.In, from)
 	okOut := slices.Contains(s.Names.Out, to)
 	switch {
 	case !okIn || verb == "ENT-PATCH" && !okOut:
 		return nil, codeRange
+	case s.Locked != "":
+		return nil, codeDenied + "\r\n   \"locked by " + s.Locked + "\""
 	case s.Deny > 0:
 		s.Deny--
 		return nil, codeDenied

@@ -17,7 +17,7 @@ func newServer(ports int) *tl1Server {
 
 // talk lets a client and a server speak, the answers coming in pieces of so
 // many bytes, and returns what the client said.
-func talk(c *tl1.Client, s *tl1Server, goal hal.BoxGoal, piece int) (said []string) {
+func talk(c *hal.BoxClient, s *tl1Server, goal hal.BoxGoal, piece int) (said []string) {
 	c.Begin(goal)
 	for range 500 {
 		line, ok := c.Next(nil)
@@ -41,9 +41,9 @@ func TestClientTranscript(t *testing.T) {
 	s := newServer(2)
 	got := talk(c, s, hal.BoxGoal{Create: []hal.PortPair{{In: 0, Out: 1}}, Powers: true}, 7)
 	want := []string{
-		"ACT-USER::u:1::pw;", "RTRV-NE:::2;", "RTRV-CRS:::3::ALL;",
-		"ENT-CRS::1.1.1,1.1.2:4::G,1WAY;", "ACT-CRS::1.1.1,1.1.2:5::1.1.1>1.1.2,G;", "RTRV-CRS:::6::ALL;",
-		"RTRV-PORT-SUM::1.1.1:7;", "RTRV-PORT-SUM::1.1.2:8;", "RTRV-PORT-SUM::1.1.1:9;", "RTRV-PORT-SUM::1.1.2:10;",
+		"ACT-USER::u:1::pw;", "RTRV-NE:::2;", "RTRV-ALM-ALL:::3;", "RTRV-CRS:::4::ALL;",
+		"ENT-CRS::1.1.1,1.1.2:5::G,1WAY;", "ACT-CRS::1.1.1,1.1.2:6::1.1.1>1.1.2,G;", "RTRV-CRS:::7::ALL;",
+		"RTRV-PORT-SUM::1.1.1:8;", "RTRV-PORT-SUM::1.1.2:9;", "RTRV-PORT-SUM::1.1.1:10;", "RTRV-PORT-SUM::1.1.2:11;",
 	}
 	if failure(c) != nil || !slices.Equal(got, want) {
 		t.Errorf("%v\n got %q\nwant %q", failure(c), got, want)
@@ -53,8 +53,8 @@ func TestClientTranscript(t *testing.T) {
 	}
 	got = talk(c, s, hal.BoxGoal{Only: true, Create: []hal.PortPair{{In: 1, Out: 1}}}, 1000)
 	want = []string{
-		"RTRV-CRS:::11::ALL;", "CANC-CRS::1.1.1,1.1.2:12::,G,1.1.1>1.1.2;", "DLT-CRS::1.1.1,1.1.2:13::,G,1.1.1>1.1.2;",
-		"ENT-CRS::1.1.2,1.1.2:14::G,1WAY;", "ACT-CRS::1.1.2,1.1.2:15::1.1.2>1.1.2,G;", "RTRV-CRS:::16::ALL;",
+		"RTRV-CRS:::12::ALL;", "CANC-CRS::1.1.1,1.1.2:13::,G,1.1.1>1.1.2;", "DLT-CRS::1.1.1,1.1.2:14::,G,1.1.1>1.1.2;",
+		"ENT-CRS::1.1.2,1.1.2:15::G,1WAY;", "ACT-CRS::1.1.2,1.1.2:16::1.1.2>1.1.2,G;", "RTRV-CRS:::17::ALL;",
 	}
 	if failure(c) != nil || !slices.Equal(got, want) {
 		t.Errorf("%v\n got %q\nwant %q", failure(c), got, want)
@@ -65,15 +65,15 @@ func TestClientTranscript(t *testing.T) {
 // denials, half-made connections, another owner's circuits.
 func TestClientAgainstDifficultBox(t *testing.T) {
 	names := tl1.DefaultNames(16)
-	fresh := func() (*tl1.Client, *tl1Server) {
+	fresh := func() (*hal.BoxClient, *tl1Server) {
 		return tl1.NewClient(tl1.Config{Names: names, User: "u", Password: "pw", Group: "G"}), newServer(16)
 	}
 	goal := hal.BoxGoal{Create: []hal.PortPair{{In: 3, Out: 4}}}
 
 	c, s := fresh()
 	s.Chatter = `REPT ALM CRS`
-	if talk(c, s, goal, 5); failure(c) != nil || c.Autonomous == 0 {
-		t.Errorf("chatter: %v, %d messages passed over", failure(c), c.Autonomous)
+	if talk(c, s, goal, 5); failure(c) != nil {
+		t.Errorf("chatter: %v", failure(c))
 	}
 	c, s = fresh()
 	s.Swallow = 4
@@ -82,12 +82,12 @@ func TestClientAgainstDifficultBox(t *testing.T) {
 	}
 	c, s = fresh()
 	s.Swallow = 100
-	if talk(c, s, goal, 100); !errors.Is(failure(c), hal.ErrBoxNotMade) || s.Swallow != 100-2*tl1.MaxTries {
+	if talk(c, s, goal, 100); !errors.Is(failure(c), hal.ErrBoxNotMade) || s.Swallow != 100-2*hal.BoxTries {
 		t.Errorf("swallowed always: %v", failure(c))
 	}
 	c, s = fresh()
 	s.Deny = 100
-	if talk(c, s, goal, 100); !errors.Is(failure(c), hal.ErrBoxDenied) {
+	if talk(c, s, goal, 100); !errors.Is(state(c).Refused[goal.Create[0]], hal.ErrBoxDenied) {
 		t.Errorf("denied: %v", failure(c))
 	}
 	c, s = fresh()
@@ -153,17 +153,17 @@ func FuzzServer(f *testing.F) {
 	})
 }
 
-func failure(c *tl1.Client) error {
+func failure(c *hal.BoxClient) error {
 	_, err := c.Result()
 	return err
 }
 
-func state(c *tl1.Client) hal.BoxState {
+func state(c *hal.BoxClient) hal.BoxState {
 	s, _ := c.Result()
 	return s
 }
 
-func newPatchBox(in, out int) (*tl1.Client, *tl1Server) {
+func newPatchBox(in, out int) (*hal.BoxClient, *tl1Server) {
 	names := tl1.PatchNames(in, out)
 	return tl1.NewClient(tl1.Config{Names: names, User: "u", Password: "pw", Patch: true}),
 		&tl1Server{Name: "box", User: "u", Password: "pw", Names: names, Powers: map[string][2]string{"1": {"-1.25", ""}, "4": {"", "-3.75"}}}
@@ -174,7 +174,7 @@ func newPatchBox(in, out int) (*tl1.Client, *tl1Server) {
 func TestPatchTranscript(t *testing.T) {
 	c, s := newPatchBox(2, 2)
 	got := talk(c, s, hal.BoxGoal{Create: []hal.PortPair{{In: 0, Out: 1}}, Powers: true}, 7)
-	want := []string{"ACT-USER::u:1::pw;", "RTRV-NETYPE:::2:;", "RTRV-PATCH:::3:;", "ENT-PATCH::1,4:4:;", "RTRV-PATCH:::5:;", "RTRV-PORT-PMON::1&&4:6:;"}
+	want := []string{"ACT-USER::u:1::pw;", "RTRV-NETYPE:::2:;", "RTRV-ALM-ALL:::3;", "RTRV-PATCH:::4:;", "ENT-PATCH::1,4:5:;", "RTRV-PATCH:::6:;", "RTRV-PORT-PMON::1&&4:7:;"}
 	if failure(c) != nil || !slices.Equal(got, want) {
 		t.Errorf("%v\n got %q\nwant %q", failure(c), got, want)
 	}
@@ -182,7 +182,7 @@ func TestPatchTranscript(t *testing.T) {
 		t.Errorf("%+v", st)
 	}
 	got = talk(c, s, hal.BoxGoal{Only: true, Create: []hal.PortPair{{In: 1, Out: 1}}}, 1000)
-	want = []string{"RTRV-PATCH:::7:;", "DLT-PATCH::1:8:;", "ENT-PATCH::2,4:9:;", "RTRV-PATCH:::10:;"}
+	want = []string{"RTRV-PATCH:::8:;", "DLT-PATCH::1:9:;", "ENT-PATCH::2,4:10:;", "RTRV-PATCH:::11:;"}
 	if failure(c) != nil || !slices.Equal(got, want) {
 		t.Errorf("%v\n got %q\nwant %q", failure(c), got, want)
 	}
@@ -200,19 +200,19 @@ func TestPatchOfADifficultBox(t *testing.T) {
 	if talk(c, s, hal.BoxGoal{Remove: pairs}, 5); !errors.Is(failure(c), hal.ErrBoxNotMade) {
 		t.Errorf("never done: %v", failure(c))
 	}
-	s.Swallow, s.Deny = 0, 1
-	if talk(c, s, hal.BoxGoal{Create: []hal.PortPair{{In: 2, Out: 2}}}, 5); !errors.Is(failure(c), hal.ErrBoxDenied) {
+	s.Swallow, s.Deny = 0, hal.BoxTries
+	if talk(c, s, hal.BoxGoal{Create: []hal.PortPair{{In: 2, Out: 2}}}, 5); !errors.Is(state(c).Refused[hal.PortPair{In: 2, Out: 2}], hal.ErrBoxDenied) {
 		t.Errorf("denied: %v", failure(c))
 	}
 	for _, text := range []string{`"1"`, `"1,x"`, `"9,5"`, `"1,5"` + "\r\n" + `"1,6"`, `"5,1"`} {
 		c, s := newPatchBox(4, 4)
 		c.Begin(hal.BoxGoal{})
-		for range 2 { // login, what it is
+		for range 3 { // login, what it is, its alarms
 			line, _ := c.Next(nil)
 			c.Take(s.Take(line, nil))
 		}
 		c.Next(nil)
-		c.Take([]byte("   box 26-01-01 00:00:00\r\nM  3 COMPLD\r\n   " + text + "\r\n;"))
+		c.Take([]byte("   box 26-01-01 00:00:00\r\nM  4 COMPLD\r\n   " + text + "\r\n;"))
 		if !errors.Is(failure(c), hal.ErrBoxReply) {
 			t.Errorf("%q: %v", text, failure(c))
 		}
@@ -230,7 +230,7 @@ func FuzzPatchClient(f *testing.F) {
 			if !ok {
 				return
 			}
-			if i == 2 {
+			if i == 3 {
 				c.Take(b)
 			}
 			c.Take(s.Take(line, nil))

@@ -54,9 +54,10 @@ const (
 	AlarmCleared
 	Unlit    // no light comes in any more, or none came
 	Unproven // made as it was asked for, and no meter says whether it has light
+	Changed  // circuits came or went at the switch that nobody here asked for
 )
 
-var eventNames = [...]string{"ready", "tuned", "failed", "drifted", "removed", "alarm_raised", "alarm_cleared", "unlit", "unproven"}
+var eventNames = [...]string{"ready", "tuned", "failed", "drifted", "removed", "alarm_raised", "alarm_cleared", "unlit", "unproven", "changed"}
 
 func (k EventKind) String() string { return proto.NameOf(eventNames[:], uint8(k)) }
 
@@ -70,8 +71,9 @@ type Event struct {
 	Alarm   Alarm
 	Loss    proto.MilliDBm // of an alarm: the power
 	Factory proto.MilliDBm // of an alarm: the threshold
-	Err     error
-	Moves   Moves // of Tuned, where a transceiver was switched
+	Err     error          // of an alarm: what the switch itself says
+	Grave   bool           // and not of the minor ones
+	Moves   Moves          // of Tuned, where a transceiver was switched
 }
 
 // Moves are the moments of a transceiver's switch; the event's own is when

@@ -1,6 +1,7 @@
 package circuit
 
 import (
+	"errors"
 	"time"
 
 	"ringlight/hal"
@@ -21,17 +22,24 @@ type Served struct {
 	Ports    int // of each side
 	Identity string
 	Now      time.Duration
+	// Busy tells that a change is under way still; nil: the circuits say it.
+	Busy func() bool
 	// Power is the last reading of a port's monitor; nil: there are none.
 	Power func(side, port int) (proto.MilliDBm, error)
 }
 
 // State is the switch as a box describes itself. It is busy while a circuit is
-// being tuned that can be.
+// being tuned that can be; one that has failed is refused.
 func (s *Served) State() (state hal.BoxState, busy bool) {
-	state = hal.BoxState{In: s.Ports, Out: s.Ports, Identity: s.Identity, HasMeters: s.Power != nil}
+	state = hal.BoxState{In: s.Ports, Out: s.Ports, Identity: s.Identity, HasMeters: s.Power != nil, Refused: map[hal.PortPair]error{}}
+	busy = s.Busy != nil && s.Busy()
 	for _, c := range s.Switch.Circuits(nil) {
-		state.Map = append(state.Map, hal.PortPair{In: c.Pair.A, Out: c.Pair.B})
+		p := hal.PortPair{In: c.Pair.A, Out: c.Pair.B}
+		state.Map = append(state.Map, p)
 		busy = busy || c.State == proto.Tuning && c.Err == nil
+		if c.State == proto.Failed || c.State == proto.Tuning && c.Err != nil && !errors.Is(c.Err, ErrNoInput) {
+			state.Refused[p] = c.Err
+		}
 	}
 	if s.Power == nil {
 		return state, busy

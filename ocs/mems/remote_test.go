@@ -24,7 +24,7 @@ type remote struct {
 }
 
 func newRemote(far *rig, ports int) *remote {
-	r := &remote{rig: far, x: box.New(box.Config{Dialect: new(scpi.Client), End: '\n'})}
+	r := &remote{rig: far, x: box.New(box.Config{Client: scpi.NewClient(), End: '\n'})}
 	r.served = circuit.Served{Switch: far.x, Ports: ports, Identity: "Ringlight,N-OST-mirrors,0,1", Power: far.x.Power}
 	r.server = scpi.NewServer(&r.served)
 	r.x.Start(0)
