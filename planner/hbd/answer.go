@@ -178,6 +178,11 @@ func (p *placement) Totals() Totals {
 	for _, r := range p.rings {
 		o.Generation = max(o.Generation, r.Gen)
 		o.LinksTotal += len(r.nodes) - 1
+		if r.serves() {
+			o.LinksConfirmed += len(r.nodes) - 1
+			o.InService++
+			continue
+		}
 		o.LinksConfirmed += r.linksConfirmed()
 		switch r.stateNow() {
 		case proto.RingInService:

@@ -82,7 +82,7 @@ func (r *ringView) linksConfirmed() int {
 // the generation that last touched it with light confirmed; degraded when it
 // is closed with fewer GPUs; down when no two members hang together.
 func (r *ringView) stateNow() proto.RingState {
-	usable, told, settled := 0, true, true
+	usable, told := 0, true
 	for _, id := range r.nodes {
 		n := &r.pl.nodes[id]
 		if !n.usable() {
@@ -90,7 +90,6 @@ func (r *ringView) stateNow() proto.RingState {
 		}
 		usable++
 		told = told && n.At(r.Decided)
-		settled = settled && n.settled()
 	}
 	links := r.linksConfirmed()
 	switch {
@@ -108,13 +107,16 @@ func (r *ringView) stateNow() proto.RingState {
 			return proto.RingDegraded
 		}
 		return proto.RingInService
-	case !settled:
+	case r.some(func(n *node) bool { return n.usable() && !n.settled() }):
 		return proto.RingForming
 	case links == 0 && !r.bypassed():
 		return proto.RingDown
 	}
 	return proto.RingDegraded
 }
+
+// serves: it is in service, and nothing of it has changed since it was looked at.
+func (r *ringView) serves() bool { return r.state == proto.RingInService && !r.marked }
 
 // bypassed reports whether some member works on another candidate than
 // planned.

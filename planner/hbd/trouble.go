@@ -54,7 +54,7 @@ func FactsOf(h *Rings, x *health.Facts) {
 	}
 	for _, r := range h.rings {
 		x.GPUs += r.size * h.fab.GPUsPerNode
-		if r.state == proto.RingInService && !r.marked { // it is looked at when anything of it changes
+		if r.serves() {
 			x.GPUsLit += r.size * h.fab.GPUsPerNode
 			continue
 		}

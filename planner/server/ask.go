@@ -30,7 +30,6 @@ func (s *server) Ask(ctx context.Context, q proto.OpRequest) (*proto.OpReply, er
 		s.asked[q.Corr] = answer
 		s.host.Ask(proto.Packet{Kind: proto.Publish, Topic: s.topics.Request(s.asker), Payload: payload})
 		s.host.Step()
-		s.observe()
 	}); err != nil {
 		return nil, err
 	}

@@ -174,7 +174,6 @@ func (s *server) seat() error {
 		}
 		s.host.Batches = st.Batches
 		s.host.Lead()
-		s.observe()
 		return nil
 	case s.reign != 0:
 		s.reign, s.stored = 0, nil
@@ -216,7 +215,6 @@ func (s *server) draw(picture bool) error {
 	s.again = nil
 	took := time.Since(began)
 	s.stale, s.drawAt = false, s.since()+max(drawnEvery, pictureShare*took)
-	s.observe()
 	return nil
 }
 

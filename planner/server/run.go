@@ -60,7 +60,7 @@ type Config struct {
 	Ready func(broker string, cfg planner.Config)
 	// Manager started the process and is told how it is; nil: nobody is.
 	Manager Manager
-	// Observe is called from the planner's goroutine after every step and
+	// Observe is called from the planner's goroutine before it waits for more, and
 	// must not keep it.
 	Observe func(*planner.Planner)
 	// Skip is how far the planner's clock goes on at once, besides the wall's; nil:
@@ -272,6 +272,9 @@ func (s *server) loop(ctx context.Context) error {
 		if err := s.seat(); err != nil {
 			return err
 		}
+		if s.cfg.Observe != nil {
+			s.cfg.Observe(s.host.Planner())
+		}
 		s.issues.answers(s.leads())
 		recv, rests := s.recv, s.rests
 		if s.stored != nil {
@@ -320,7 +323,6 @@ func (s *server) tick() {
 		s.lookAtSeals(time.Now())
 		s.warn(time.Now())
 		s.host.Tick()
-		s.observe()
 	}
 }
 
@@ -380,7 +382,6 @@ func (s *server) receive(p proto.Packet) {
 	}
 	s.host.Deliver(p)
 	s.host.Step()
-	s.observe()
 }
 
 // settle begins to store what was asked for. The planner is read meanwhile, and steps
@@ -417,14 +418,7 @@ func (s *server) done(err error) error {
 	for more := true; more; {
 		_, more = s.host.Step()
 	}
-	s.observe()
 	return nil
-}
-
-func (s *server) observe() {
-	if s.cfg.Observe != nil {
-		s.cfg.Observe(s.host.Planner())
-	}
 }
 
 // Now is the planner's clock.
