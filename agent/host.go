@@ -240,6 +240,9 @@ func (h *Host) Next() time.Duration { return h.next }
 // Status is what the agent says of itself, at once.
 func (h *Host) Status(now time.Duration) *Status { return h.agent.status(now) }
 
+// Unacked is how many events nobody has acknowledged.
+func (h *Host) Unacked() int { return len(h.agent.outbox.queue) }
+
 // Plan is which one is in force; 0, 0: none.
 func (h *Host) Plan() (proto.Term, proto.Generation) {
 	var r proto.Reported

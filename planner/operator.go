@@ -332,6 +332,7 @@ type Overview struct {
 	Pending        int           // nodes online and not yet where they should be
 	Quiet          bool          // nothing planned, prepared, persisted or waited for
 	Asking         bool          // of a device an answer is waited for
+	Writing        bool          // what is decided is on its way to the disk
 	Wait           time.Duration // until it looks again by itself
 	LinksTotal     int
 	LinksConfirmed int
@@ -348,7 +349,7 @@ func (p *Planner) Overview() Overview {
 	o := Overview{Term: p.j.Term, Generation: h.Generation, Rings: h.Rings, InService: h.InService, Degraded: h.Degraded, Spares: h.Spares,
 		Online: h.Online, Pending: h.Pending, LinksTotal: h.LinksTotal, LinksConfirmed: h.LinksConfirmed, EventsSeen: p.j.Seen(),
 		Refused: p.counts.refused, UnknownKeys: p.counts.unknown, Shed: p.counts.shed}
-	o.Asking, o.Wait = o.Pending > 0 || hbd.Asking(p.rings) || !p.j.Written(), p.Next()-p.j.Now
+	o.Asking, o.Writing, o.Wait = o.Pending > 0 || hbd.Asking(p.rings), !p.j.Written(), p.Next()-p.j.Now
 	o.Quiet = p.j.LinkUp && p.rings.Quiet() && o.Pending == 0 && p.j.Quiet() && (p.core == nil || p.core.Quiet())
 	for _, t := range p.tables() {
 		o.EventGaps += t.Gaps()

@@ -177,14 +177,13 @@ func (p *placement) Totals() Totals {
 	o := Totals{Rings: len(p.rings)}
 	for _, r := range p.rings {
 		o.Generation = max(o.Generation, r.Gen)
-		o.LinksTotal += len(r.nodes) - 1
-		if r.serves() {
-			o.LinksConfirmed += len(r.nodes) - 1
-			o.InService++
-			continue
+		links, state := len(r.nodes)-1, proto.RingInService
+		o.LinksTotal += links
+		if !r.serves() {
+			links, state = r.linksConfirmed(), r.stateNow()
 		}
-		o.LinksConfirmed += r.linksConfirmed()
-		switch r.stateNow() {
+		o.LinksConfirmed += links
+		switch state {
 		case proto.RingInService:
 			o.InService++
 		case proto.RingDegraded:

@@ -38,7 +38,7 @@ func startCentral(ctx context.Context, f *fabric.Fabric, listen, http string, lo
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(state))
 	}
-	c := &central{broker: broker, addr: broker.Addr(), state: state, ran: make(chan error, 1), skips: make(chan time.Duration), log: log}
+	c := &central{broker: broker, addr: broker.Addr(), state: state, ran: make(chan error, 1), skips: make(chan time.Duration, 1), log: log}
 	cfg := server.Config{Fabric: f, Broker: c.link().Broker, State: filepath.Join(state, "planner.db"), Log: log,
 		MinReconnect: minReconnect, MaxReconnect: maxReconnect, Observe: observe, Skip: c.skips, HTTP: http}
 	served := make(chan string, 1)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -99,7 +100,7 @@ func (d *demo) prepare(ctx context.Context, f *fabric.Fabric) error {
 	if err != nil {
 		return err
 	}
-	s := &stepper{cfg: d.cfg, fabric: f, costs: d.cfg.Costs, inbox: make(chan arrival, inboxSize), watch: newWatch(), log: d.cfg.Log}
+	s := &stepper{cfg: d.cfg, fabric: f, costs: d.cfg.Costs, inbox: make(chan arrival, inboxSize), watch: &watch{news: make(chan struct{}, 1)}, log: d.cfg.Log}
 	s.world = sim.NewWorld(sim.WorldConfig{Seed: d.cfg.Seed, Costs: s.costs})
 	board, calibrations, err := bench.Build(s.world, f, d.cfg.Modules, d.cfg.Seed)
 	if err != nil {
@@ -110,7 +111,6 @@ func (d *demo) prepare(ctx context.Context, f *fabric.Fabric) error {
 		st := &station{id: proto.NodeID(n), board: sim.BoardID(n), calibrations: calibrations[n], next: agent.Never, synced: agent.Never}
 		s.stations = append(s.stations, st)
 	}
-	s.byBoard = s.stations
 	s.queue = agenda.NewRoster(f.Nodes)
 	d.nodes = s
 	d.waste = waste{groupNodes: f.GroupNodes(), nodes: f.Nodes, since: epoch}
@@ -151,9 +151,10 @@ func (d *demo) bringUp(ctx context.Context) error {
 		return err
 	}
 	d.known = s.watch.view()
-	took, applied, _ := s.watch.commitTime()
+	w := s.watch
+	took := w.done.Sub(w.pushed)
 	d.result.CommitMillis = took.Milliseconds()
-	d.screen.formed(d.known.overview, d.cfg.TP, d.cfg.Nodes, d.spares(), applied, took)
+	d.screen.formed(d.known.overview, d.cfg.TP, d.cfg.Nodes, d.spares(), len(w.applied), took)
 	if s.now > epoch {
 		return fmt.Errorf("live: bringing the fabric up took until %v of virtual time", s.now)
 	}
@@ -162,30 +163,25 @@ func (d *demo) bringUp(ctx context.Context) error {
 
 // settle waits until the planner is quiet, or ends with what stopped it.
 func (d *demo) settle(ctx context.Context) error {
-	err := d.nodes.settle(ctx)
+	err := d.nodes.settle(ctx, false)
 	return errors.Join(d.above.gone(), err)
 }
 
 // spares counts the spare nodes and those that stand beside a ring: within
 // reach of a fibre.
 func (d *demo) spares() fabricSpares {
-	in := map[proto.NodeID]bool{}
+	var in []proto.NodeID
 	for _, r := range d.known.rings {
-		for _, n := range r.Nodes {
-			in[n] = true
-		}
+		in = append(in, r.Nodes...)
 	}
 	var f fabricSpares
 	for _, st := range d.nodes.stations {
-		if in[st.id] || st.effect != trace.None {
+		if slices.Contains(in, st.id) || st.effect != trace.None {
 			continue
 		}
 		f.spares++
-		for other := range in { // any order: it is enough to find one
-			if _, ok := d.nodes.fabric.Link(st.id, other); ok {
-				f.reach++
-				break
-			}
+		if slices.ContainsFunc(in, func(other proto.NodeID) bool { _, ok := d.nodes.fabric.Link(st.id, other); return ok }) {
+			f.reach++
 		}
 	}
 	return f
@@ -201,7 +197,14 @@ func (d *demo) replay(ctx context.Context) error {
 			return err
 		}
 		at = max(epoch+e.At, at+apart)
-		if err := d.nodes.jump(ctx, at); err != nil {
+		err := d.nodes.jump(ctx, at-apart/2)
+		if err == nil && !d.down {
+			err = d.settle(ctx)
+		}
+		if err == nil {
+			err = d.nodes.jump(ctx, at)
+		}
+		if err != nil {
 			return err
 		}
 		d.nodes.world.Reseed(detmath.Hash(d.cfg.Seed, uint64(i)))

@@ -146,7 +146,7 @@ func (s *stepper) closed(members map[proto.NodeID]bool) bool {
 	alive := func(b sim.BoardID) bool { return s.stations[b].effect == trace.None }
 	for _, strand := range s.world.Walk(alive).Open {
 		for _, gpu := range strand {
-			if members[s.byBoard[gpu.Board].id] {
+			if members[s.stations[gpu.Board].id] {
 				return false
 			}
 		}

@@ -3,7 +3,6 @@ package live
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"ringlight/agent"
@@ -42,8 +41,9 @@ const settleLimit = 10 * time.Minute
 // settle runs the nodes until the planner is quiet: it has every event, every
 // node is where the committed generation wants it and has said so, and the
 // planner is right about which nodes are well. What all of them wait for is skipped; it
-// fails when so much was skipped in vain, however slow the machine is.
-func (s *stepper) settle(ctx context.Context) error {
+// fails when so much was skipped in vain, however slow the machine is. With events
+// alone it waits until each is acknowledged, and for no more.
+func (s *stepper) settle(ctx context.Context, events bool) error {
 	last := time.Now() // when the last packet came
 	wall, virtual, skipped := last, s.now, time.Duration(0)
 	timer := time.NewTimer(time.Hour)
@@ -59,20 +59,28 @@ func (s *stepper) settle(ctx context.Context) error {
 		}
 		idle := now.Sub(last)
 		why := "" // a device that was just heard is not asked
-		if idle >= stillGap {
-			if why = s.unquiet(); why == "" && idle >= quietGap {
-				return nil
-			} else if why != "" && skipped > settleLimit {
-				return fmt.Errorf("live: the planner is not quiet when %v were skipped: %s", skipped, why)
-			}
+		if events {
+			why = s.unacked()
+		} else if idle >= stillGap {
+			why = s.unquiet()
+		}
+		if why == "" && (events || idle >= quietGap) {
+			return nil
+		} else if why != "" && skipped > settleLimit {
+			return fmt.Errorf("live: the planner is not quiet when %v were skipped: %s", skipped, why)
 		}
 		if pace := virtual + now.Sub(wall); pace > s.now {
 			if err := s.runTo(pace); err != nil {
 				return err
 			}
 		}
-		if still := why != "" && s.still(); why != "" && (still || idle >= max(s.gap(), lateGaps*s.late)) {
-			by, err := s.leap(still)
+		v, gap := s.watch.view(), planGap
+		if v.overview.Quiet {
+			gap = busyGap
+		}
+		// A disk is waited for as long as it takes: its time is the wall's.
+		if still := s.still(&v, idle); why != "" && !v.overview.Writing && (still || idle >= max(gap, lateGaps*s.late)) {
+			by, err := s.leap(&v, still)
 			if err != nil {
 				return err
 			}
@@ -81,41 +89,46 @@ func (s *stepper) settle(ctx context.Context) error {
 			last = wall
 			continue
 		}
-		timer.Reset(busyGap / 4)
+		wait := busyGap/4 - idle%(busyGap/4) // every gap is a multiple of it
+		timer.Reset(wait)
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
+		case <-s.watch.news: // the planner may be where it was waited for
 		case a := <-s.inbox:
 			last = time.Now()
 			if err := s.receive(a); err != nil {
 				return err
 			}
 		case <-timer.C:
-			s.late = max(time.Since(now)-busyGap/4, s.late-s.late/8)
+			s.late = max(time.Since(now)-wait, s.late-s.late/8)
 		}
 	}
 }
 
-// gap is how long nothing must come before timers are let run.
-func (s *stepper) gap() time.Duration {
-	if s.watch.overview().Quiet {
-		return busyGap
-	}
-	return planGap
-}
-
 // still: nothing is on its way that planner or nodes wait for; or the planner has it,
 // and waits a moment for more, as before it writes.
-func (s *stepper) still() bool {
-	v := s.watch.view()
-	return !v.overview.Asking && (v.overview.Wait-time.Since(v.at) <= shortWait || !slices.ContainsFunc(s.stations, func(st *station) bool { return st.host != nil && st.host.Status(s.now).Unacked > 0 }))
+func (s *stepper) still(v *view, idle time.Duration) bool {
+	if queued, seen := s.eventCounts(); v.overview.Asking || !v.at.After(s.leapt) || idle < stillGap && seen < queued {
+		return false
+	}
+	return v.overview.Wait-time.Since(v.at) <= shortWait || s.unacked() == ""
+}
+
+// unacked names a node whose events are not all acknowledged, "" when none is.
+func (s *stepper) unacked() string {
+	for _, st := range s.stations {
+		if st.host != nil && st.host.Unacked() > 0 {
+			return fmt.Sprintf("node %d: %s not acknowledged", st.id, proto.Count(st.host.Unacked(), "event"))
+		}
+	}
+	return ""
 }
 
 // leap skips what nodes and planner wait for: to what is due first. The planner's
 // clock stands where something is on its way, for which a machine that is busy may take
 // longer than the planner would wait.
-func (s *stepper) leap(still bool) (by time.Duration, err error) {
-	v := s.watch.view()
+func (s *stepper) leap(v *view, still bool) (by time.Duration, err error) {
 	wait := v.overview.Wait - time.Since(v.at)
 	if by = min(max(leap, wait), horizon); still {
 		by = min(max(0, wait), horizon)
@@ -126,7 +139,7 @@ func (s *stepper) leap(still bool) (by time.Duration, err error) {
 	if err := s.runTo(s.now + by); err != nil || !still {
 		return by, err
 	}
-	s.owed += by
+	s.owed, s.leapt = s.owed+by, time.Now()
 	select {
 	case s.skips <- s.owed:
 		s.owed = 0
@@ -194,11 +207,8 @@ func (s *stepper) unquiet() string {
 		if st.due() < s.now+soon {
 			return fmt.Sprintf("node %d has something due", st.id)
 		}
-		if n := st.host.Status(s.now).Unacked; n > 0 {
-			return fmt.Sprintf("node %d: %d events not acknowledged", st.id, n)
-		}
 	}
-	return ""
+	return s.unacked()
 }
 
 // jump lets virtual time go on to t: nothing but health rounds is due. Packets that
@@ -222,7 +232,10 @@ func (s *stepper) jump(ctx context.Context, t time.Duration) error {
 			return err
 		}
 		if s.told && !s.alone {
-			if err := s.settle(ctx); err != nil {
+			if err := s.runTo(s.now + persistDelay); err != nil {
+				return err
+			}
+			if err := s.settle(ctx, true); err != nil {
 				return err
 			}
 		}

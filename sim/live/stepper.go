@@ -22,7 +22,6 @@ type stepper struct {
 	costs    sim.Costs
 	board    *hal.Board // of every node
 	stations []*station
-	byBoard  []*station
 	queue    agenda.Roster // of the stations
 	now      time.Duration
 	told     bool          // a node with a link has noted an event
@@ -30,6 +29,7 @@ type stepper struct {
 	late     time.Duration // that this program was woken by lately
 	skips    chan<- time.Duration
 	owed     time.Duration // that the planner's clock is to skip yet
+	leapt    time.Time     // when it was told to last
 	broker   mqtt.Config
 	inbox    chan arrival
 	watch    *watch
@@ -91,7 +91,7 @@ func (s *stepper) step(at time.Duration) error {
 		if !visible {
 			return nil
 		}
-		return s.hardware(s.byBoard[board], ev)
+		return s.hardware(s.stations[board], ev)
 	}
 	_, who := s.queue.First()
 	st := s.stations[who]

@@ -11,9 +11,9 @@ import (
 // view is what the planner last said of itself.
 type view struct {
 	overview planner.Overview
-	rings    []proto.RingStatus
-	at       time.Time // when it said so
-	quietAt  time.Time // when it last became quiet with nothing pending
+	rings    []proto.RingStatus // when it was last quiet, with light everywhere
+	at       time.Time          // when it said so
+	quietAt  time.Time          // when it last became quiet with nothing pending
 }
 
 // watch sees what the planner says of itself, from its goroutine, and when
@@ -21,16 +21,11 @@ type view struct {
 type watch struct {
 	mu   sync.Mutex
 	last view
+	news chan struct{} // has one when the planner has said something
 
-	pushed     map[proto.Generation]time.Time // first desired state at a node
-	done       map[proto.Generation]time.Time // last commit acknowledged by a node
-	staged     map[proto.NodeID]bool          // of the newest generation: prepared
-	applied    map[proto.NodeID]bool          // of the newest generation: committed
-	generation proto.Generation
-}
-
-func newWatch() *watch {
-	return &watch{pushed: map[proto.Generation]time.Time{}, done: map[proto.Generation]time.Time{}}
+	generation   proto.Generation      // the newest that reached a node
+	pushed, done time.Time             // its first desired state at a node, its last commit acknowledged by one
+	applied      map[proto.NodeID]bool // committed
 }
 
 // planner is called after each step of the planner.
@@ -41,7 +36,13 @@ func (w *watch) planner(o planner.Overview, rings func() []proto.RingStatus) {
 	if still(o) && !still(w.last.overview) {
 		w.last.quietAt = time.Now()
 	}
-	w.last.overview, w.last.rings, w.last.at = o, rings(), time.Now()
+	if w.last.overview, w.last.at = o, time.Now(); still(o) && o.LinksConfirmed == o.LinksTotal {
+		w.last.rings = rings()
+	}
+	select {
+	case w.news <- struct{}{}:
+	default:
+	}
 }
 
 func (w *watch) view() view {
@@ -64,9 +65,7 @@ func (w *watch) received(p proto.Packet) {
 		return // the agent will say what is wrong with it
 	}
 	if d.Generation > w.generation {
-		w.generation = d.Generation
-		w.staged, w.applied = map[proto.NodeID]bool{}, map[proto.NodeID]bool{}
-		w.pushed[d.Generation] = time.Now()
+		w.generation, w.pushed, w.applied = d.Generation, time.Now(), map[proto.NodeID]bool{}
 	}
 }
 
@@ -76,25 +75,7 @@ func (w *watch) sent(st *station, p proto.Packet) {
 		return
 	}
 	var a proto.Ack
-	if _, err := proto.Decode(p.Payload, &a); err != nil || a.Code != proto.OK || a.Generation != w.generation {
-		return
+	if _, err := proto.Decode(p.Payload, &a); err == nil && a.Code == proto.OK && a.Generation == w.generation && a.Phase == proto.PhaseCommit {
+		w.applied[st.id], w.done = true, time.Now()
 	}
-	switch a.Phase {
-	case proto.PhasePrepare:
-		w.staged[st.id] = true
-	case proto.PhaseCommit:
-		w.applied[st.id] = true
-		w.done[a.Generation] = time.Now()
-	}
-}
-
-// commitTime is how long the newest generation took from its first desired
-// state at a node to the last node's word that it is in force, with how many
-// nodes it was for.
-func (w *watch) commitTime() (took time.Duration, applied, staged int) {
-	g := w.generation
-	if w.done[g].IsZero() {
-		return 0, len(w.applied), len(w.staged)
-	}
-	return w.done[g].Sub(w.pushed[g]), len(w.applied), len(w.staged)
 }
