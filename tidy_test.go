@@ -71,7 +71,7 @@ var mayImport = map[string][]string{
 	"planner/member":        {"proto", "proto/metric", "planner/audit", "planner/journal"},
 	"planner/hbd":           {"proto", "proto/metric", "planner/fabric", "planner/journal", "planner/member", "planner/ring", "planner/health"},
 	"planner/core":          {"proto", "proto/metric", "planner/fabric", "planner/journal", "planner/member", "planner/wiring", "planner/sched", "planner/isolate", "planner/topo"},
-	"planner/view/browser":  {},
+	"planner/view/browser":  {"github.com/chromedp/"},
 	"planner/jobapi":        {"planner", "planner/job", "proto", "proto/limit"}, // acts through the operators' door alone
 	"planner/jobapi/client": {"planner/job", "proto", "proto/cert"},
 	"planner/view":          {"planner", "planner/fabric", "planner/hbd", "proto", "proto/limit"}, // serves pages: no hand on anything

@@ -1,16 +1,20 @@
 package browser
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/cdproto/tracing"
+	"github.com/chromedp/chromedp"
 )
 
 // patience bounds everything that the browser is asked. chosen: a loaded
@@ -19,185 +23,80 @@ const patience = 60 * time.Second
 
 // Browser is one page in a Chromium without a screen.
 type Browser struct {
-	t       testing.TB
-	in      *os.File
-	session string
+	t   testing.TB
+	ctx context.Context
 
 	mu     sync.Mutex
-	last   int
-	wait   map[int]chan reply
 	errors []string
-	ended  error
-	traced []traceEvent
+	frames []float64     // milliseconds of processor time
 	whole  chan struct{} // closed when the trace is whole
-}
-
-// traceEvent is one span of a thread, in microseconds.
-type traceEvent struct {
-	Name string
-	Dur  float64 // on the clock
-	TDur float64 // of processor time
-}
-
-type reply struct {
-	ID     int             `json:"id"`
-	Method string          `json:"method"`
-	Params json.RawMessage `json:"params"`
-	Result json.RawMessage `json:"result"`
-	Error  *struct {
-		Message string `json:"message"`
-	} `json:"error"`
 }
 
 // Start starts a browser with a page of a size, or skips the test and says why.
 func Start(t testing.TB, width, height int) *Browser {
 	t.Helper()
-	path := ""
-	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
-		if found, err := exec.LookPath(name); err == nil {
-			path = found
-			break
-		}
-	}
-	if path == "" {
+	names := []string{"chromium", "chromium-browser", "google-chrome"}
+	at := slices.IndexFunc(names, func(name string) bool { _, err := exec.LookPath(name); return err == nil })
+	if at < 0 {
 		t.Skip("skipped: no chromium (package chromium)")
 	}
-	toRead, in, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, toWrite, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	args := []string{"--headless", "--remote-debugging-pipe", "--disable-gpu", "--no-first-run", "--disable-extensions", "--disable-background-networking",
-		"--disable-component-update", "--disable-dev-shm-usage", "--hide-scrollbars", "--force-color-profile=srgb", "--user-data-dir=" + t.TempDir(), "about:blank"}
+	options := append(slices.Clone(chromedp.DefaultExecAllocatorOptions[:]), chromedp.ExecPath(names[at]), chromedp.UserDataDir(t.TempDir()),
+		chromedp.Flag("force-color-profile", "srgb"), chromedp.WSURLReadTimeout(patience))
 	if os.Getuid() == 0 {
-		args = append([]string{"--no-sandbox"}, args...) // its sandbox wants an ordinary user
+		options = append(options, chromedp.NoSandbox) // its sandbox wants an ordinary user
 	}
-	cmd := exec.Command(path, args...)
-	cmd.ExtraFiles = []*os.File{toRead, toWrite}
-	if err := cmd.Start(); err != nil {
-		t.Skipf("skipped: %s does not start: %v", path, err)
+	ctx, kill := chromedp.NewExecAllocator(context.Background(), options...)
+	ctx, end := chromedp.NewContext(ctx)
+	t.Cleanup(func() { _ = chromedp.Cancel(ctx); end(); kill() })
+	b := &Browser{t: t, ctx: ctx}
+	if err := chromedp.Listen(ctx, b.hear); err != nil {
+		t.Skipf("skipped: %s does not start: %v", names[at], err)
 	}
-	toRead.Close()
-	toWrite.Close()
-	b := &Browser{t: t, in: in, wait: map[int]chan reply{}}
-	read := make(chan struct{})
-	go func() { defer close(read); b.read(out) }()
-	t.Cleanup(func() {
-		_, _ = b.call("", "Browser.close", nil)
-		gone := make(chan struct{})
-		go func() { _ = cmd.Wait(); close(gone) }()
-		select {
-		case <-gone:
-		case <-time.After(5 * time.Second):
-			_ = cmd.Process.Kill()
-			<-gone
-		}
-		in.Close()
-		<-read
-		out.Close()
-	})
-	var target struct{ TargetID string }
-	b.must("", "Target.createTarget", map[string]any{"url": "about:blank"}, &target)
-	var session struct{ SessionID string }
-	b.must("", "Target.attachToTarget", map[string]any{"targetId": target.TargetID, "flatten": true}, &session)
-	b.session = session.SessionID
-	for _, domain := range []string{"Page", "Runtime", "Log"} {
-		b.must(b.session, domain+".enable", nil, nil)
-	}
-	b.must(b.session, "Emulation.setDeviceMetricsOverride", map[string]any{"width": width, "height": height, "deviceScaleFactor": 1, "mobile": false}, nil)
+	b.Resize(width, height)
 	return b
 }
 
-func (b *Browser) read(out *os.File) {
-	r := bufio.NewReaderSize(out, 1<<20)
-	for {
-		raw, err := r.ReadBytes(0)
-		if err != nil {
-			b.mu.Lock()
-			defer b.mu.Unlock()
-			b.ended = errors.New("browser: it has ended")
-			for id, c := range b.wait { // any order: all are told
-				delete(b.wait, id)
-				close(c)
-			}
-			return
-		}
-		var m reply
-		if json.Unmarshal(raw[:len(raw)-1], &m) != nil {
-			continue
-		}
-		b.mu.Lock()
-		switch {
-		case m.ID != 0 && b.wait[m.ID] != nil:
-			b.wait[m.ID] <- m
-			delete(b.wait, m.ID)
-		case m.Method == "Tracing.dataCollected":
-			var data struct{ Value []traceEvent }
-			if json.Unmarshal(m.Params, &data) == nil {
-				b.traced = append(b.traced, data.Value...)
-			}
-		case m.Method == "Tracing.tracingComplete" && b.whole != nil:
-			close(b.whole)
-			b.whole = nil
-		case m.Method == "Runtime.exceptionThrown", m.Method == "Log.entryAdded":
-			b.errors = append(b.errors, string(m.Params))
-		}
-		b.mu.Unlock()
-	}
-}
-
-func (b *Browser) call(session, method string, params any) (json.RawMessage, error) {
-	m := map[string]any{"method": method}
-	if params != nil {
-		m["params"] = params
-	}
-	if session != "" {
-		m["sessionId"] = session
-	}
-	c := make(chan reply, 1)
+func (b *Browser) hear(event any) {
 	b.mu.Lock()
-	if b.ended != nil {
-		b.mu.Unlock()
-		return nil, b.ended
-	}
-	b.last++
-	m["id"] = b.last
-	b.wait[b.last] = c
-	raw, err := json.Marshal(m)
-	if err == nil {
-		_, err = b.in.Write(append(raw, 0))
-	}
-	b.mu.Unlock()
-	if err != nil {
-		return nil, err
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	select {
-	case r, ok := <-c:
-		switch {
-		case !ok:
-			return nil, errors.New("browser: it has ended")
-		case r.Error != nil:
-			return nil, fmt.Errorf("browser: %s: %s", method, r.Error.Message)
+	defer b.mu.Unlock()
+	switch e := event.(type) {
+	case *runtime.EventExceptionThrown:
+		text := e.ExceptionDetails.Text
+		if x := e.ExceptionDetails.Exception; x != nil {
+			text += " " + x.Description
 		}
-		return r.Result, nil
-	case <-ctx.Done():
-		return nil, fmt.Errorf("browser: %s: no answer within %v", method, patience)
+		b.errors = append(b.errors, text)
+	case *log.EventEntryAdded:
+		b.errors = append(b.errors, fmt.Sprintf("%+v", e.Entry))
+	case *tracing.EventDataCollected:
+		for _, raw := range e.Value {
+			var span struct {
+				Name string
+				TDur float64 // in microseconds of processor time
+			}
+			if json.Unmarshal(raw, &span) == nil && span.Name == "FireAnimationFrame" {
+				b.frames = append(b.frames, span.TDur/1000)
+			}
+		}
+	case *tracing.EventTracingComplete:
+		close(b.whole)
 	}
 }
 
-func (b *Browser) must(session, method string, params, into any) {
+// must has the browser do something, and decodes what it answers.
+func (b *Browser) must(method string, params map[string]any, into any) {
 	b.t.Helper()
-	raw, err := b.call(session, method, params)
+	ctx, cancel := context.WithTimeout(b.ctx, patience)
+	defer cancel()
+	raw, err := chromedp.Run(ctx, func(ctx context.Context, t *chromedp.Target) (raw json.RawMessage, err error) {
+		err = t.Call(ctx, method, params, &raw)
+		return raw, err
+	})
 	if err == nil && into != nil {
 		err = json.Unmarshal(raw, into)
 	}
 	if err != nil {
-		b.t.Fatal(err)
+		b.t.Fatalf("browser: %s: %v", method, err)
 	}
 }
 
@@ -205,38 +104,32 @@ func (b *Browser) must(session, method string, params, into any) {
 // while f ran: what a page costs however busy the machine is.
 func (b *Browser) Frames(f func()) (ms []float64) {
 	b.t.Helper()
-	whole := make(chan struct{})
 	b.mu.Lock()
-	b.traced, b.whole = nil, whole
+	b.frames, b.whole = nil, make(chan struct{})
 	b.mu.Unlock()
-	b.must(b.session, "Tracing.start", map[string]any{"transferMode": "ReportEvents", "traceConfig": map[string]any{"includedCategories": []string{"devtools.timeline"}}}, nil)
+	b.must("Tracing.start", map[string]any{"transferMode": "ReportEvents", "traceConfig": map[string]any{"includedCategories": []string{"devtools.timeline"}}}, nil)
 	f()
-	b.must(b.session, "Tracing.end", nil, nil)
+	b.must("Tracing.end", nil, nil)
 	select {
-	case <-whole:
+	case <-b.whole:
 	case <-time.After(patience):
 		b.t.Fatalf("browser: no trace within %v", patience)
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for _, e := range b.traced {
-		if e.Name == "FireAnimationFrame" {
-			ms = append(ms, e.TDur/1000)
-		}
-	}
-	return ms
+	return b.frames
 }
 
 // Open goes to an address.
 func (b *Browser) Open(url string) {
 	b.t.Helper()
-	b.must(b.session, "Page.navigate", map[string]any{"url": url}, nil)
+	b.must("Page.navigate", map[string]any{"url": url}, nil)
 }
 
 // Resize makes the window so many pixels wide and high.
 func (b *Browser) Resize(width, height int) {
 	b.t.Helper()
-	b.must(b.session, "Emulation.setDeviceMetricsOverride", map[string]any{"width": width, "height": height, "deviceScaleFactor": 1, "mobile": false}, nil)
+	b.must("Emulation.setDeviceMetricsOverride", map[string]any{"width": width, "height": height, "deviceScaleFactor": 1, "mobile": false}, nil)
 }
 
 // Eval runs an expression on the page, waits for its promise, and decodes what
@@ -250,7 +143,7 @@ func (b *Browser) Eval(expression string, into any) {
 			Exception struct{ Description string }
 		}
 	}
-	b.must(b.session, "Runtime.evaluate", map[string]any{"expression": expression, "awaitPromise": true, "returnByValue": true}, &r)
+	b.must("Runtime.evaluate", map[string]any{"expression": expression, "awaitPromise": true, "returnByValue": true}, &r)
 	if x := r.ExceptionDetails; x != nil {
 		b.t.Fatalf("%s: %s %s", expression, x.Text, x.Exception.Description)
 	}
@@ -286,15 +179,15 @@ func (b *Browser) Key(key string) {
 	if key == "Enter" {
 		params["text"] = "\r"
 	}
-	b.must(b.session, "Input.dispatchKeyEvent", params, nil)
-	b.must(b.session, "Input.dispatchKeyEvent", map[string]any{"type": "keyUp", "key": key}, nil)
+	b.must("Input.dispatchKeyEvent", params, nil)
+	b.must("Input.dispatchKeyEvent", map[string]any{"type": "keyUp", "key": key}, nil)
 }
 
 // Shot is the page as a PNG.
 func (b *Browser) Shot() []byte {
 	b.t.Helper()
 	var r struct{ Data []byte }
-	b.must(b.session, "Page.captureScreenshot", map[string]any{"format": "png"}, &r)
+	b.must("Page.captureScreenshot", map[string]any{"format": "png"}, &r)
 	return r.Data
 }
 
