@@ -224,16 +224,15 @@ func (a *crossOptics) finish(now time.Duration) {
 		a.changing = false
 		a.persist.saveLight()
 		a.step(now, node.Event{Kind: node.Switched})
-		if !a.sw.Knows(a.found()) { // its port is free of what was wanted there
-			a.changedThere(now)
+		if found := a.found(); !a.sw.Knows(found) { // a port is free of what was wanted there
+			a.step(now, changedThere(found))
 		}
 	}
 }
 
 // changedThere: somebody has made or taken away circuits at the switch itself.
-func (a *crossOptics) changedThere(now time.Duration) {
-	a.step(now, node.Event{Kind: node.ByHand, Circuits: a.found(), Text: "it was taken away at the switch itself"})
-	a.report(now)
+func changedThere(found []proto.CircuitReport) node.Event {
+	return node.Event{Kind: node.ByHand, Circuits: found, Text: "it was taken away at the switch itself"}
 }
 
 // tell tells the machine how a circuit stands.
@@ -275,45 +274,11 @@ func (a *crossOptics) event(now time.Duration, ev *circuit.Event) {
 		}
 		a.tell(now, r, ev.Factory, text)
 	case circuit.AlarmRaised, circuit.AlarmCleared:
-		if ev.Err != nil {
-			a.ownAlarm(now, ev)
-		} else {
-			a.powerAlarm(now, ev)
-		}
+		a.portAlarm(now, ev)
 	case circuit.Changed:
-		a.changedThere(now)
+		a.step(now, changedThere(a.found()))
 	}
 	a.report(now)
-}
-
-// ownAlarm tells what the switch says of itself, and keeps it until it says that it is over.
-func (a *crossOptics) ownAlarm(now time.Duration, ev *circuit.Event) {
-	e := proto.Event{Kind: proto.EvAlarm, AtMicros: micros(now), Severity: proto.SeverityWarning, Cause: proto.CauseOwnFault, Text: proto.Clip(ev.Err.Error())}
-	if ev.Grave {
-		e.Severity = proto.SeverityCritical
-	}
-	a.own = slices.DeleteFunc(a.own, func(x proto.Alarm) bool { return x.Text == e.Text })
-	if ev.Kind == circuit.AlarmRaised {
-		a.own = append(a.own, proto.Alarm{Kind: e.Kind, Severity: e.Severity, SinceMicros: e.AtMicros, Text: e.Text})
-	} else {
-		e.Severity, e.Resolved = proto.SeverityOK, true
-	}
-	a.note(now, e)
-}
-
-// powerAlarm tells of a port whose power is out of its thresholds.
-func (a *crossOptics) powerAlarm(now time.Duration, ev *circuit.Event) {
-	e := proto.Event{Kind: proto.EvAlarm, AtMicros: micros(now), Severity: proto.SeverityWarning, Cause: proto.CauseDegraded,
-		Measured: ev.Loss, Expected: ev.Factory, Text: "power of port " + itoa(int(ev.Port)+1) + "AB"[ev.Side:ev.Side+1] + ": " + ev.Alarm.String()}
-	if ev.Side == hal.SideA {
-		e.PortA = ev.Port
-	} else {
-		e.PortB = ev.Port
-	}
-	if ev.Kind == circuit.AlarmCleared {
-		e.Severity, e.Resolved = proto.SeverityOK, true
-	}
-	a.note(now, e)
 }
 
 // found is how the circuits stand, for the machine.

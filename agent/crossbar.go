@@ -57,9 +57,7 @@ func (a *crossOptics) connect() (crossbar, error) {
 	cfg := &a.cfg
 	switch {
 	case cfg.Box != nil:
-		b := *cfg.Box
-		b.Ports = cfg.BoxPorts
-		return box.New(b), nil
+		return box.New(*cfg.Box), nil
 	case cfg.Board.Mirrors == nil:
 		b := selector.New(selector.Config{Board: cfg.Board, Calibrations: cfg.Calibrations, Seed: cfg.Seed})
 		a.lit = b

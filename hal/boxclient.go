@@ -41,6 +41,8 @@ type BoxLanguage interface {
 	Say(dst []byte, w BoxWord, s *BoxState) []byte
 	// Hear takes what came back. done: it was the answer, and s has what it says.
 	Hear(reply []byte, w BoxWord, s *BoxState) (done bool, err error)
+	// Secret is what no recording of the talk may hold; nil: all may be told.
+	Secret() []byte
 }
 
 // BoxRefusal is a box's own word for what it does not do.
@@ -97,13 +99,8 @@ func (c *BoxClient) add(w BoxWord, alone bool) {
 // that matches one of hal's box errors.
 func (c *BoxClient) Result() (BoxState, error) { return c.state, c.err }
 
-// Secret is what no recording of the talk may hold.
-func (c *BoxClient) Secret() []byte {
-	if l, ok := c.language.(interface{ Secret() []byte }); ok {
-		return l.Secret()
-	}
-	return nil
-}
+// Secret is the language's.
+func (c *BoxClient) Secret() []byte { return c.language.Secret() }
 
 // Exchange takes what arrived, nil for nothing, and appends what to send.
 func (c *BoxClient) Exchange(reply, dst []byte) ([]byte, BoxStep) {

@@ -114,7 +114,7 @@ func TestEffectiveConfigurationReadsBack(t *testing.T) {
 			t.Errorf("key %s is not documented", k.Key)
 		}
 	}
-	if len(keys()) != 81 {
+	if len(keys()) != 85 {
 		t.Errorf("%d keys", len(keys()))
 	}
 }

@@ -111,7 +111,7 @@ func (c *Config) switchConfig(cfg *agent.Config) (err error) {
 	b := &c.Board.Box
 	cfg.BoxPorts = c.Board.Ports
 	if b.Protocol == "scpi" {
-		cfg.Box = &box.Config{Client: scpi.NewClient(), End: '\n', Deadline: b.deadline()}
+		cfg.Box = &box.Config{Client: scpi.NewClient(), End: '\n', Ports: c.Board.Ports, Deadline: b.deadline()}
 		return nil
 	}
 	login := tl1.Config{Names: tl1.DefaultNames(c.Board.Ports), User: b.User, Group: b.Group}
@@ -125,7 +125,7 @@ func (c *Config) switchConfig(cfg *agent.Config) (err error) {
 		}
 		login.Password = strings.TrimSpace(string(raw))
 	}
-	cfg.Box = &box.Config{Client: tl1.NewClient(login), End: ';', Deadline: b.deadline()}
+	cfg.Box = &box.Config{Client: tl1.NewClient(login), End: ';', Ports: c.Board.Ports, Deadline: b.deadline()}
 	return nil
 }
 

@@ -2,6 +2,7 @@ package scpi
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -112,20 +113,15 @@ func ParseMap(reply string, inputs, outputs int) ([]hal.PortPair, error) {
 	if len(in) != len(out) {
 		return nil, bad("%d inputs with %d outputs", len(in), len(out))
 	}
-	byIn, used := make([]int, inputs), make([]bool, outputs)
+	var pairs []hal.PortPair
 	for i, a := range in {
-		b := out[i] - inputs
-		if a > inputs || b < 1 || b > outputs || byIn[a-1] != 0 || used[b-1] {
+		p := hal.PortPair{In: uint16(a - 1), Out: uint16(out[i] - inputs - 1)}
+		if a > inputs || out[i] <= inputs || out[i] > inputs+outputs || slices.ContainsFunc(pairs, func(q hal.PortPair) bool { return p.In == q.In || p.Out == q.Out }) {
 			return nil, bad("connection %d to %d", a, out[i])
 		}
-		byIn[a-1], used[b-1] = b, true
+		pairs = append(pairs, p)
 	}
-	var pairs []hal.PortPair
-	for a, b := range byIn {
-		if b != 0 {
-			pairs = append(pairs, hal.PortPair{In: uint16(a), Out: uint16(b - 1)})
-		}
-	}
+	slices.SortFunc(pairs, func(p, q hal.PortPair) int { return int(p.In) - int(q.In) })
 	return pairs, nil
 }
 

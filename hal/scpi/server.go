@@ -118,12 +118,7 @@ func (s *Server) ended(state hal.BoxState) {
 
 // failed queues an execution error with its reason, which must not end the string.
 func (s *Server) failed(why string) {
-	why = strings.Map(func(r rune) rune {
-		if r == '"' || r < ' ' {
-			return '\''
-		}
-		return r
-	}, why)
+	why = strings.NewReplacer(`"`, "'", "\n", " ", "\r", " ").Replace(why)
 	s.fail(fmt.Sprintf(errExecution, why[:min(len(why), maxReason)]))
 }
 
@@ -144,12 +139,12 @@ var headers = []struct {
 	{"*OPC?", func(*Server, string) string { return "1" }},
 	{"*CLS", func(s *Server, _ string) string { s.errors = s.errors[:0]; return "" }},
 	{"*RST", func(s *Server, _ string) string { s.errors = s.errors[:0]; return "" }},
-	{":SYSTem:ERRor?", (*Server).oneError},
-	{":SYSTem:ERRor:ALL?", (*Server).allErrors},
+	{":SYSTem:ERRor?", func(s *Server, _ string) string { return s.tell(min(1, len(s.errors))) }},
+	{":SYSTem:ERRor:ALL?", func(s *Server, _ string) string { return s.tell(len(s.errors)) }},
 	{":OXC:SWITch:SIZE?", (*Server).size},
-	{":OXC:SWITch:CONNect:ADD", (*Server).add},
-	{":OXC:SWITch:CONNect:SUB", (*Server).sub},
-	{":OXC:SWITch:CONNect:ONLY", (*Server).only},
+	{":OXC:SWITch:CONNect:ADD", set(func(p []hal.PortPair) hal.BoxGoal { return hal.BoxGoal{Create: p} })},
+	{":OXC:SWITch:CONNect:SUB", set(func(p []hal.PortPair) hal.BoxGoal { return hal.BoxGoal{Remove: p} })},
+	{":OXC:SWITch:CONNect:ONLY", set(func(p []hal.PortPair) hal.BoxGoal { return hal.BoxGoal{Only: true, Create: p} })},
 	{":OXC:SWITch:DISConnect:ALL", func(s *Server, _ string) string { s.change(hal.BoxGoal{Only: true}); return "" }},
 	{":OXC:SWITch:CONNect:STATe?", (*Server).state},
 	{":OXC:SWITch:CONNect:PORT?", (*Server).port},
@@ -195,22 +190,14 @@ func (s *Server) identity(string) string {
 	return b.Identity
 }
 
-func (s *Server) oneError(string) string {
+// tell takes so many errors out of the queue, the oldest first.
+func (s *Server) tell(n int) string {
 	if len(s.errors) == 0 {
 		return errNone
 	}
-	first := s.errors[0]
-	s.errors = append(s.errors[:0], s.errors[1:]...)
-	return first
-}
-
-func (s *Server) allErrors(string) string {
-	if len(s.errors) == 0 {
-		return errNone
-	}
-	all := strings.Join(s.errors, ",")
-	s.errors = s.errors[:0]
-	return all
+	told := strings.Join(s.errors[:n], ",")
+	s.errors = append(s.errors[:0], s.errors[n:]...)
+	return told
 }
 
 func (s *Server) size(string) string {
@@ -238,20 +225,11 @@ func (s *Server) pairs(arg string) ([]hal.PortPair, bool) {
 		s.fail(errParameter)
 		return nil, false
 	}
-	if len(out) == 0 && len(in) > 0 { // whatever these inputs are connected to
+	if asked := in; len(out) == 0 && len(in) > 0 { // whatever these inputs are connected to
+		in = nil
 		for _, p := range b.Map {
-			for _, a := range in {
-				if int(p.In)+1 == a {
-					out = append(out, b.In+int(p.Out)+1)
-				}
-			}
-		}
-		in = in[:0]
-		for _, o := range out {
-			for _, p := range b.Map {
-				if b.In+int(p.Out)+1 == o {
-					in = append(in, int(p.In)+1)
-				}
+			if slices.Contains(asked, int(p.In)+1) {
+				in, out = append(in, int(p.In)+1), append(out, b.In+int(p.Out)+1)
 			}
 		}
 	}
@@ -273,25 +251,14 @@ func (s *Server) pairs(arg string) ([]hal.PortPair, bool) {
 	return pairs, true
 }
 
-func (s *Server) add(arg string) string {
-	if pairs, ok := s.pairs(arg); ok {
-		s.change(hal.BoxGoal{Create: pairs})
+// set is a command that names connections.
+func set(goal func(pairs []hal.PortPair) hal.BoxGoal) func(s *Server, arg string) string {
+	return func(s *Server, arg string) string {
+		if pairs, ok := s.pairs(arg); ok {
+			s.change(goal(pairs))
+		}
+		return ""
 	}
-	return ""
-}
-
-func (s *Server) sub(arg string) string {
-	if pairs, ok := s.pairs(arg); ok {
-		s.change(hal.BoxGoal{Remove: pairs})
-	}
-	return ""
-}
-
-func (s *Server) only(arg string) string {
-	if pairs, ok := s.pairs(arg); ok {
-		s.change(hal.BoxGoal{Only: true, Create: pairs})
-	}
-	return ""
 }
 
 func (s *Server) state(string) string {

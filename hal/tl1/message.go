@@ -2,7 +2,6 @@ package tl1
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -17,9 +16,6 @@ const MaxMessage = 256 << 10
 
 // maxAlarms bounds the alarms of a box that are kept. chosen: as many as a report has.
 const maxAlarms = 64
-
-// errLong is a message without end.
-var errLong = errors.New("tl1: message too long")
 
 // Message is one output message of a box.
 type Message struct {
@@ -43,7 +39,7 @@ func (r *Reader) Next() (m Message, ok bool, err error) {
 		i := bytes.IndexByte(r.buf[from:], ';')
 		if i < 0 {
 			if len(r.buf) > MaxMessage {
-				return m, false, fmt.Errorf("%w: %w", errLong, hal.ErrBoxReply)
+				return m, false, bad("message over %d bytes", MaxMessage)
 			}
 			return m, false, nil
 		}
@@ -130,38 +126,20 @@ func DefaultNames(ports int) Names {
 	return n
 }
 
-func index(list []string, name string) (uint16, bool) {
-	for i, n := range list {
-		if n == name {
-			return uint16(i), true
-		}
-	}
-	return 0, false
-}
-
-// parseMap reads the reply to RTRV-CRS.
-func (n *Names) parseMap(text []string, group string) ([]hal.PortPair, error) {
-	var pairs []hal.PortPair
-	usedIn, usedOut := make([]bool, len(n.In)), make([]bool, len(n.Out))
-	byIn := make([]int, len(n.In))
+// parseMap reads the reply to RTRV-CRS. A port in two connections is refused.
+func (n *Names) parseMap(text []string, group string) (pairs []hal.PortPair, err error) {
 	for _, line := range text {
 		f := fields(line)
 		if g, ok := f["GRPNAME"]; ok && g != group {
 			continue // another owner's; its ports are not ours to touch
 		}
-		in, ok := index(n.In, f["SRCPORT"])
-		out, ok2 := index(n.Out, f["DSTPORT"])
-		if !ok || !ok2 || usedIn[in] || usedOut[out] {
+		in, out := slices.Index(n.In, f["SRCPORT"]), slices.Index(n.Out, f["DSTPORT"])
+		if in < 0 || out < 0 || slices.ContainsFunc(pairs, func(p hal.PortPair) bool { return int(p.In) == in || int(p.Out) == out }) {
 			return nil, bad("connection %.60q", line)
 		}
-		usedIn[in], usedOut[out] = true, true
-		byIn[in] = int(out) + 1
+		pairs = append(pairs, hal.PortPair{In: uint16(in), Out: uint16(out)})
 	}
-	for in, out := range byIn {
-		if out > 0 {
-			pairs = append(pairs, hal.PortPair{In: uint16(in), Out: uint16(out - 1)})
-		}
-	}
+	slices.SortFunc(pairs, func(p, q hal.PortPair) int { return int(p.In) - int(q.In) })
 	return pairs, nil
 }
 

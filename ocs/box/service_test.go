@@ -206,7 +206,7 @@ func (s *service) boot() {
 	s.far.hangUp()
 	board := &hal.Board{Buses: []hal.Bus{{Kind: hal.TextLine, Device: "10.0.0.9:3082"}}}
 	s.host = agent.NewHost(agent.Config{Fabric: "f1", Node: boxNode, Board: board, BoxPorts: fakePorts, Session: proto.Session(s.life),
-		Box: &box.Config{Client: s.far.client(), End: s.far.end, Deadline: s.limit}, HealthPeriod: 5 * time.Second,
+		Box: &box.Config{Client: s.far.client(), End: s.far.end, Ports: fakePorts, Deadline: s.limit}, HealthPeriod: 5 * time.Second,
 		Lines: func(b *circuit.Served) agent.LineServer { return scpi.NewServer(b) }}, s.disk.Restore(), s, nil)
 	s.host.Line = func(_ uint64, reply []byte) { s.lines += string(reply) }
 	s.poll()
