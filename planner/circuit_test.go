@@ -68,7 +68,7 @@ func TestRingsDoNotWaitForStages(t *testing.T) {
 		w.birth(proto.NodeID(i), true)
 	}
 	for s := range core.Switches() {
-		id := core.SwitchID(0, s)
+		id := proto.FirstSwitch + proto.NodeID(s)
 		for topic, msg := range map[string]any{ // any order: both come before anything is done
 			w.topics.Presence(id): &proto.Presence{Version: proto.Version, Node: id, Session: 5, Online: true, Ports: 8},
 			w.topics.Reported(id): &proto.Reported{Version: proto.Version, Node: id, Session: 5, Seq: 1},
@@ -125,7 +125,7 @@ func TestNonsenseOfSwitchesIsJudged(t *testing.T) {
 		w.step(Event{Kind: Packet, Packet: proto.Packet{Kind: proto.Publish, Topic: topic, Payload: payload}})
 	}
 	odd := []proto.CircuitReport{{A: 9, B: 1, Job: 3, State: proto.Tuned}, {A: 0, B: 200, Job: 3}, {A: 1, B: 2, Job: 3, State: proto.Tuned}, {A: 2, B: 2}}
-	for _, id := range []proto.NodeID{core.SwitchID(0, 0), core.SwitchID(0, 1), proto.FirstSwitch + 99} {
+	for _, id := range []proto.NodeID{proto.FirstSwitch, proto.FirstSwitch + 1, proto.FirstSwitch + 99} {
 		say(id, proto.TopicPresence, w.topics.Presence(id), &proto.Presence{Version: proto.Version, Node: id, Session: 5, Online: true, Ports: 8})
 		say(id, proto.TopicReported, w.topics.Reported(id), &proto.Reported{Version: proto.Version, Node: id, Session: 5, Seq: 1, Term: 1, Generation: 4, Circuits: odd})
 	}

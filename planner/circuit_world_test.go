@@ -221,7 +221,7 @@ func (w *coreWorld) birth(s int) {
 	w.birthNote(v)
 	w.report(v)
 	// What the broker retains comes with the subscription.
-	group, _, _ := w.fab.Core.SwitchOf(v.id)
+	group := s / w.fab.Core.GroupSwitches()
 	for _, topic := range []string{w.topics.Desired(v.id), w.topics.Decision(w.fab.Core.GroupID(group))} {
 		if pk, ok := w.retained[topic]; ok {
 			w.toSwitches(pk)

@@ -196,22 +196,8 @@ func (c *Core) LeafServers() int {
 	return c.ServersPerLeaf
 }
 
-// SwitchID is the number under which a switch's agent speaks.
-func (c *Core) SwitchID(group, k int) proto.NodeID {
-	return proto.FirstSwitch + proto.NodeID(group*c.GroupSwitches()+k)
-}
-
 // GroupID is the ring number on whose topic the decisions of a group come.
 func (c *Core) GroupID(group int) proto.RingID { return proto.FirstGroup + proto.RingID(group) }
-
-// SwitchOf says which switch of which group a number is.
-func (c *Core) SwitchOf(id proto.NodeID) (group, k int, ok bool) {
-	if !id.IsSwitch() || int(id-proto.FirstSwitch) >= c.Switches() {
-		return 0, 0, false
-	}
-	s := int(id - proto.FirstSwitch)
-	return s / c.GroupSwitches(), s % c.GroupSwitches(), true
-}
 
 // Validate joins everything that is wrong; each error is an *Error.
 func (c *Core) Validate() error {

@@ -63,27 +63,6 @@ func TestServersHaveNames(t *testing.T) {
 	}
 }
 
-// Switches have numbers by group, beyond those of nodes.
-// Method: there and back for every switch; numbers that are none.
-func TestSwitchNumbers(t *testing.T) {
-	c := DefaultCore(4)
-	for h := range c.Groups() {
-		for k := range c.SpinePorts {
-			if g, sw, ok := c.SwitchOf(c.SwitchID(h, k)); g != h || sw != k || !ok {
-				t.Errorf("switch %d of group %d: %d, %d, %v", k, h, sw, g, ok)
-			}
-		}
-	}
-	for _, id := range []proto.NodeID{0, proto.FirstSwitch - 1, proto.FirstSwitch + proto.NodeID(c.Switches()), ^proto.NodeID(0)} {
-		if _, _, ok := c.SwitchOf(id); ok {
-			t.Errorf("%d is a switch", id)
-		}
-	}
-	if c.GroupID(1) != proto.FirstGroup+1 {
-		t.Error("group number")
-	}
-}
-
 // What cannot be is refused by field and limit, all of it at once.
 // Method: one change each to a good core.
 func TestBadCoresAreRefused(t *testing.T) {

@@ -105,15 +105,6 @@ func (c Core) Switches() int {
 	return len(c.Optics.Leaf[0])
 }
 
-// GPUs is the number of GPUs.
-func (c Core) GPUs() int {
-	n := 0
-	for _, s := range c.Servers {
-		n += s * c.GPUsPerServer
-	}
-	return n
-}
-
 // Validate checks the shape.
 func (c Core) Validate() error {
 	if c.GPUsPerServer < 1 || c.GPUsPerServer > MaxServer {

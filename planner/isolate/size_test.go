@@ -59,3 +59,12 @@ func (s *State) Clone() *State {
 func (s *State) Jobs() []JobID {
 	return slices.Sorted(maps.Keys(s.jobs))
 }
+
+// GPUs is the number of GPUs.
+func (c Core) GPUs() int {
+	n := 0
+	for _, s := range c.Servers {
+		n += s * c.GPUsPerServer
+	}
+	return n
+}

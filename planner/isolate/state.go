@@ -140,9 +140,6 @@ func (c Core) With(free [][]int) (*State, error) {
 	return s, nil
 }
 
-// Core is the shape.
-func (s *State) Core() Core { return s.core }
-
 // probe is a copy that does not know whose what is.
 func (s *State) probe() *State {
 	c := *s

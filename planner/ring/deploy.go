@@ -30,11 +30,6 @@ func (d Deployment) Node(position int) proto.NodeID {
 	return proto.NodeID(position/tors + position%tors*d.PerToR)
 }
 
-// Position is where in the HBD order a node stands.
-func (d Deployment) Position(n proto.NodeID) int {
-	return int(n)%d.PerToR*d.ToRs() + int(n)/d.PerToR
-}
-
 // ToR is the switch above a node.
 func (d Deployment) ToR(n proto.NodeID) int { return int(n) / d.PerToR }
 

@@ -141,3 +141,8 @@ func TestFlowsAreBounded(t *testing.T) {
 		t.Logf("%d per ToR: %d flows, bound %d", perToR, cross, least)
 	}
 }
+
+// Position is where in the HBD order a node stands.
+func (d Deployment) Position(n proto.NodeID) int {
+	return int(n)%d.PerToR*d.ToRs() + int(n)/d.PerToR
+}
