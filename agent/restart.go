@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -66,10 +67,7 @@ func (r *restarting) unable() *proto.Error {
 	if r.cfg.Restarts {
 		return nil
 	}
-	reason := r.cfg.NoRestart
-	if reason == "" {
-		reason = "nobody here starts it again"
-	}
+	reason := cmp.Or(r.cfg.NoRestart, "nobody here starts it again")
 	return &proto.Error{Code: proto.Unsupported, Field: "verb", Reason: proto.Clip("this agent cannot start itself anew: " + reason)}
 }
 

@@ -3,6 +3,7 @@ package mzi
 import (
 	"fmt"
 	"math"
+	"slices"
 )
 
 // touching is the state of the last touch: the module stands with the codes of the
@@ -189,12 +190,7 @@ const pairCost = 0.01
 // parted says whether the two lines through a cell have no other in common.
 func parted(setting Setting, c int) bool {
 	lines := linesThrough(setting, c)
-	for _, k := range lines[0].Cells {
-		if k != c && lines[1].has(k) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(lines[0].Cells[:], func(k int) bool { return k != c && lines[1].has(k) })
 }
 
 // place brings the module into a setting with the codes of the result.

@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -40,10 +41,7 @@ func asked(kind audit.Kind, client string, q *proto.OpRequest, pk *proto.Packet)
 	if pk.By != "" {
 		who = pk.By
 	}
-	if who == "" {
-		who = client
-	}
-	return audit.Record{Kind: kind, Who: proto.Clip(who), Sealed: pk.By != "", What: describe(q), Why: q.Reason,
+	return audit.Record{Kind: kind, Who: proto.Clip(cmp.Or(who, client)), Sealed: pk.By != "", What: describe(q), Why: q.Reason,
 		Corr: hex.EncodeToString(q.Corr[:]), Message: hex.EncodeToString(sum[:])}
 }
 

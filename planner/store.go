@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -39,9 +40,7 @@ func Start(st State, f *fabric.Fabric, life uint64) (Config, error) {
 	if err != nil {
 		return Config{}, err
 	}
-	if id == 0 {
-		id = life
-	}
+	id = cmp.Or(id, life)
 	if raw := st.Get(keyFabric); raw != nil {
 		stored, err := fabric.Parse(raw)
 		if err != nil {

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -103,12 +104,8 @@ func (q *bus) startNext() {
 	if kind == hal.SPI {
 		call = &b.costs.SPICall
 	}
-	deadline := wk.op.Deadline
-	if deadline == 0 {
-		deadline = hal.DefaultDeadline
-	}
 	wk.start = b.now + b.drawCall(call)
-	wk.limit = wk.start + deadline
+	wk.limit = wk.start + cmp.Or(wk.op.Deadline, hal.DefaultDeadline)
 	if (q.stuck || b.buses[q.on].stuck) && kind == hal.I2C {
 		wk.done, wk.err = true, hal.ErrBusStuck
 		q.wake(wk.limit)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -87,10 +88,7 @@ func (c *Config) record(ctx context.Context, w io.Writer, length time.Duration) 
 		return out.n, err
 	}
 	if c.Board.Kind == "sim" {
-		if length == 0 {
-			length = simulatedRecording
-		}
-		return out.n, c.recordSimulated(out, length)
+		return out.n, c.recordSimulated(out, cmp.Or(length, simulatedRecording))
 	}
 	a, err := c.agentConfig()
 	if err != nil {

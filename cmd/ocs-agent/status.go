@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -147,10 +148,7 @@ func printBundle(b *agent.BundleStatus) {
 	if !b.Calibrated {
 		calibrated = "not calibrated"
 	}
-	lit := strings.Join(b.Lit, " ")
-	if lit == "" {
-		lit = "none"
-	}
+	lit := cmp.Or(strings.Join(b.Lit, " "), "none")
 	fmt.Printf("bundle %d  %-9s %-7s %s  light on: %s", b.Bundle, b.Path, b.State, calibrated, lit)
 	if b.Measured != proto.NoPower {
 		fmt.Printf("  own light %v (expected %v)", b.Measured, b.Expected)

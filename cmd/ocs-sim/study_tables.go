@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 
 	"ringlight/cmd/cli"
@@ -116,10 +117,7 @@ func (s *studyRun) bestStrategy(gpus int, name string, tpMax int) error {
 	if *s.svg != "" {
 		return &proto.Error{Code: proto.Invalid, Field: "svg", Limit: "not with -gpus-total", Reason: "one strategy is no chart"}
 	}
-	if name == "" {
-		name = study.Nets[0].Name
-	}
-	net, err := study.NetNamed(name)
+	net, err := study.NetNamed(cmp.Or(name, study.Nets[0].Name))
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package linux
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -168,10 +169,7 @@ func (g *gpioChips) request(path string, flags uint64, lines ...place) (fd uintp
 }
 
 func heldBy(who string) error {
-	if who == "" {
-		who = "another function of its pin"
-	}
-	return fmt.Errorf("%w: held by %s", hal.ErrInUse, who)
+	return fmt.Errorf("%w: held by %s", hal.ErrInUse, cmp.Or(who, "another function of its pin"))
 }
 
 // values are the levels of the lines of a request, by bit.

@@ -1,6 +1,7 @@
 package job
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -123,12 +124,8 @@ func Divide(f *fabric.Fabric, text []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	mbps := int64(t.LinkMbps)
-	if mbps == 0 {
-		mbps = defaultMbps
-	}
 	p, err := model.Alternate(m, t.cluster(int(w.Circuits.Servers), f.Core.GPUsPerServer), model.Wiring{Degree: int(t.Degree), Bidirectional: t.Bidirectional,
-		Method: topo.Method(t.Method), Bits: mbps * 1_000_000, Seed: t.Seed})
+		Method: topo.Method(t.Method), Bits: int64(cmp.Or(t.LinkMbps, defaultMbps)) * 1_000_000, Seed: t.Seed})
 	if err != nil {
 		return nil, wrongModel(err)
 	}

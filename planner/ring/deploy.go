@@ -89,15 +89,7 @@ type zone struct {
 func (r *Racks) zones(open bool) (out []zone) {
 	under := r.members()
 	follows := func(a, b int32) bool {
-		if len(under[a]) != len(under[b]) || !open && r.Domain[a] != r.Domain[b] {
-			return false
-		}
-		for s, at := range under[a] {
-			if under[b][s] != at+1 {
-				return false
-			}
-		}
-		return true
+		return (open || r.Domain[a] == r.Domain[b]) && slices.EqualFunc(under[a], under[b], func(x, y int32) bool { return y == x+1 })
 	}
 	next := func(tor int32) int32 { // -1: it is the last of its row
 		if at := int(under[tor][0]) + 1; at < len(r.ToR) && follows(tor, r.ToR[at]) {

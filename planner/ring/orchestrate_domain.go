@@ -1,5 +1,7 @@
 package ring
 
+import "slices"
+
 // line is one ToR line within a domain: a sub-line, or all sub-lines at once
 // with a ToR usable when every node under it is.
 type line struct {
@@ -190,12 +192,7 @@ func (c *cut) advance(i, e int32, st lastStep, more gain) {
 
 // starts reports whether some sub-line's first group from i on starts at i.
 func (d *domain) starts(i int32) bool {
-	for _, s := range d.subs {
-		if s.ends[i] != s.ends[i+1] {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(d.subs, func(s line) bool { return s.ends[i] != s.ends[i+1] })
 }
 
 // free is a free segment that grows: each sub-line is cut for itself, and the

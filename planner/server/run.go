@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -203,10 +204,7 @@ func (c *Config) http() HTTPConfig {
 
 func (c *Config) link(broker string, start planner.Config) mqtt.Config {
 	will := start.Will()
-	longest := c.MaxReconnect
-	if longest == 0 {
-		longest = maxReconnect
-	}
+	longest := cmp.Or(c.MaxReconnect, maxReconnect)
 	ca, cert, key := c.tls()
 	return mqtt.Config{Broker: broker, ClientID: proto.Topics{Fabric: start.Fabric.Name}.PlannerClient(start.Life),
 		Will: &will, Subscriptions: planner.Subscriptions(start.Fabric.Name), Ordered: true, Queue: linkQueue, Intake: mqtt.DefaultIntake,

@@ -2,7 +2,6 @@ package topo
 
 import (
 	"cmp"
-	"container/heap"
 	"slices"
 )
 
@@ -13,19 +12,17 @@ import (
 // hang together. Every server sends and hears over all its interfaces.
 func Reconfigure(servers, degree int, unsent []Demand) []Link {
 	f := &reconfig{out: slices.Repeat([]int{degree}, servers), in: slices.Repeat([]int{degree}, servers)}
-	for _, d := range unsent {
-		f.most = append(f.most, d)
-	}
-	heap.Init(&f.most)
-	for len(f.most) > 0 {
-		d := &f.most[0]
-		if f.out[d.From] == 0 || f.in[d.To] == 0 {
-			heap.Pop(&f.most)
+	most := slices.Clone(unsent)
+	slices.SortFunc(most, byUnsent)
+	for len(most) > 0 {
+		d := most[0]
+		if most = most[1:]; f.out[d.From] == 0 || f.in[d.To] == 0 {
 			continue
 		}
 		f.join(d.From, d.To, d.Bytes)
 		d.Bytes /= 2
-		heap.Fix(&f.most, 0)
+		at, _ := slices.BinarySearchFunc(most, d, byUnsent)
+		most = slices.Insert(most, at, d)
 	}
 	// What asks for nothing more has no order in the paper; chosen: the next
 	// servers in turn.
@@ -62,8 +59,7 @@ func (f *reconfig) fill() {
 
 // reconfig is a topology under way.
 type reconfig struct {
-	out, in []int // interfaces left
-	most    unsent
+	out, in []int    // interfaces left
 	arcs    []Demand // links one by one, with what their pair had unsent
 }
 
@@ -81,13 +77,7 @@ func (f *reconfig) connect(servers int) {
 		for _, a := range f.arcs {
 			p.join(a.From, a.To)
 		}
-		other := -1
-		for k := range f.arcs {
-			if p.of(f.arcs[k].From) != p.of(f.arcs[0].From) {
-				other = k
-				break
-			}
-		}
+		other := slices.IndexFunc(f.arcs, func(a Demand) bool { return p.of(a.From) != p.of(f.arcs[0].From) })
 		if other < 0 {
 			return
 		}
@@ -110,21 +100,9 @@ func (f *reconfig) links() []Link {
 	return out
 }
 
-// unsent is a heap of demands, the largest first.
-type unsent []Demand
-
-func (u unsent) Len() int { return len(u) }
-func (u unsent) Less(i, j int) bool {
-	a, b := u[i], u[j]
-	return cmp.Or(-cmp.Compare(a.Bytes, b.Bytes), cmp.Compare(a.From, b.From), cmp.Compare(a.To, b.To)) < 0
-}
-func (u unsent) Swap(i, j int) { u[i], u[j] = u[j], u[i] }
-func (u *unsent) Push(x any)   { *u = append(*u, x.(Demand)) }
-func (u *unsent) Pop() any {
-	last := len(*u) - 1
-	x := (*u)[last]
-	*u = (*u)[:last]
-	return x
+// byUnsent: the largest first.
+func byUnsent(a, b Demand) int {
+	return cmp.Or(-cmp.Compare(a.Bytes, b.Bytes), cmp.Compare(a.From, b.From), cmp.Compare(a.To, b.To))
 }
 
 // Forward is what the fullest of such links carries of demands whose servers pass

@@ -1,6 +1,7 @@
 package view
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"slices"
@@ -37,10 +38,7 @@ func (v *View) status(r *http.Request) (any, error) {
 }
 
 func number(r *http.Request, field string, limit uint64) (uint64, error) {
-	text := r.PathValue(field)
-	if text == "" {
-		text = r.FormValue(field)
-	}
+	text := cmp.Or(r.PathValue(field), r.FormValue(field))
 	n, err := strconv.ParseUint(text, 10, 64)
 	if err != nil || n > limit {
 		return 0, &proto.Error{Code: proto.Invalid, Field: field, Limit: fmt.Sprintf("0 to %d", limit), Reason: fmt.Sprintf("%.20q", text)}

@@ -1,6 +1,7 @@
 package view
 
 import (
+	"cmp"
 	"context"
 	"embed"
 	"encoding/json"
@@ -120,10 +121,7 @@ const quiet = 2 * time.Second
 // stream tells what changes from a sequence number on, until the viewer is too
 // slow or a number is missing: then event "again" sends him for a snapshot.
 func (v *View) stream(w http.ResponseWriter, r *http.Request) {
-	from := r.Header.Get("Last-Event-ID")
-	if from == "" {
-		from = r.FormValue("from")
-	}
+	from := cmp.Or(r.Header.Get("Last-Event-ID"), r.FormValue("from"))
 	seq, err := strconv.ParseUint(from, 10, 64)
 	if err != nil {
 		http.Error(w, "from: want the sequence number of a snapshot", http.StatusBadRequest)

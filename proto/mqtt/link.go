@@ -1,6 +1,7 @@
 package mqtt
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -275,11 +276,7 @@ func (l *Link) deliver() {
 // each try.
 func (l *Link) keepConnected() {
 	defer l.done.Done()
-	seed := l.cfg.Seed
-	if seed == 0 {
-		seed = rand.Uint64()
-	}
-	jitter := rand.New(rand.NewPCG(seed, 0x6f6373))
+	jitter := rand.New(rand.NewPCG(cmp.Or(l.cfg.Seed, rand.Uint64()), 0x6f6373))
 	refusals, failures := 0, 0
 	for l.try = jitter.IntN(len(l.brokers)); l.ctx.Err() == nil; l.try = (l.try + 1) % len(l.brokers) {
 		l.attempts.Add(1)

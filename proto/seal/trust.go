@@ -123,12 +123,7 @@ func (t *Trust) Follows(was *Trust) error {
 
 // SealedBy reports whether one of the roots that sealed the document is this one.
 func (t *Trust) SealedBy(root []byte) bool {
-	for i := range t.layers {
-		if t.layers[i].By(root, t.topic()) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(t.layers, func(s Sealed) bool { return s.By(root, t.topic()) })
 }
 
 // Also has those keys found too that issuers vouch for. Before the document is used.

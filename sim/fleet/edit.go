@@ -142,15 +142,10 @@ func (in *injector) lay(to *fabric.Fabric) error {
 // inUse: a port's fibre may be one of a ring's.
 func (in *injector) inUse(at fabric.Port) bool {
 	far, _, used := in.cfg.Fabric.At(at)
-	if !used {
-		return false
-	}
-	for _, id := range [2]proto.NodeID{at.Node, far.Node} {
-		if st := in.nodes[id]; st.host != nil && len(in.audit.reportOf(st).Rings) > 0 {
-			return true
-		}
-	}
-	return false
+	return used && slices.ContainsFunc([]proto.NodeID{at.Node, far.Node}, func(id proto.NodeID) bool {
+		st := in.nodes[id]
+		return st.host != nil && len(in.audit.reportOf(st).Rings) > 0
+	})
 }
 
 // plug lays a fibre, or what a planted defect makes of it, in place of whatever is

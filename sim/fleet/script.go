@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"bufio"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -94,10 +95,7 @@ func (f *Fault) suffixes(rest []string) ([]string, error) {
 }
 
 func (f *Fault) argument(kind byte, rest []string) ([]string, error) {
-	want := map[byte]int{'M': 3, 'X': 2}[kind]
-	if want == 0 {
-		want = 1
-	}
+	want := cmp.Or(map[byte]int{'M': 3, 'X': 2}[kind], 1)
 	if len(rest) < want {
 		return nil, fmt.Errorf("%s is missing", argNames[kind])
 	}

@@ -1,6 +1,7 @@
 package live
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -85,11 +86,7 @@ type CoreResult struct {
 
 func newCoreResult(c *fabric.Core) *CoreResult {
 	servers := c.Servers()
-	kind := c.Kind
-	if kind == "" {
-		kind = fabric.KindPods
-	}
-	return &CoreResult{Kind: kind, Leaves: c.Leaves(), Pods: c.Pods, LeavesPerPod: c.LeavesPerPod, SpinesPerPod: c.SpinesPerPod, Groups: c.Groups(), Switches: c.Switches(),
+	return &CoreResult{Kind: cmp.Or(c.Kind, fabric.KindPods), Leaves: c.Leaves(), Pods: c.Pods, LeavesPerPod: c.LeavesPerPod, SpinesPerPod: c.SpinesPerPod, Groups: c.Groups(), Switches: c.Switches(),
 		SwitchPorts: c.SwitchSize(), Servers: servers, GPUsTotal: servers * c.GPUsPerServer, Wiring: string(c.Wiring), Iota: float64(c.IotaMille) / 1000}
 }
 

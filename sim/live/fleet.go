@@ -1,6 +1,7 @@
 package live
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -55,10 +56,7 @@ func Fleet(ctx context.Context, cfg FleetConfig) (*fleet.Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	size := cfg.Catalogue
-	if size == 0 {
-		size = fleet.CatalogueSize
-	}
+	size := cmp.Or(cfg.Catalogue, fleet.CatalogueSize)
 	progress := cfg.Progress
 	if progress == nil {
 		progress = io.Discard
