@@ -62,8 +62,9 @@ type JobSpec struct {
 	DeadlineMillis uint64 `cbor:"10,keyasint,omitempty" json:",omitempty"` // to end so long after it came; 0: none
 	MayPauseMillis uint64 `cbor:"11,keyasint,omitempty" json:",omitempty"` // how long it may be dark to make room; 0: it is never moved
 	// Of a direct core.
-	Topology *JobTopology `cbor:"12,keyasint,omitempty" json:",omitempty"` // nil: one AllReduce of all servers, over all interfaces
-	Next     JobID        `cbor:"13,keyasint,omitempty" json:",omitempty"` // it gets the servers of this job when that ends, and is provisioned meanwhile
+	Topology *JobTopology `cbor:"12,keyasint,omitempty" json:",omitempty"`            // nil: one AllReduce of all servers, over all interfaces
+	Next     JobID        `cbor:"13,keyasint,omitempty" json:",omitempty"`            // it gets the servers of this job when that ends, and is provisioned meanwhile
+	On       []uint32     `cbor:"14,keyasint,omitempty" max:"4096" json:",omitempty"` // servers by number: those or none; absent: any
 }
 
 // JobTopology is what a job sends in one iteration, and over what. Servers are

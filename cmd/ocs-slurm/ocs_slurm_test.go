@@ -284,7 +284,7 @@ func TestJobWithoutRoomIsQueuedAgainSoon(t *testing.T) {
 	t.Setenv("SLURM_JOB_ID", "7")
 	t.Setenv("SLURM_CLUSTER_NAME", "c")
 	t.Setenv("SLURM_JOB_NODELIST", "n[0-1]")
-	if code, _, errs := typed(t, "prolog", "-http", srv.URL, "-place", "10ms", "-wait", "1h"); code != 1 || !strings.Contains(errs, "no rings on n[0-1] after 10ms: node n1 is lost") || released != "slurm/c" {
+	if code, _, errs := typed(t, "prolog", "-http", srv.URL, "-place", "10ms", "-wait", "1h"); code != 1 || !strings.Contains(errs, "no place on n[0-1] after 10ms: node n1 is lost") || released != "slurm/c" {
 		t.Errorf("exit %d: %s; released by %q", code, errs, released)
 	}
 	taken = true
@@ -351,5 +351,30 @@ func TestJobOfAKilledPrologIsQueuedAgain(t *testing.T) {
 	}
 	if left, _ := filepath.Glob(filepath.Join(dir, "*")); fmt.Sprint(left) != fmt.Sprintf("[%[1]s/2 %[1]s/6]", dir) {
 		t.Error(left)
+	}
+}
+
+// Goal: on servers of a core a job asks for circuits on just the nodes that Slurm chose,
+// as its comment divides it; nodes of which some are none of the core's are refused.
+func TestWishOnServersOfACore(t *testing.T) {
+	leaf := 0
+	top := &job.Topology{Fabric: "f", Nodes: []job.FabricNode{}, Servers: []job.FabricNode{{Host: "n0", ToR: &leaf}, {Host: "n1", ToR: &leaf}}}
+	w, err := wish(top, slurmJob{nodes: "n[0-1]", comment: `x ringlight:{"tp":8,"pp":2} y`})
+	if err != nil || w.Circuits == nil || *w.Circuits.TP != 8 || *w.Circuits.PP != 2 || len(w.Nodes) != 1 || w.Nodes[0] != "n[0-1]" {
+		t.Errorf("%+v, %v", w, err)
+	}
+	if w, err := wish(top, slurmJob{nodes: "n1"}); err != nil || w.Circuits == nil || w.TP != 0 {
+		t.Errorf("%+v, %v", w, err)
+	}
+	for _, j := range []slurmJob{{nodes: "n0", comment: "ringlight:tp=4"}, {nodes: "n[0-2]", comment: "ringlight:{}"}} {
+		if w, err := wish(top, j); err == nil {
+			t.Errorf("%+v: %+v", j, w)
+		}
+	}
+	if text, _, err := top.Text("slurm-tree"); err != nil || string(text) != "SwitchName=leaf0 Nodes=n[0-1]\nSwitchName=fabric Switches=leaf0\n" {
+		t.Errorf("%s, %v", text, err)
+	}
+	if _, _, err := top.Text("slurm-block"); err == nil {
+		t.Error("blocks of a core")
 	}
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,14 +19,16 @@ import (
 	"ringlight/proto"
 )
 
-const prologHelp = `Asks the planner for rings on the nodes that Slurm has chosen and waits until
-light is confirmed on every link. Otherwise it gives them back and fails, so
-that Slurm puts the job into the queue again: no job starts without light. A job
-none of whose nodes is in the fabric starts as ever.
+const prologHelp = `Asks the planner for rings, or for circuits of a core, on the nodes that Slurm has
+chosen and waits until light is confirmed on every link. Otherwise it gives them
+back and fails, so that Slurm puts the job into the queue again: no job starts
+without light. A job none of whose nodes is in the fabric starts as ever.
 
 The job may say the GPUs of a ring in its comment: sbatch --comment=ringlight:tp=32.
 Else a ring has as many as the fabric describes, or all of the job's where those
-are fewer. What its rings do not need of its nodes is its spare.
+are fewer. What its rings do not need of its nodes is its spare. On servers of a
+core the comment is what circuits have in a wish, without blanks:
+sbatch --comment='ringlight:{"tp":8,"pp":2}'. Else all its GPUs are replicas.
 
 Slurm calls it without a flag: PrologSlurmctld is a script of two lines.
 
@@ -93,11 +96,11 @@ func start(ctx context.Context, c *client.Client, j slurmJob, place, wait time.D
 	case err == nil && v.State == job.Ready:
 		return nil
 	case err == nil && !placed:
-		err = fmt.Errorf("no rings on %s after %v: %s", j.nodes, place, v.Cause)
+		err = fmt.Errorf("no place on %s after %v: %s", j.nodes, place, v.Cause)
 	case err == nil:
 		err = fmt.Errorf("no light after %v: job %s is %s: %s", wait, j.name, v.State, v.Cause)
 	default:
-		if e := (*proto.Error)(nil); errors.As(err, &e) && (e.Code == proto.Invalid || e.Code == proto.Conflict && e.Field == "rings") {
+		if e := (*proto.Error)(nil); errors.As(err, &e) && (e.Code == proto.Invalid && e.Field != "nodes" || e.Code == proto.Conflict && e.Field == "rings") {
 			err = hopeless{err}
 		}
 	}
@@ -138,19 +141,31 @@ func wish(top *job.Topology, j slurmJob) (*job.Wish, error) {
 	if err != nil {
 		return nil, hopeless{cli.Usage("SLURM_JOB_NODELIST", "a list of hosts", "%v", err)}
 	}
-	in, outside := 0, ""
+	in, outside, servers := 0, "", 0
 	for _, h := range hosts {
-		if slices.ContainsFunc(top.Nodes, func(n job.FabricNode) bool { return n.Host == h }) {
+		is := func(n job.FabricNode) bool { return n.Host == h }
+		switch {
+		case slices.ContainsFunc(top.Nodes, is):
 			in++
-		} else {
+		case slices.ContainsFunc(top.Servers, is):
+			servers++
+			fallthrough
+		default:
 			outside = h
 		}
 	}
 	gpus := in * top.GPUsPerNode
 	tp := min(top.TP, gpus)
 	_, asked, says := strings.Cut(j.comment, "ringlight:")
+	asked, _, _ = strings.Cut(asked, " ")
+	if servers == len(hosts) {
+		w := &job.Wish{Circuits: &job.Circuits{}, Nodes: []job.Name{job.Name(j.nodes)}}
+		if err := proto.DecodeFile([]byte(cmp.Or(asked, "{}")), w.Circuits); err != nil {
+			return nil, hopeless{cli.Usage("comment", "ringlight: and what circuits have in a wish, as JSON without blanks", "%v", err)}
+		}
+		return w, nil
+	}
 	if says {
-		asked, _, _ = strings.Cut(asked, " ")
 		size, ok := strings.CutPrefix(asked, "tp=")
 		if tp, err = strconv.Atoi(size); !ok || err != nil || tp < 1 || tp > gpus {
 			return nil, hopeless{cli.Usage("comment", fmt.Sprintf("ringlight:tp=GPUS, up to the %d of its nodes", gpus), "ringlight:%s", cli.Clip(asked))}

@@ -169,7 +169,7 @@ func (w *watcher) changes(top *job.Topology, sinfo string, now time.Time) (out [
 			is[f[0]] = f[2]
 		}
 	}
-	for _, n := range top.Nodes {
+	for _, n := range slices.Concat(top.Nodes, top.Servers) {
 		reason, known := is[n.Host]
 		if !known {
 			continue // no node of Slurm's

@@ -41,8 +41,11 @@ type Lent struct {
 // Ready: jobs can be taken.
 func (x Claims) Ready() bool { return x.c.heard && x.c.root.Busy() == "" }
 
-// Out reports whether a server is out.
-func (x Claims) Out(server int) bool { return x.c.out.of(server) }
+// Out reports whether a server is out, and why.
+func (x Claims) Out(server int) (why string, is bool) {
+	part, is := x.c.out.servers[server]
+	return x.c.out.why[part], is
+}
 
 // Moved reports, once, whether anything may be otherwise than it was.
 func (x Claims) Moved() bool {
@@ -88,8 +91,8 @@ func (x Claims) Trial(s proto.JobSpec) (most int, why string) {
 	if why = x.wouldWait(s); why == "" {
 		return all, ""
 	}
-	if s.Topology != nil {
-		return 0, why // its traffic is between so many servers
+	if s.Topology != nil || s.On != nil {
+		return 0, why // its traffic is between so many servers, or it is of these
 	}
 	s.Servers = 0
 	for low, high := 1, all-1; low <= high; {

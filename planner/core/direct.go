@@ -95,6 +95,8 @@ func (c direct) check(s *proto.JobSpec, bad wrongJob) *proto.Error {
 		return bad("pods", "none: servers are joined directly", "%d pods", len(s.Pods))
 	case s.Collective != proto.CollectiveRing:
 		return bad("collective", "ring: other traffic is topology.mp", "%s", s.Collective)
+	case s.Next != 0 && s.On != nil:
+		return bad("next", "none with nodes", "%d", s.Next)
 	case s.Next == s.Job:
 		return bad("next", "another job", "%d", s.Next)
 	case s.DurationMillis > 0 || s.DeadlineMillis > 0 || s.MayPauseMillis > 0:

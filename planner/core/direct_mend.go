@@ -114,13 +114,13 @@ func (c *direct) besides(f *floor, j *job, s *shard, rank int, yield func(*shard
 		change(&x)
 		return yield(&x)
 	}
-	other := func(of *job) bool { return of != nil && of != j }
+	out, other := c.out.only(&j.spec, len(f.active)), func(of *job) bool { return of != nil && of != j }
 	server := s.Servers[rank]
 	if !other(f.active[server]) && !other(f.look[server]) && !changed(func(x *shard) { x.Path[rank] = 1 - x.Path[rank] }) {
 		return
 	}
 	for y := range f.active {
-		if f.idle(y) && !slices.Contains(s.Servers, y) && !changed(func(x *shard) { x.Servers[rank], x.Path[rank] = y, 0 }) {
+		if f.idle(y) && !out.of(y) && !slices.Contains(s.Servers, y) && !changed(func(x *shard) { x.Servers[rank], x.Path[rank] = y, 0 }) {
 			return
 		}
 	}

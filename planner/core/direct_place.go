@@ -117,11 +117,11 @@ func (c *direct) place(jobs []*job) {
 			j.turn.waiting, j.why = proto.WaitTurn, fmt.Sprintf("turn: next to job %d, which does not run", j.spec.Next)
 			continue
 		}
-		if before == nil && head != nil {
+		if before == nil && head != nil && j.spec.On == nil {
 			j.turn.waiting, j.why = proto.WaitTurn, fmt.Sprintf("turn: job %d is first", head.spec.Job)
 			continue
 		}
-		if c.seat(f, j, before); j.shard == nil && before == nil {
+		if c.seat(f, j, before); j.shard == nil && before == nil && j.spec.On == nil {
 			head = j
 		}
 	}
@@ -145,9 +145,9 @@ func (c *direct) seat(f *floor, j, before *job) {
 			}
 		}
 	}
-	idle := 0
+	idle, out := 0, c.out.only(&j.spec, len(f.active))
 	for x := range f.active {
-		if !f.idle(x) {
+		if !f.idle(x) || out.of(x) {
 			continue
 		}
 		if idle++; len(s.Servers) < need {

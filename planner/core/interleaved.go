@@ -53,10 +53,22 @@ func (c interleaved) check(s *proto.JobSpec, bad wrongJob) *proto.Error {
 	if gps, tp := c.fab.GPUsPerServer, int(s.TP); gps%tp != 0 && tp%gps != 0 {
 		return bad("tp", fmt.Sprintf("a divisor or a multiple of the %d GPUs of a server", gps), "%d", tp)
 	}
+	if s.On != nil {
+		if _, err := c.as(s).within(nil, s.Pods, nil).Admit(nil, (&jobList{fab: c.fab}).domains(s)); err != nil {
+			return bad("nodes", "servers that hold its domains, and leaves that carry its links", "%v", err)
+		}
+	}
 	return nil
 }
 
-// admit finds servers for the jobs that have none, in order of their ids.
+// as is the core as a job sees it: what it does not ask for is out.
+func (c interleaved) as(s *proto.JobSpec) *interleaved {
+	c.out = c.out.only(s, c.fab.Servers())
+	return &c
+}
+
+// admit finds servers for the jobs that have none, in order of their ids; those first
+// that name them.
 func (c *interleaved) admit(jobs []*job) {
 	var running []sched.Placed
 	for _, j := range jobs {
@@ -65,16 +77,21 @@ func (c *interleaved) admit(jobs []*job) {
 		}
 	}
 	held := c.held(jobs, nil)
-	for _, k := range jobs {
+	inTurn := slices.Clone(jobs)
+	slices.SortStableFunc(inTurn, func(a, b *job) int { return min(1, len(b.spec.On)) - min(1, len(a.spec.On)) })
+	for _, k := range inTurn {
 		if k.runs() {
 			continue
 		}
-		placed, err := c.within(running, k.spec.Pods, held).Admit(running, k.placed.Job)
+		placed, err := c.as(&k.spec).within(running, k.spec.Pods, held).Admit(running, k.placed.Job)
 		if err != nil {
 			k.why = err.Error()
 			continue
 		}
 		k.placed, k.why = placed, ""
+		for _, s := range k.spec.On {
+			k.servers, held[int(s)] = append(k.servers, int(s)%c.fab.ServersPerLeaf), true
+		}
 		running = append(running, placed)
 	}
 }

@@ -65,6 +65,9 @@ func newIsolated(fab *fabric.Core) isolated {
 // asQueued is a job as the queue knows it.
 func asQueued(j *job) isolate.Job {
 	q := isolate.Job{ID: isolate.JobID(j.spec.Job), GPUs: j.placed.GPUs(), DurationMS: int64(j.spec.DurationMillis), MayPauseMS: int64(j.spec.MayPauseMillis), Passed: j.turn.Passed}
+	if j.spec.On != nil {
+		q.MayPauseMS = 0
+	}
 	if q.DurationMS == 0 {
 		q.DurationMS = undeclared
 	}
@@ -88,7 +91,12 @@ func (c isolated) check(s *proto.JobSpec, bad wrongJob) *proto.Error {
 	j.placed.Job = (&jobList{fab: c.fab}).domains(s)
 	var wrong *isolate.Error
 	switch err := c.empty.Check(asQueued(&j)); {
+	case err == nil && s.On == nil:
+		return nil
 	case err == nil:
+		if _, why := c.placeOf(&j, nil); why != isolate.Fits {
+			return bad("nodes", "servers of one leaf, or as many of each leaf as make a virtual Clos", "%s: not of these", why)
+		}
 		return nil
 	case errors.As(err, &wrong) && wrong.Field != "gpus_total":
 		return bad(wrong.Field, wrong.Limit, "%s", wrong.Reason)
@@ -127,6 +135,15 @@ func (c *isolated) admit(from standing, jobs []*job, list bool) {
 	}
 	c.reseat(jobs)
 	c.mend(jobs)
+	for _, j := range jobs { // whoever names its servers waits for nobody's turn
+		if !j.runs() && j.spec.On != nil {
+			p, cause := c.placeOf(j, jobs)
+			if cause == isolate.Fits {
+				j.own = &seat{Placement: p, SinceMS: c.nowMS}
+			}
+			j.turn.waiting, j.why = proto.WaitGPU, fmt.Sprintf("%s: its servers are another job's or out, or no free links join them", cause)
+		}
+	}
 	q := c.queue(jobs)
 	for _, s := range q.Start(c.nowMS) {
 		byID(jobs, proto.JobID(s.Job.ID)).own = &seat{Placement: s.Placement, SinceMS: c.nowMS}
@@ -137,6 +154,17 @@ func (c *isolated) admit(from standing, jobs []*job, list bool) {
 	}
 	c.number(jobs)
 	c.sayWhy(jobs, q)
+}
+
+// as is the core as a job sees it: what it does not ask for is out.
+func (c isolated) as(s *proto.JobSpec) *isolated {
+	c.out = c.out.only(s, c.fab.Servers())
+	return &c
+}
+
+// placeOf is where a job would go that has nothing yet.
+func (c *isolated) placeOf(j *job, jobs []*job) (isolate.Placement, isolate.Cause) {
+	return c.as(&j.spec).queue(slices.DeleteFunc(slices.Clone(jobs), func(x *job) bool { return x == j })).State().Place(j.placed.GPUs())
 }
 
 func byID(jobs []*job, id proto.JobID) *job {
@@ -204,7 +232,7 @@ func (c *isolated) queue(jobs []*job) *isolate.Queue {
 	c.adoptFound(jobs, adopt)
 	var waiting []*job
 	for _, j := range jobs {
-		if !j.runs() {
+		if !j.runs() && j.spec.On == nil {
 			waiting = append(waiting, j)
 		}
 	}

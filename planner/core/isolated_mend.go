@@ -80,7 +80,7 @@ func (c *isolated) mend(jobs []*job) {
 			}
 		}
 		if slices.ContainsFunc(identity(links(&own.Placement)), gone) {
-			if p, cause := c.queue(slices.DeleteFunc(slices.Clone(jobs), func(x *job) bool { return x == j })).State().Place(j.placed.GPUs()); cause == isolate.Fits {
+			if p, cause := c.placeOf(j, jobs); cause == isolate.Fits {
 				o.set(c, &own.Placement, false)
 				o.set(c, &p, true)
 				own, moved = seat{Placement: p, SinceMS: own.SinceMS}, true

@@ -141,6 +141,11 @@ func (l *jobList) check(list []proto.JobSpec, of designer) *proto.Error {
 		if s.Servers != 0 && s.Servers != uint32(need) {
 			return bad("servers", fmt.Sprintf("%d, what tp %d, pp %d, dp %d take", need, j.TP, j.PP, j.DP), "%d", s.Servers)
 		}
+		slices.Sort(s.On)
+		s.On = slices.Compact(s.On)
+		if n := len(s.On); n > 0 && (n != need || int(s.On[n-1]) >= all) {
+			return bad("nodes", fmt.Sprintf("%s of %d, what it takes", proto.Count(need, "server"), all), "%d, up to %d", n, s.On[n-1])
+		}
 		if err := of.check(s, bad); err != nil {
 			return err
 		}
@@ -188,12 +193,12 @@ func (l *jobList) list(specs []proto.JobSpec) []*job {
 		s := specs[i]
 		if old := l.find(s.Job); old != nil && (l.fab.Alone() && old.found || !old.found && sameSpec(&old.spec, &s)) {
 			again := *old
-			s.Pods = old.spec.Pods
+			s.Pods, s.On = old.spec.Pods, old.spec.On
 			again.spec = s // what it declares may have changed
 			out = append(out, &again)
 			continue
 		}
-		s.Pods = slices.Clone(s.Pods)
+		s.Pods, s.On = slices.Clone(s.Pods), slices.Clone(s.On)
 		out = append(out, &job{spec: s, placed: sched.Placed{Job: l.domains(&s)}})
 	}
 	slices.SortFunc(out, func(a, b *job) int { return cmp.Compare(a.spec.Job, b.spec.Job) })
@@ -203,7 +208,7 @@ func (l *jobList) list(specs []proto.JobSpec) []*job {
 func sameSpec(a, b *proto.JobSpec) bool {
 	x, y := *a, *b
 	x.Pods, y.Pods = nil, nil
-	return slices.Equal(a.Pods, b.Pods) && x.Job == y.Job && x.TP == y.TP && x.EP == y.EP && x.PP == y.PP && x.DP == y.DP && x.Servers == y.Servers &&
+	return slices.Equal(a.Pods, b.Pods) && slices.Equal(a.On, b.On) && x.Job == y.Job && x.TP == y.TP && x.EP == y.EP && x.PP == y.PP && x.DP == y.DP && x.Servers == y.Servers &&
 		x.Collective == y.Collective && reflect.DeepEqual(x.Topology, y.Topology)
 }
 

@@ -63,6 +63,22 @@ func newOut(fab *fabric.Core, why map[string]string) out {
 	return o
 }
 
+// only is what is out for a job that names its servers: all others too.
+func (o out) only(s *proto.JobSpec, servers int) out {
+	if s.On == nil {
+		return o
+	}
+	all := map[int]string{}
+	for x := range servers {
+		if _, is := slices.BinarySearch(s.On, uint32(x)); !is {
+			all[x] = "not asked for"
+		}
+	}
+	maps.Copy(all, o.servers)
+	o.servers = all
+	return o
+}
+
 func (o *out) of(server int) bool { _, is := o.servers[server]; return is }
 
 // at is the part with which a GPU is gone, "": it is there.
@@ -267,6 +283,7 @@ func (c *interleaved) reseat(jobs []*job) {
 		return
 	}
 	for _, j := range jobs {
+		c := c.as(&j.spec)
 		held, own, left := c.held(jobs, nil), slices.Clone(j.servers), 0
 		j.eachServer(c.fab, func(n, server int) {
 			if !c.out.of(server) {
@@ -378,7 +395,7 @@ func (c *isolated) reseat(jobs []*job) {
 		if j.own == nil || !slices.ContainsFunc(j.own.Servers, func(s isolate.Server) bool { return c.isOut(s) }) {
 			continue
 		}
-		used, own, left := c.used(jobs), *j.own, false
+		c, used, own, left := c.as(&j.spec), c.used(jobs), *j.own, false
 		own.Servers = slices.Clone(own.Servers)
 		for n, s := range own.Servers {
 			if !c.isOut(s) {
@@ -398,7 +415,7 @@ func (c *isolated) reseat(jobs []*job) {
 			}
 		}
 		if left {
-			p, cause := c.queue(slices.DeleteFunc(slices.Clone(jobs), func(x *job) bool { return x == j })).State().Place(j.placed.GPUs())
+			p, cause := c.placeOf(j, jobs)
 			if cause != isolate.Fits {
 				continue
 			}

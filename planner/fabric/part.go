@@ -29,15 +29,24 @@ func (f *Fabric) FindPart(name string) (p Part, ok bool) {
 	if f.Core == nil {
 		return p, false
 	}
+	if s, ok := f.FindServer(name); ok {
+		return f.Core.Part(fmt.Sprint(s))
+	}
 	server, rest, _ := strings.Cut(name, "/")
-	for s := range f.Core.Servers() {
-		if f.ServerName(s) == name {
-			return f.Core.Part(strconv.Itoa(s))
-		} else if f.ServerName(s) == server {
-			return f.Core.Part(fmt.Sprintf("%d/%s", s, rest))
-		}
+	if s, ok := f.FindServer(server); ok {
+		return f.Core.Part(fmt.Sprintf("%d/%s", s, rest))
 	}
 	return f.Core.Part(name)
+}
+
+// FindServer finds a server of the core by its name or its number.
+func (f *Fabric) FindServer(name string) (server uint32, ok bool) {
+	for s := range f.Core.Servers() {
+		if f.ServerName(s) == name || strconv.Itoa(s) == name {
+			return uint32(s), true
+		}
+	}
+	return 0, false
 }
 
 // PartName is what people call a part.

@@ -1,6 +1,7 @@
 package job
 
 import (
+	"cmp"
 	"fmt"
 
 	"ringlight/planner/fabric"
@@ -27,6 +28,8 @@ type Circuits struct {
 	// These two are for servers joined directly.
 	Topology *Traffic `json:"topology,omitempty"` // absent: one AllReduce of all, over all interfaces
 	Next     string   `json:"next,omitempty"`     // the job whose servers it gets when that is released
+
+	on []uint32 // the wish's nodes
 }
 
 // Traffic is what a job sends in one iteration, and over what. Servers are
@@ -57,7 +60,7 @@ func (c *Circuits) Spec() (s proto.JobSpec, err *proto.Error) {
 	if err != nil {
 		return s, err
 	}
-	s = proto.JobSpec{TP: 1, EP: 1, PP: 1, DP: c.DP, Servers: c.Servers, Pods: c.Pods, Collective: collective}
+	s = proto.JobSpec{TP: 1, EP: 1, PP: 1, DP: c.DP, Servers: c.Servers, Pods: c.Pods, Collective: collective, On: c.on}
 	for _, d := range []struct {
 		name string
 		from *uint32
@@ -152,37 +155,35 @@ func AddTraffic(to *proto.JobTopology, groups []topo.Group, demands []topo.Deman
 // checkCircuits says what is wrong with a wish for circuits, but for what the
 // core knows.
 func (w *Wish) checkCircuits(f *fabric.Fabric) error {
-	given := func(field string) error {
-		return wrong(field, "none beside circuits: they are of rings", "given")
-	}
 	switch {
 	case f.Core == nil:
 		return wrong("circuits", "a fabric with a core", "this one has no optical switches between servers")
-	case w.TP != 0:
-		return given("tp")
-	case w.Rings != 0:
-		return given("rings")
-	case w.Spares != 0:
-		return given("spares")
-	case w.Nodes != nil:
-		return given("nodes")
-	case w.Exclude != nil:
-		return given("exclude")
-	case w.Ring != 0:
-		return given("ring")
-	case w.Prefer != "":
-		return given("prefer")
+	case w.Nodes != nil && len(w.Nodes) == 0:
+		return wrong("nodes", "servers, or absent: any", "none")
 	case w.Policy == Shrink:
 		return wrong("policy", "wait or fail, with circuits", "%s", w.Policy)
 	case w.Circuits.Next != "" && CheckID(w.Circuits.Next) != nil:
 		return wrong("circuits.next", "a job's name", "%.80q", w.Circuits.Next)
 	}
-	if t := w.Circuits.Topology; t != nil {
-		if err := t.fill(int(w.Circuits.Servers), f.Core.GPUsPerServer); err != nil {
+	for field, is := range map[string]bool{"tp": w.TP != 0, "rings": w.Rings != 0, "spares": w.Spares != 0, "exclude": w.Exclude != nil, "ring": w.Ring != 0, "prefer": w.Prefer != ""} { // any order: each by itself
+		if is {
+			return wrong(field, "none beside circuits: they are of rings", "given")
+		}
+	}
+	c := w.Circuits
+	var err error
+	if c.on, err = findAll("nodes", "server", w.Nodes, f.Core.Servers(), f.FindServer); err != nil {
+		return err
+	}
+	if c.DP == 0 && c.GPUsTotal == nil {
+		c.Servers = cmp.Or(c.Servers, uint32(len(c.on)))
+	}
+	if t := c.Topology; t != nil {
+		if err := t.fill(int(c.Servers), f.Core.GPUsPerServer); err != nil {
 			return err
 		}
 	}
-	if _, err := w.Circuits.Spec(); err != nil {
+	if _, err := c.Spec(); err != nil {
 		return inCircuits(err)
 	}
 	return nil
@@ -190,6 +191,8 @@ func (w *Wish) checkCircuits(f *fabric.Fabric) error {
 
 // inCircuits names the field of an error as one of circuits.
 func inCircuits(err *proto.Error) error {
-	err.Field = "circuits." + err.Field
+	if err.Field != "nodes" {
+		err.Field = "circuits." + err.Field
+	}
 	return err
 }

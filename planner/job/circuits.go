@@ -21,7 +21,7 @@ type Core interface {
 	Lent() map[proto.JobID]*core.Lent
 	Describe(proto.JobID) proto.JobStatus
 	Ranks(proto.JobID) core.Ranks
-	Out(server int) bool
+	Out(server int) (why string, is bool)
 	Routes(proto.JobID) func() ([]core.Route, string)
 	Stamp(proto.JobID) string
 	Moved() bool

@@ -167,7 +167,7 @@ func (t *Table) named(order []proto.RingGPU) []GPU {
 func (t circuitJobs) members(x *job) []GPU {
 	out := []GPU{}
 	for _, p := range t.core.Ranks(x.Number).Places {
-		if !t.core.Out(p.Server) {
+		if _, gone := t.core.Out(p.Server); !gone {
 			out = append(out, GPU{t.fab().ServerName(p.Server), p.GPU})
 		}
 	}

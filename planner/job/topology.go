@@ -19,6 +19,8 @@ type Topology struct {
 	TP          int          `json:"tp"` // GPUs of a ring that nobody asked for
 	Rings       []FabricRing `json:"rings"`
 	Nodes       []FabricNode `json:"nodes"` // in HBD order
+	// Servers of a core, leaf by leaf; tor is the leaf.
+	Servers []FabricNode `json:"servers,omitempty"`
 }
 
 // FabricRing is a ring as it stands.
@@ -91,6 +93,17 @@ func (t *Table) Topology() *Topology {
 		}
 		out.Rings = append(out.Rings, r)
 	}
+	for s := 0; t.core != nil && s < f.Core.Servers(); s++ {
+		n := FabricNode{Host: f.ServerName(s), Node: proto.NodeID(s), State: Well}
+		if why, is := t.core.Out(s); is {
+			n.State, n.Cause = Drained, why
+		}
+		if k := f.Core.LeafServers(); k > 0 {
+			leaf := s / k
+			n.ToR = &leaf
+		}
+		out.Servers = append(out.Servers, n)
+	}
 	return out
 }
 
@@ -159,6 +172,9 @@ func (r *row) list() string { return hostlist.Print(append(r.nodes, r.rows...)) 
 // gets rings then, and one of a node more the node beside. On the ring's own leaf,
 // what is left of two rings would be given to one job.
 func (t *Topology) slurm(shape string) (rows []row, err error) {
+	if len(t.Nodes) == 0 {
+		return t.leaves(shape)
+	}
 	at := map[string]int{} // of the nodes
 	for i, n := range t.Nodes {
 		if n.Host == strconv.Itoa(int(n.Node)) || strings.Contains(n.Host, "/") {
@@ -224,6 +240,26 @@ func (t *Topology) slurm(shape string) (rows []row, err error) {
 		rows = append(rows, root)
 	}
 	return rows, nil
+}
+
+// leaves are a core's as a tree of Slurm's.
+func (t *Topology) leaves(shape string) (rows []row, err error) {
+	if shape != "tree" {
+		return nil, &proto.Error{Code: proto.Conflict, Field: "format", Limit: "slurm-tree, of a core", Reason: "slurm-" + shape + " is of rings"}
+	}
+	root := row{name: "fabric"}
+	for _, s := range t.Servers {
+		if s.ToR == nil {
+			root.nodes = append(root.nodes, s.Host)
+			continue
+		}
+		if *s.ToR == len(rows) {
+			rows = append(rows, row{name: fmt.Sprintf("leaf%d", len(rows))})
+			root.rows = append(root.rows, rows[*s.ToR].name)
+		}
+		rows[*s.ToR].nodes = append(rows[*s.ToR].nodes, s.Host)
+	}
+	return append(rows, root), nil
 }
 
 // nearest gives each node in no ring (-1) the ring of the nearest that is in one,

@@ -187,11 +187,11 @@ func (w *Wish) check(f *fabric.Fabric) error {
 	case w.Prefer == CrossToR && !f.KnowsToRs():
 		return wrong("prefer", "compact or spread in a fabric that does not say tors or nodes_per_tor", "cross_tor")
 	}
-	only, err := findAll(f, "nodes", w.Nodes)
+	only, err := findAll("nodes", "node", w.Nodes, f.Nodes, f.FindNode)
 	if err != nil {
 		return err
 	}
-	exclude, err := findAll(f, "exclude", w.Exclude)
+	exclude, err := findAll("exclude", "node", w.Exclude, f.Nodes, f.FindNode)
 	if err != nil {
 		return err
 	}
@@ -214,21 +214,21 @@ func (w *Wish) check(f *fabric.Fabric) error {
 	return nil
 }
 
-// findAll are the nodes of a list, sorted.
-func findAll(f *fabric.Fabric, field string, names []Name) ([]proto.NodeID, error) {
+// findAll are the nodes or servers of a list, sorted.
+func findAll[ID ~uint32](field, what string, names []Name, most int, find func(string) (ID, bool)) ([]ID, error) {
 	if names == nil {
 		return nil, nil
 	}
-	out := make([]proto.NodeID, 0, len(names))
+	out := make([]ID, 0, len(names))
 	for i, name := range names {
-		hosts, err := hostlist.Parse(string(name), f.Nodes)
+		hosts, err := hostlist.Parse(string(name), most)
 		if err != nil || !strings.Contains(string(name), "[") {
 			hosts = []string{string(name)} // no list: its name may be one that lists do not have
 		}
 		for _, host := range hosts {
-			id, ok := f.FindNode(host)
+			id, ok := find(host)
 			if !ok {
-				return nil, wrong(fmt.Sprintf("%s[%d]", field, i), "a node's name, a list of them such as n[0-7], or 0 to "+strconv.Itoa(f.Nodes-1), "no node %.80q", host)
+				return nil, wrong(fmt.Sprintf("%s[%d]", field, i), fmt.Sprintf("a %s's name, a list of them such as n[0-7], or 0 to %d", what, most-1), "no %s %.80q", what, host)
 			}
 			out = append(out, id)
 		}
@@ -239,8 +239,8 @@ func findAll(f *fabric.Fabric, field string, names []Name) ([]proto.NodeID, erro
 
 // nodes are the lists of a wish that was checked, sorted.
 func (w *Wish) nodes(f *fabric.Fabric) (only, exclude []proto.NodeID) {
-	only, _ = findAll(f, "", w.Nodes)
-	exclude, _ = findAll(f, "", w.Exclude)
+	only, _ = findAll("", "", w.Nodes, f.Nodes, f.FindNode)
+	exclude, _ = findAll("", "", w.Exclude, f.Nodes, f.FindNode)
 	return only, exclude
 }
 

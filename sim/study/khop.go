@@ -141,9 +141,7 @@ func greedy(usable, size int, pinches []int, cut int) int {
 		n := (at + 1 - start) / size
 		total += n
 		start += n * size
-		if start < at {
-			start = at
-		}
+		start = max(start, at)
 	}
 	return total + (usable-start)/size
 }
