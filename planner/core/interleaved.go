@@ -54,17 +54,12 @@ func (c interleaved) check(s *proto.JobSpec, bad wrongJob) *proto.Error {
 		return bad("tp", fmt.Sprintf("a divisor or a multiple of the %d GPUs of a server", gps), "%d", tp)
 	}
 	if s.On != nil {
-		if _, err := c.as(s).within(nil, s.Pods, nil).Admit(nil, (&jobList{fab: c.fab}).domains(s)); err != nil {
+		c.out = c.out.only(s, c.fab.Servers())
+		if _, err := c.within(nil, s.Pods, nil).Admit(nil, (&jobList{fab: c.fab}).domains(s)); err != nil {
 			return bad("nodes", "servers that hold its domains, and leaves that carry its links", "%v", err)
 		}
 	}
 	return nil
-}
-
-// as is the core as a job sees it: what it does not ask for is out.
-func (c interleaved) as(s *proto.JobSpec) *interleaved {
-	c.out = c.out.only(s, c.fab.Servers())
-	return &c
 }
 
 // admit finds servers for the jobs that have none, in order of their ids; those first
@@ -83,7 +78,9 @@ func (c *interleaved) admit(jobs []*job) {
 		if k.runs() {
 			continue
 		}
-		placed, err := c.as(&k.spec).within(running, k.spec.Pods, held).Admit(running, k.placed.Job)
+		as := *c
+		as.out = c.out.only(&k.spec, c.fab.Servers())
+		placed, err := as.within(running, k.spec.Pods, held).Admit(running, k.placed.Job)
 		if err != nil {
 			k.why = err.Error()
 			continue

@@ -283,7 +283,9 @@ func (c *interleaved) reseat(jobs []*job) {
 		return
 	}
 	for _, j := range jobs {
-		c := c.as(&j.spec)
+		as := *c
+		as.out = c.out.only(&j.spec, c.fab.Servers())
+		c := &as
 		held, own, left := c.held(jobs, nil), slices.Clone(j.servers), 0
 		j.eachServer(c.fab, func(n, server int) {
 			if !c.out.of(server) {
