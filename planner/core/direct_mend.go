@@ -13,19 +13,20 @@ import (
 // stay as they are, by rank.
 
 // dark are the links of a shard of which a circuit did not come up, by ranks, and those
-// on servers that are out.
-func (c *direct) dark(s *shard) (links [][2]int) {
+// on servers that are out; all, or those of some ranks.
+func (c *direct) dark(s *shard, of ...int) (links [][2]int) {
 	if len(c.bad)+len(c.out.why) == 0 {
 		return nil
 	}
+	in := func(rank int) bool { return len(of) == 0 || slices.Contains(of, rank) }
 	for rank, server := range s.Servers {
-		if c.out.of(server) { // it counts for more than all its links
+		if in(rank) && c.out.of(server) { // it counts for more than all its links
 			links = append(links, slices.Repeat([][2]int{{rank, rank}}, 2*len(s.Layers)+1)...)
 		}
 	}
 	for layer := range s.Layers {
 		for a, b := range s.joined(layer) {
-			if c.failed(c.way(s, layer, a, b)) {
+			if (in(a) || in(b)) && c.failed(c.way(s, layer, a, b)) {
 				links = append(links, [2]int{a, b})
 			}
 		}
@@ -72,7 +73,7 @@ func (c *direct) mended(f *floor, j *job, s *shard) *shard {
 		again = false
 		best, least := s, len(c.dark(s))
 		for rank := 0; rank < len(s.Servers) && least > 0 && tries < mendTries; rank++ {
-			c.besides(f, j, s, rank, func(x *shard) bool {
+			c.besides(f, j, s, rank, func(x *shard, _ ...int) bool {
 				tries++
 				if x = c.descent(f, j, x); len(c.dark(x)) < least {
 					best, least, again = x, len(c.dark(x)), true
@@ -88,11 +89,15 @@ func (c *direct) mended(f *floor, j *job, s *shard) *shard {
 func (c *direct) descent(f *floor, j *job, s *shard) *shard {
 	for {
 		links := c.dark(s)
-		best, least := s, len(links)
+		best, least, done := s, len(links), make([]bool, len(s.Servers))
 		for _, link := range links {
 			for _, rank := range link {
-				c.besides(f, j, s, rank, func(x *shard) bool {
-					if n := len(c.dark(x)); n < least {
+				if done[rank] {
+					continue
+				}
+				done[rank] = true
+				c.besides(f, j, s, rank, func(x *shard, ranks ...int) bool {
+					if n := len(links) - len(c.dark(s, ranks...)) + len(c.dark(x, ranks...)); n < least {
 						best, least = x, n
 					}
 					return least > 0
@@ -106,21 +111,21 @@ func (c *direct) descent(f *floor, j *job, s *shard) *shard {
 	}
 }
 
-// besides are the shards in which one rank is elsewhere, those first that move least.
-func (c *direct) besides(f *floor, j *job, s *shard, rank int, yield func(*shard) bool) {
-	changed := func(change func(*shard)) bool {
+// besides are the shards in which one rank is elsewhere, or two, those first that move least.
+func (c *direct) besides(f *floor, j *job, s *shard, rank int, yield func(x *shard, ranks ...int) bool) {
+	changed := func(change func(*shard), ranks ...int) bool {
 		x := *s
 		x.Servers, x.Path = slices.Clone(s.Servers), slices.Clone(s.Path)
 		change(&x)
-		return yield(&x)
+		return yield(&x, ranks...)
 	}
 	out, other := c.out.only(&j.spec, len(f.active)), func(of *job) bool { return of != nil && of != j }
 	server := s.Servers[rank]
-	if !other(f.active[server]) && !other(f.look[server]) && !changed(func(x *shard) { x.Path[rank] = 1 - x.Path[rank] }) {
+	if !other(f.active[server]) && !other(f.look[server]) && !changed(func(x *shard) { x.Path[rank] = 1 - x.Path[rank] }, rank) {
 		return
 	}
 	for y := range f.active {
-		if f.idle(y) && !out.of(y) && !slices.Contains(s.Servers, y) && !changed(func(x *shard) { x.Servers[rank], x.Path[rank] = y, 0 }) {
+		if f.idle(y) && !out.of(y) && !slices.Contains(s.Servers, y) && !changed(func(x *shard) { x.Servers[rank], x.Path[rank] = y, 0 }, rank) {
 			return
 		}
 	}
@@ -128,7 +133,7 @@ func (c *direct) besides(f *floor, j *job, s *shard, rank int, yield func(*shard
 		if r != rank && !changed(func(x *shard) {
 			x.Servers[r], x.Servers[rank] = x.Servers[rank], x.Servers[r]
 			x.Path[r], x.Path[rank] = x.Path[rank], x.Path[r]
-		}) {
+		}, r, rank) {
 			return
 		}
 	}
