@@ -10,7 +10,7 @@
 // sim/fleet and sim/procs tell the lies and judge what comes of them.
 //
 // The stranger is a test, TestStranger, with all its attacks; what other tests use of it,
-// lies and a flood, is the rest of the room.
+// lies, is the rest of the room.
 //
 // What it cannot see, light and memory, whoever started it must look at: the
 // record of the boards and the processes.

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"ringlight/proto"
-	"ringlight/sim/hostile"
 )
 
 var (
@@ -82,7 +81,7 @@ func TestProcesses(t *testing.T) {
 			id := proto.NodeID(n)
 			topics = append(topics, at.Desired(id), at.Command(id), at.Event(id), at.Reported(id))
 		}
-		sent, err := hostile.Flood(ctx, broker, topics...)
+		sent, err := flood(ctx, broker, topics...)
 		if err != nil {
 			t.Error(err)
 		}
