@@ -41,7 +41,7 @@ func TestServersAreTakenOut(t *testing.T) {
 				t.Fatalf("%+v", r)
 			}
 			w.run(3 * time.Second)
-			gpus, gone, whole, short := w.job("a").GPUsTotal, []string{}, 0, false
+			gpus, gone, whole := w.job("a").GPUsTotal, []string{}, 0
 			need := len(serversOf(w.job("a")))
 			for w.job("a").State == job.Ready {
 				out := serversOf(w.job("a"))[0]
@@ -64,8 +64,6 @@ func TestServersAreTakenOut(t *testing.T) {
 				case lost == 0 && v.State == job.Ready && v.GPUsTotal == gpus:
 					whole++
 				case lost == 1 && v.State == job.Degraded && v.Cause == "server "+out+" is out: fan" && v.GPUsTotal < gpus:
-				case lost == 0 && v.State == job.Degraded && strings.Contains(v.Cause, "no free ports") && k.name == "pods":
-					short = true // it moved as a whole, and ports grant it fewer links there
 				default:
 					t.Fatalf("%d gone, %d of them its own: %s %s, %d of %d GPUs\n%s", len(gone), lost, v.State, v.Cause, v.GPUsTotal, gpus, w.show())
 				}
@@ -95,7 +93,7 @@ func TestServersAreTakenOut(t *testing.T) {
 				w.drain(proto.NounUndrain, name)
 			}
 			w.run(3 * time.Second)
-			if a, b := w.job("a"), w.job("b"); a.State != job.Ready && !short || a.GPUsTotal != gpus || b.State != job.Ready {
+			if a, b := w.job("a"), w.job("b"); a.State != job.Ready || a.GPUsTotal != gpus || b.State != job.Ready {
 				t.Errorf("all are back: %s %s, %s %s", a.State, a.Cause, b.State, b.Cause)
 			}
 			if !strings.Contains(w.heard("a"), "degraded") {

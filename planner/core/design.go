@@ -41,11 +41,17 @@ func (c interleaved) start(from standing, jobs []*job) {
 // admitted.
 func (c interleaved) design(from standing, jobs []*job, list bool) design {
 	c.standing = from
-	c.reseat(jobs)
+	r := reseating{&c, jobs}
+	r.reseat()
 	if list {
 		c.admit(jobs)
 	}
 	c.number(jobs)
+	return r.rejoin(c.plan(copyJobs(jobs)))
+}
+
+// plan finds the links of jobs that have their servers.
+func (c interleaved) plan(jobs []*job) design {
 	d := design{jobs: jobs}
 	c.assign(d.jobs)
 	groups := make([]groupPlan, c.fab.Groups())

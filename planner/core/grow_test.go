@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -252,4 +253,46 @@ func TestNewPortsWithoutLightStayOut(t *testing.T) {
 	if n := len(g.circuits()); n == 0 {
 		t.Error("no circuits")
 	}
+}
+
+// Goal: leaves with fixed links come and go at the end of their numbers while jobs run:
+// no job moves or loses a link, one whose leaf is to go is named and nothing is done, and
+// those that waited have room on what is new.
+// Method: four leaves, full; eight; four, with a job in the way; six and four without it.
+func TestFixedLeavesGrowAndShrink(t *testing.T) {
+	core := func(leaves int) *fabric.Core {
+		return &fabric.Core{Kind: fabric.KindLeafSpine, GPUsPerServer: 2, LeafSpine: &fabric.LeafSpine{Leaves: leaves, Spines: 4, GPUsPerLeaf: 8}}
+	}
+	g := &growing{t: t, c: readyCircuits(core(4)), store: map[string][]byte{}}
+	g.c.heard, g.c.fresh = true, false
+	list := []proto.JobSpec{{Job: 1, TP: 1, EP: 1, PP: 1, DP: 16}, {Job: 2, TP: 1, EP: 1, PP: 1, DP: 16}, {Job: 3, TP: 1, EP: 1, PP: 1, DP: 16}}
+	g.realise(g.c.design(g.c.jobs.list(list), true))
+	first, second := *g.c.jobs.find(1).own, *g.c.jobs.find(2).own
+	stays := func() {
+		t.Helper()
+		if a, b := g.c.jobs.find(1).own, g.c.jobs.find(2).own; !reflect.DeepEqual(*a, first) || !reflect.DeepEqual(*b, second) {
+			t.Fatalf("%+v, %+v; then %+v, %+v", first, second, *a, *b)
+		}
+	}
+	if g.c.jobs.find(3).own != nil {
+		t.Fatal("three jobs fit four leaves")
+	}
+	if !g.edit(core(8)) {
+		t.Fatal("refused")
+	}
+	g.realise(g.c.design(g.c.jobs.all, true))
+	if stays(); g.c.jobs.find(3).own == nil {
+		t.Fatal("no room on eight leaves")
+	}
+	if g.edit(core(4)) {
+		t.Fatal("the leaves of job 3 went")
+	}
+	if refused := GrowthOf(g.c).Against(core(4)); len(refused) != 1 || !strings.HasPrefix(refused[0], "job 3 has something of leaf") {
+		t.Fatalf("%q", refused)
+	}
+	g.realise(g.c.design(g.c.jobs.list(list[:2]), true))
+	if !g.edit(core(6)) || !g.edit(core(4)) {
+		t.Fatal("refused, and job 3 is gone")
+	}
+	stays()
 }

@@ -65,14 +65,7 @@ func (c interleaved) check(s *proto.JobSpec, bad wrongJob) *proto.Error {
 // admit finds servers for the jobs that have none, in order of their ids; those first
 // that name them.
 func (c *interleaved) admit(jobs []*job) {
-	var running []sched.Placed
-	for _, j := range jobs {
-		if len(j.placed.Shares) > 0 {
-			running = append(running, j.placed)
-		}
-	}
-	held := c.held(jobs, nil)
-	inTurn := slices.Clone(jobs)
+	running, held, inTurn := beside(jobs, nil), c.held(jobs, nil), slices.Clone(jobs)
 	slices.SortStableFunc(inTurn, func(a, b *job) int { return min(1, len(b.spec.On)) - min(1, len(a.spec.On)) })
 	for _, k := range inTurn {
 		if k.runs() {

@@ -94,7 +94,7 @@ func (c isolated) check(s *proto.JobSpec, bad wrongJob) *proto.Error {
 	case err == nil && s.On == nil:
 		return nil
 	case err == nil:
-		if _, why := c.placeOf(&j, nil); why != isolate.Fits {
+		if _, why := c.besides(&j, nil).Place(j.placed.GPUs()); why != isolate.Fits {
 			return bad("nodes", "servers of one leaf, or as many of each leaf as make a virtual Clos", "%s: not of these", why)
 		}
 		return nil
@@ -133,22 +133,21 @@ func (c *isolated) admit(from standing, jobs []*job, list bool) {
 	if list {
 		arrive(jobs, c.nowMS)
 	}
-	c.reseat(jobs)
 	c.mend(jobs)
 	for _, j := range jobs { // whoever names its servers waits for nobody's turn
 		if !j.runs() && j.spec.On != nil {
-			p, cause := c.placeOf(j, jobs)
+			p, cause := c.besides(j, jobs).Place(j.placed.GPUs())
 			if cause == isolate.Fits {
 				j.own = &seat{Placement: p, SinceMS: c.nowMS}
 			}
 			j.turn.waiting, j.why = proto.WaitGPU, fmt.Sprintf("%s: its servers are another job's or out, or no free links join them", cause)
 		}
 	}
-	q := c.queue(jobs)
+	q, of := c.queue(jobs), &jobList{all: jobs}
 	for _, s := range q.Start(c.nowMS) {
-		byID(jobs, proto.JobID(s.Job.ID)).own = &seat{Placement: s.Placement, SinceMS: c.nowMS}
+		of.find(proto.JobID(s.Job.ID)).own = &seat{Placement: s.Placement, SinceMS: c.nowMS}
 		for _, m := range s.Moves {
-			j := byID(jobs, proto.JobID(m.Job))
+			j := of.find(proto.JobID(m.Job))
 			j.own = &seat{Placement: m.To, SinceMS: j.own.SinceMS}
 		}
 	}
@@ -162,14 +161,9 @@ func (c isolated) as(s *proto.JobSpec) *isolated {
 	return &c
 }
 
-// placeOf is where a job would go that has nothing yet.
-func (c *isolated) placeOf(j *job, jobs []*job) (isolate.Placement, isolate.Cause) {
-	return c.as(&j.spec).queue(slices.DeleteFunc(slices.Clone(jobs), func(x *job) bool { return x == j })).State().Place(j.placed.GPUs())
-}
-
-func byID(jobs []*job, id proto.JobID) *job {
-	at, _ := slices.BinarySearchFunc(jobs, id, func(j *job, id proto.JobID) int { return cmp.Compare(j.spec.Job, id) })
-	return jobs[at]
+// besides is what other jobs leave of it.
+func (c *isolated) besides(j *job, jobs []*job) *isolate.State {
+	return c.as(&j.spec).queue(slices.DeleteFunc(slices.Clone(jobs), func(x *job) bool { return x == j })).State()
 }
 
 // arrive numbers the jobs that are new, in order of their ids.
@@ -212,22 +206,22 @@ func (c *isolated) queue(jobs []*job) *isolate.Queue {
 			adopt(w, j.own.Placement, j.own.SinceMS+w.DurationMS)
 		}
 	}
+	for x := range c.out.ports { // any order: each is a port, withheld or not
+		s.Withhold(x.Switch, c.end(int32(x.Port)), true)
+	}
 	for at, m := range c.maps {
 		for port := range m.to {
-			if !c.able[at] || c.isFound(m, port) || m.to[port] >= 0 && c.failed(c.slots(at, int32(port), m.to[port])) {
-				s.Withhold(at, c.end(int32(port)))
+			if !c.able[at] || c.isFound(m, port) {
+				s.Withhold(at, c.end(int32(port)), false)
 			}
 		}
-	}
-	for x := range c.out.ports { // any order: each is a port, withheld or not
-		s.Withhold(x.Switch, c.end(int32(x.Port)))
 	}
 	for l := range c.out.links { // any order: each is a link, withheld or not
 		s.WithholdLink(isolate.Link(l))
 	}
 	for b := range c.bad { // any order: each is a port, withheld or not
-		s.Withhold(b.sw, c.end(int32(b.a)))
-		s.Withhold(b.sw, c.end(int32(b.b)))
+		s.Withhold(b.sw, c.end(int32(b.a)), false)
+		s.Withhold(b.sw, c.end(int32(b.b)), false)
 	}
 	c.adoptFound(jobs, adopt)
 	var waiting []*job
@@ -321,7 +315,7 @@ func (c *isolated) sayWhy(jobs []*job, q *isolate.Queue) {
 	}
 	line := q.Waiting()
 	for n, w := range line {
-		j := byID(jobs, proto.JobID(w.ID))
+		j := (&jobList{all: jobs}).find(proto.JobID(w.ID))
 		j.turn.Passed = w.Passed
 		switch q.Why(w.ID) {
 		case isolate.ByGPU:

@@ -10,25 +10,13 @@ import (
 
 // Leaves and spines: which links a job has in place of those that carry nothing.
 
-// owned is whose ports and links are somebody's.
-type owned struct {
-	ports [][]bool
-	links map[isolate.Link]bool
-}
+// taken are ports, by switch, that are somebody's.
+type taken map[[2]int32]bool
 
-func (o *owned) set(c *isolated, p *isolate.Placement, is bool) {
-	for n := range p.Circuits {
-		o.circuit(c, p.Circuits[n], is)
+func (o taken) set(c *isolated, p *isolate.Placement, is bool) {
+	for _, x := range p.Circuits {
+		o[[2]int32{int32(x.Switch), c.port(x.A)}], o[[2]int32{int32(x.Switch), c.port(x.B)}] = is, is
 	}
-	if c.shape.Optics == nil {
-		for _, l := range p.Links {
-			o.links[l] = is
-		}
-	}
-}
-
-func (o *owned) circuit(c *isolated, x isolate.Circuit, is bool) {
-	o.ports[x.Switch][c.port(x.A)], o.ports[x.Switch][c.port(x.B)] = is, is
 }
 
 // carries: a link of a job that has light, or can have it; no fixed link that is out.
@@ -47,14 +35,13 @@ func links(p *isolate.Placement) int { return max(len(p.Links), len(p.Circuits))
 
 // mend finds others for links of jobs that carry nothing: they are out, did not come up,
 // or their switch could not be told so far and cannot now. It takes the same leaf and
-// spine over another switch, else another spine for all that go to that one; where
-// something is out and neither does, the job goes elsewhere as a whole, if it can.
+// spine over another switch. A job of which a part is out then has the place where it
+// loses least, be it where it is. One of which nothing is out is never moved.
 func (c *isolated) mend(jobs []*job) {
-	o := owned{make([][]bool, len(c.maps)), map[isolate.Link]bool{}}
+	o := taken{}
 	for at, m := range c.maps {
-		o.ports[at] = make([]bool, len(m.to))
 		for port := range m.to {
-			o.ports[at][port] = c.isFound(m, port)
+			o[[2]int32{int32(at), int32(port)}] = c.isFound(m, port)
 		}
 	}
 	for _, j := range jobs {
@@ -67,29 +54,48 @@ func (c *isolated) mend(jobs []*job) {
 			continue
 		}
 		own, moved := *j.own, false
-		own.Circuits, own.Links = slices.Clone(own.Circuits), slices.Clone(own.Links)
-		for n := range links(&own.Placement) {
+		own.Circuits = slices.Clone(own.Circuits)
+		for n := range own.Circuits {
 			if !c.carries(j, &own.Placement, n) {
-				moved = c.elsewhere(&own.Placement, n, &o) || moved
-			}
-		}
-		gone := func(n int) bool { return c.partOf(&own.Placement, n) != "" }
-		for v := range own.S {
-			if slices.ContainsFunc(identity(own.L), func(row int) bool { return gone(row*own.S + v) }) {
-				moved = c.otherSpine(&own.Placement, v, &o) || moved
-			}
-		}
-		if slices.ContainsFunc(identity(links(&own.Placement)), gone) {
-			if p, cause := c.placeOf(j, jobs); cause == isolate.Fits {
-				o.set(c, &own.Placement, false)
-				o.set(c, &p, true)
-				own, moved = seat{Placement: p, SinceMS: own.SinceMS}, true
+				moved = c.elsewhere(&own.Placement, n, o) || moved
 			}
 		}
 		if moved {
 			j.own = &own
 		}
+		if lost := c.ranksLost(j); lost > 0 {
+			if p, better := c.besides(j, jobs).Refit(own.Placement, lost, c.isOut); better {
+				o.set(c, &own.Placement, false)
+				o.set(c, &p, true)
+				j.own = &seat{Placement: p, SinceMS: own.SinceMS}
+			}
+		}
 	}
+}
+
+// ranksLost are ranks of a job whose GPU is out or whose link carries nothing; 0: no part
+// of it is out.
+func (c *isolated) ranksLost(j *job) (lost int) {
+	p, places, gone := &j.own.Placement, c.places(j), false
+	for r := range max(len(places), links(p)) {
+		link, out := r, r < len(places) && c.out.at(places[r]) != ""
+		if p.S > 0 {
+			link = r/p.S*p.S + p.Map[r%p.S]
+		}
+		dark := link < links(p) && !c.carries(j, p, link)
+		if gone = gone || out || dark && c.partOf(p, link) != ""; out || dark {
+			lost++
+		}
+	}
+	if !gone {
+		return 0
+	}
+	return lost
+}
+
+// isOut: a GPU of a server is.
+func (c *isolated) isOut(w isolate.Server, gpu int) bool {
+	return c.out.at(Place{w.Leaf*c.fab.LeafServers() + w.Server, gpu}) != ""
 }
 
 // partOf is the part with which a link is gone; "": it is there, with light or without.
@@ -109,104 +115,27 @@ func identity(n int) []int {
 	return out
 }
 
-// elsewhere takes the same link over ports of another switch, or another of fixed links.
-func (c *isolated) elsewhere(p *isolate.Placement, n int, o *owned) bool {
-	if len(p.Circuits) == 0 {
-		was := p.Links[n]
-		return c.freeLink(was.Leaf, was.Spine, o, func(l isolate.Link) {
-			o.links[was], o.links[l], p.Links[n] = false, true, l
-		})
-	}
-	x := p.Circuits[n]
-	return c.freeCircuit(x.A, x.B, x.Switch, o, func(y isolate.Circuit) {
-		o.circuit(c, x, false)
-		o.circuit(c, y, true)
-		p.Circuits[n] = y
-	})
-}
-
-// otherSpine takes all links of a virtual spine to another spine.
-func (c *isolated) otherSpine(p *isolate.Placement, virtual int, o *owned) bool {
-	for spine := range c.fab.Spines {
-		next := *p
-		next.Circuits, next.Links = slices.Clone(p.Circuits), slices.Clone(p.Links)
-		done := 0
-		for ; done < p.L; done++ {
-			n := done*p.S + virtual
-			was := p.Links[n]
-			if spine == was.Spine {
-				break
-			}
-			found := false
-			if len(p.Circuits) == 0 {
-				found = c.freeLink(was.Leaf, spine, o, func(l isolate.Link) { o.links[l], next.Links[n] = true, l })
-			} else {
-				found = c.freeCircuit(p.Circuits[n].A, isolate.End{Spine: true, Number: spine}, -1, o, func(y isolate.Circuit) {
-					o.circuit(c, y, true)
-					next.Circuits[n], next.Links[n] = y, isolate.Link{Leaf: was.Leaf, Spine: spine, Nth: was.Nth}
-				})
-			}
-			if !found {
-				break
-			}
-		}
-		back := &next // what was taken for nothing
-		if done == p.L {
-			back = p
-		}
-		for row := range done {
-			n := row*p.S + virtual
-			if len(p.Circuits) == 0 {
-				o.links[back.Links[n]] = false
-			} else {
-				o.circuit(c, back.Circuits[n], false)
-			}
-		}
-		if done == p.L {
-			*p = next
-			return true
-		}
-	}
-	return false
-}
-
-// freeLink is a fixed link that is nobody's.
-func (c *isolated) freeLink(leaf, spine int, o *owned, take func(isolate.Link)) bool {
-	for nth := range c.fab.FixedLinks() {
-		l := isolate.Link{Leaf: leaf, Spine: spine, Nth: nth}
-		if _, gone := c.out.links[fabric.LeafLink(l)]; !gone && !o.links[l] {
-			take(l)
-			return true
-		}
-	}
-	return false
-}
-
-// freeCircuit joins two, of whatever ports and switch, by ports that are nobody's; over
-// one switch only where no other does.
-func (c *isolated) freeCircuit(a, b isolate.End, last int, o *owned, take func(isolate.Circuit)) bool {
+// elsewhere makes the same link by ports of another switch, of its own only where no
+// other does.
+func (c *isolated) elsewhere(p *isolate.Placement, n int, o taken) bool {
+	was := p.Circuits[n]
 	ports := func(e isolate.End) int {
 		if e.Spine {
 			return c.fab.SpinePortsPerSwitch()
 		}
 		return c.fab.LeafPorts()
 	}
-	order := slices.DeleteFunc(identity(len(c.maps)), func(at int) bool { return at == last })
-	if last >= 0 {
-		order = append(order, last)
-	}
-	for _, at := range order {
-		if !c.able[at] {
-			continue
-		}
-		for i := range ports(a) {
-			for k := range ports(b) {
-				a.Port, b.Port = i, k
-				y := isolate.Circuit{Switch: at, A: a, B: b}
-				if p, q := c.port(a), c.port(b); !o.ports[at][p] && !o.ports[at][q] && !c.failed(c.slots(at, p, q)) {
-					take(y)
-					return true
-				}
+	order := append(identity(len(c.maps)), was.Switch)
+	for _, at := range slices.Delete(order, was.Switch, was.Switch+1) {
+		x := isolate.Circuit{Switch: at, A: was.A, B: was.B}
+		for i := 0; i < ports(x.A)*ports(x.B) && c.able[at]; i++ {
+			x.A.Port, x.B.Port = i/ports(x.B), i%ports(x.B)
+			a, b := c.port(x.A), c.port(x.B)
+			if !o[[2]int32{int32(at), a}] && !o[[2]int32{int32(at), b}] && !c.failed(c.slots(at, a, b)) {
+				o.set(c, &isolate.Placement{Circuits: []isolate.Circuit{was}}, false)
+				o.set(c, &isolate.Placement{Circuits: []isolate.Circuit{x}}, true)
+				p.Circuits[n] = x
+				return true
 			}
 		}
 	}

@@ -21,6 +21,7 @@ type job struct {
 	paths   []path       // by spine and leaves
 	ways    []way        // of paths, and within pods
 	laid    bool         // those within pods are found
+	strayed bool         // it had to leave servers
 	found   bool         // known by its circuits only
 	owner   string       // that asked for it by name; "": an operator's list did
 	own     *seat        // of leaves and spines; nil: it waits

@@ -9,9 +9,7 @@ import (
 	"strings"
 
 	"ringlight/planner/fabric"
-	"ringlight/planner/isolate"
 	"ringlight/planner/journal"
-	"ringlight/planner/sched"
 	"ringlight/proto"
 )
 
@@ -266,169 +264,22 @@ func (c *interleaved) held(jobs []*job, but *job) map[int]bool {
 
 // eachServer calls f for each server of a job between pods that has its numbers.
 func (j *job) eachServer(fab *fabric.Core, f func(n, server int)) {
+	j.eachLeaf(fab, func(n, leaf int) {
+		if n < len(j.servers) {
+			f(n, leaf*fab.ServersPerLeaf+j.servers[n])
+		}
+	})
+}
+
+// eachLeaf calls f for the leaf of each.
+func (j *job) eachLeaf(fab *fabric.Core, f func(n, leaf int)) {
 	n := 0
 	for _, s := range j.placed.Shares {
 		for range s.Servers {
-			if n < len(j.servers) {
-				f(n, (s.Pod*fab.LeavesPerPod+s.Leaf)*fab.ServersPerLeaf+j.servers[n])
-			}
+			f(n, s.Pod*fab.LeavesPerPod+s.Leaf)
 			n++
 		}
 	}
-}
-
-// reseat takes jobs off servers that are out.
-func (c *interleaved) reseat(jobs []*job) {
-	if len(c.out.servers) == 0 {
-		return
-	}
-	for _, j := range jobs {
-		as := *c
-		as.out = c.out.only(&j.spec, c.fab.Servers())
-		c := &as
-		held, own, left := c.held(jobs, nil), slices.Clone(j.servers), 0
-		j.eachServer(c.fab, func(n, server int) {
-			if !c.out.of(server) {
-				return
-			}
-			first := server / c.fab.ServersPerLeaf * c.fab.ServersPerLeaf
-			for y := first; y < first+c.fab.ServersPerLeaf; y++ {
-				if !held[y] && !c.out.of(y) {
-					own[n], held[y] = y-first, true
-					return
-				}
-			}
-			left++
-		})
-		j.servers = own
-		if left == 0 {
-			continue
-		}
-		var others []sched.Placed
-		for _, x := range jobs {
-			if x != j && len(x.placed.Shares) > 0 {
-				others = append(others, x.placed)
-			}
-		}
-		if c.exchange(others, j, c.held(jobs, nil)) {
-			continue
-		}
-		if placed, err := c.within(others, j.spec.Pods, c.held(jobs, j)).Admit(others, j.placed.Job); err == nil {
-			j.placed, j.servers, j.paths, j.ways, j.laid = placed, nil, nil, nil, false
-			c.number(jobs)
-		}
-	}
-}
-
-// exchange gives a job idle servers of other leaves, of its pod where domains are of
-// several servers, in place of those that are out, if there is room for its links; what
-// it has between its other leaves stays.
-func (c *interleaved) exchange(others []sched.Placed, j *job, held map[int]bool) bool {
-	pod := func(server int) int { return server / c.fab.ServersPerLeaf / c.fab.LeavesPerPod }
-	bound := max(j.placed.TP, j.placed.EP) > c.fab.GPUsPerServer
-	var own []int
-	j.eachServer(c.fab, func(_, server int) {
-		if c.out.of(server) {
-			was, best := server, -1
-			for y := range c.fab.Servers() {
-				if near := pod(y) == pod(was); !held[y] && !c.out.of(y) && (near || !bound) && (best < 0 || near && pod(best) != pod(was)) {
-					best = y
-				}
-			}
-			if best < 0 {
-				return
-			}
-			server, held[best] = best, true
-		}
-		own = append(own, server)
-	})
-	if len(own) < len(j.servers) {
-		return false
-	}
-	slices.Sort(own)
-	next := sched.Placed{Job: j.placed.Job}
-	for n, server := range own {
-		leaf := server / c.fab.ServersPerLeaf
-		if n == 0 || leaf != own[n-1]/c.fab.ServersPerLeaf {
-			next.Shares = append(next.Shares, sched.Share{Pod: pod(server), Leaf: leaf % c.fab.LeavesPerPod})
-		}
-		next.Shares[len(next.Shares)-1].Servers++
-		own[n] %= c.fab.ServersPerLeaf
-	}
-	wants, err := c.sched.Wants(next.Job, next.Shares)
-	if err != nil {
-		return false
-	}
-	need, err := c.sched.Need(others)
-	if err != nil {
-		return false
-	}
-	used := need.Ports()
-	for x := range c.out.links { // any order: counted
-		used[x.Leaf]++
-	}
-	if next.Links, err = sched.Fit(wants, used, c.sched.Ports()); err != nil {
-		return false
-	}
-	next.Wants = wants
-	j.placed, j.servers, j.laid = next, own, false
-	for _, x := range slices.Clone(j.paths) {
-		granted := 0
-		for n, w := range wants {
-			if w.A == x.A && w.B == x.B {
-				granted = next.Links[n]
-			}
-		}
-		if over := min(x.Count, j.between(x.A, x.B)-granted); over > 0 {
-			j.drop(path{x.Spine, x.A, x.B, over})
-		}
-	}
-	j.ways = slices.DeleteFunc(slices.Clone(j.ways), func(w way) bool { return c.sched.PodOf[w.A] == c.sched.PodOf[w.B] })
-	return true
-}
-
-// reseat takes jobs off servers that are out: to others of the same leaf, over the same
-// links, or as a whole.
-func (c *isolated) reseat(jobs []*job) {
-	if len(c.out.servers) == 0 {
-		return
-	}
-	for _, j := range jobs {
-		if j.own == nil || !slices.ContainsFunc(j.own.Servers, func(s isolate.Server) bool { return c.isOut(s) }) {
-			continue
-		}
-		c, used, own, left := c.as(&j.spec), c.used(jobs), *j.own, false
-		own.Servers = slices.Clone(own.Servers)
-		for n, s := range own.Servers {
-			if !c.isOut(s) {
-				continue
-			}
-			left = true
-			for y := range c.fab.LeafServers() {
-				x := isolate.Server{Leaf: s.Leaf, Server: y, GPUs: s.GPUs}
-				if at := [2]int{x.Leaf, y}; !c.isOut(x) && used[at]+x.GPUs <= c.fab.GPUsPerServer {
-					own.Servers[n], own.Which, left = x, nil, false
-					used[at] += x.GPUs
-					break
-				}
-			}
-			if left {
-				break
-			}
-		}
-		if left {
-			p, cause := c.placeOf(j, jobs)
-			if cause != isolate.Fits {
-				continue
-			}
-			own = seat{Placement: p, SinceMS: j.own.SinceMS}
-		}
-		j.own = &own
-	}
-}
-
-func (c *isolated) isOut(s isolate.Server) bool {
-	return c.out.of(s.Leaf*c.fab.LeafServers() + s.Server)
 }
 
 // used are the GPUs of servers that jobs have, by leaf and server.

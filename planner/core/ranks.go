@@ -134,22 +134,13 @@ func seatsOf(fab *fabric.Core, places []Place) (out []proto.Seat) {
 // number gives jobs that got servers of leaves theirs: which ones of the leaf,
 // the lowest that are free. They keep them.
 func (c *interleaved) number(jobs []*job) {
-	taken := map[Place]bool{} // of a leaf; GPU: the server's number in it
-	each := func(j *job, f func(n, leaf int)) {
-		n := 0
-		for _, s := range j.placed.Shares {
-			for range s.Servers {
-				f(n, s.Pod*c.fab.LeavesPerPod+s.Leaf)
-				n++
-			}
-		}
-	}
+	taken := map[Place]bool{}      // of a leaf; GPU: the server's number in it
 	for s := range c.out.servers { // any order: a set
 		taken[Place{s / c.fab.ServersPerLeaf, s % c.fab.ServersPerLeaf}] = true
 	}
 	for _, j := range jobs {
 		if len(j.servers) > 0 {
-			each(j, func(n, leaf int) { taken[Place{leaf, j.servers[n]}] = true })
+			j.eachLeaf(c.fab, func(n, leaf int) { taken[Place{leaf, j.servers[n]}] = true })
 		}
 	}
 	for _, j := range jobs {
@@ -157,7 +148,7 @@ func (c *interleaved) number(jobs []*job) {
 			continue
 		}
 		var own []int
-		each(j, func(_, leaf int) {
+		j.eachLeaf(c.fab, func(_, leaf int) {
 			for s := range c.fab.ServersPerLeaf {
 				if at := (Place{leaf, s}); !taken[at] {
 					taken[at] = true
@@ -200,18 +191,19 @@ func (c interleaved) places(j *job) (out []Place) {
 func (l *jobList) checkServers() error {
 	taken := map[Place]bool{}
 	for _, j := range l.all {
-		n := 0
-		for _, s := range j.placed.Shares {
-			for range s.Servers {
-				if n == len(j.servers) {
-					break
-				}
-				at := Place{s.Pod*l.fab.LeavesPerPod + s.Leaf, j.servers[n]}
-				if n++; at.GPU < 0 || at.GPU >= l.fab.ServersPerLeaf || taken[at] {
-					return fmt.Errorf("%s: server %d of leaf %d is another's, or none", jobKey(j.spec.Job), at.GPU, at.Server)
+		n, wrong := 0, error(nil)
+		j.eachLeaf(l.fab, func(i, leaf int) {
+			if i < len(j.servers) {
+				n++
+				at := Place{leaf, j.servers[i]}
+				if at.GPU < 0 || at.GPU >= l.fab.ServersPerLeaf || taken[at] {
+					wrong = fmt.Errorf("%s: server %d of leaf %d is another's, or none", jobKey(j.spec.Job), at.GPU, leaf)
 				}
 				taken[at] = true
 			}
+		})
+		if wrong != nil {
+			return wrong
 		}
 		if n != len(j.servers) {
 			return fmt.Errorf("%s: %d servers for shares of %d", jobKey(j.spec.Job), len(j.servers), n)

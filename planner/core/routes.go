@@ -315,11 +315,14 @@ func (c isolated) leafRoutes(j *job) (out []Route) {
 }
 
 // detour is where a job is, with others of its links in place of those of columns of
-// which one carries nothing.
+// which one carries nothing, though some rank of its virtual leaf is there.
 func (c *isolated) detour(j *job) isolate.Placement {
-	p := j.own.Placement
+	p, places := j.own.Placement, c.places(j)
 	whole := func(column int) bool {
-		return !slices.ContainsFunc(identity(max(p.L*min(1, p.S), 1)), func(v int) bool { return !c.carries(j, &p, v*p.S+column) })
+		return !slices.ContainsFunc(identity(max(p.L*min(1, p.S), 1)), func(v int) bool {
+			here := p.S == 0 || slices.ContainsFunc(places[min(v*p.S, len(places)):min((v+1)*p.S, len(places))], func(x Place) bool { return c.out.at(x) == "" })
+			return here && !c.carries(j, &p, v*p.S+column)
+		})
 	}
 	p.Map = slices.Clone(p.Map)
 	columns := slices.Clone(j.own.Map)

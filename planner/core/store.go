@@ -46,6 +46,7 @@ type jobRecord struct {
 	Paths  []path        `json:"paths,omitempty"`
 	Ways   []way         `json:"ways,omitempty"`
 	Laid   bool          `json:"laid,omitempty"`
+	Stray  bool          `json:"strayed,omitempty"`
 	Found  bool          `json:"found,omitempty"`
 	Owner  string        `json:"owner,omitempty"`
 	Own    *seat         `json:"own,omitempty"`
@@ -112,7 +113,7 @@ func (c *Circuits) saveJobs() {
 func (l *jobList) unsaved() []journal.Record {
 	var records []journal.Record
 	for _, j := range l.all {
-		r := journal.Encode(jobKey(j.spec.Job), jobRecord{j.spec, j.placed.Shares, j.placed.Wants, j.placed.Links, j.servers, j.paths, j.ways, j.laid, j.found, j.owner, j.own, j.shard, j.turn.stored()})
+		r := journal.Encode(jobKey(j.spec.Job), jobRecord{j.spec, j.placed.Shares, j.placed.Wants, j.placed.Links, j.servers, j.paths, j.ways, j.laid, j.strayed, j.found, j.owner, j.own, j.shard, j.turn.stored()})
 		if l.saved[j.spec.Job] != string(r.Value) {
 			l.saved[j.spec.Job] = string(r.Value)
 			records = append(records, r)
@@ -143,7 +144,7 @@ func (c *Circuits) Restore(prefix, rest string, raw []byte) error {
 		if err := json.Unmarshal(raw, &r); err != nil {
 			return err
 		}
-		j := &job{spec: r.Spec, placed: sched.Placed{Job: c.jobs.domains(&r.Spec), Shares: r.Shares, Wants: r.Wants, Links: r.Links}, servers: r.Server, paths: r.Paths, ways: r.Ways, laid: r.Laid, found: r.Found, owner: r.Owner, own: r.Own, shard: r.Shard}
+		j := &job{spec: r.Spec, placed: sched.Placed{Job: c.jobs.domains(&r.Spec), Shares: r.Shares, Wants: r.Wants, Links: r.Links}, servers: r.Server, paths: r.Paths, ways: r.Ways, laid: r.Laid, strayed: r.Stray, found: r.Found, owner: r.Owner, own: r.Own, shard: r.Shard}
 		if r.Turn != nil {
 			j.turn = *r.Turn
 		}

@@ -45,7 +45,7 @@ func (s *State) direct(need int) (Placement, bool) {
 	for _, k := range s.between() {
 		for range min(s.leaf.free[small*columns+k], s.leaf.free[large*columns+k]) {
 			if len(want) < t*part {
-				want = append(want, wish{k, small, End{Number: large}})
+				want = append(want, wish{at: k, leaf: small, b: End{Number: large}})
 			}
 		}
 	}
@@ -73,22 +73,24 @@ func (s *State) between() []int {
 	return out
 }
 
-// wish is a circuit whose ports are not chosen yet: B.Port is not used.
+// wish is a circuit whose ports are not chosen yet: B.Port is not used. One that is
+// lost may have ports that are out, at any switch.
 type wish struct {
 	at   int // switch
 	leaf int
 	b    End
+	lost bool
 }
 
 // ports chooses free ports for circuits: those that are lit that way already,
-// else dark ones, else whatever is free.
+// else dark ones, else whatever is free; nil: one that is lost finds none.
 func (s *State) ports(want []wish) []Circuit {
 	out := make([]Circuit, len(want))
 	mine := map[int32]bool{}
-	free := func(p *pool, from int32, row, at int, visit func(u int32, nth int) bool) {
-		cell := row*p.columns + at
+	free := func(w wish, p *pool, from int32, row int, visit func(u int32, nth int) bool) {
+		cell := row*p.columns + w.at
 		for u := p.start[cell]; u < p.start[cell+1]; u++ {
-			if !p.taken[u] && !mine[from+u] && visit(from+u, int(u-p.start[cell])) {
+			if (!p.taken[u] || w.lost && p.out[u]) && !mine[from+u] && visit(from+u, int(u-p.start[cell])) {
 				return
 			}
 		}
@@ -101,35 +103,49 @@ func (s *State) ports(want []wish) []Circuit {
 		return &s.leaf, 0
 	}
 	found := make([]bool, len(want))
-	for n, w := range want {
-		pool, from := far(w)
-		free(&s.leaf, 0, w.leaf, w.at, func(u int32, nth int) bool {
-			free(pool, from, w.b.Number, w.at, func(v int32, other int) bool {
-				if s.lit[u] == v {
-					out[n] = Circuit{w.at, End{Number: w.leaf, Port: nth}, End{w.b.Spine, w.b.Number, other}}
-					found[n], mine[u], mine[v] = true, true, true
-				}
-				return found[n]
-			})
-			return found[n]
-		})
-	}
-	pick := func(p *pool, from int32, row, at int) int {
-		best, port := int32(-1), -1
-		free(p, from, row, at, func(u int32, nth int) bool {
-			if port < 0 || s.lit[u] < 0 && s.lit[best] >= 0 {
+	pick := func(w wish, p *pool, from int32, row int) (best int32, port int) {
+		best = -1
+		free(w, p, from, row, func(u int32, nth int) bool {
+			if best < 0 || s.lit[u] < 0 && s.lit[best] >= 0 || w.lost && p.out[u-from] && !p.out[best-from] {
 				best, port = u, nth
 			}
 			return false
 		})
-		mine[best] = true
-		return port
+		return best, port
 	}
-	for n, w := range want {
-		if !found[n] {
+	for _, lost := range [...]bool{false, true} {
+		for n, w := range want {
+			if w.at < 0 || w.lost != lost {
+				continue
+			}
 			pool, from := far(w)
-			a := pick(&s.leaf, 0, w.leaf, w.at)
-			out[n] = Circuit{w.at, End{Number: w.leaf, Port: a}, End{w.b.Spine, w.b.Number, pick(pool, from, w.b.Number, w.at)}}
+			free(w, &s.leaf, 0, w.leaf, func(u int32, nth int) bool {
+				free(w, pool, from, w.b.Number, func(v int32, other int) bool {
+					if s.lit[u] == v {
+						out[n] = Circuit{w.at, End{Number: w.leaf, Port: nth}, End{w.b.Spine, w.b.Number, other}}
+						found[n], mine[u], mine[v] = true, true, true
+					}
+					return found[n]
+				})
+				return found[n]
+			})
+		}
+		for n, w := range want {
+			pool, from := far(w)
+			for at := 0; !found[n] && w.lost == lost && at < s.leaf.columns; at++ {
+				if w.lost {
+					w.at = at
+				}
+				a, nth := pick(w, &s.leaf, 0, w.leaf)
+				b, other := pick(w, pool, from, w.b.Number)
+				if found[n] = a >= 0 && b >= 0; found[n] {
+					mine[a], mine[b] = true, true
+					out[n] = Circuit{w.at, End{Number: w.leaf, Port: nth}, End{w.b.Spine, w.b.Number, other}}
+				}
+			}
+			if w.lost && lost && !found[n] {
+				return nil
+			}
 		}
 	}
 	return out

@@ -178,7 +178,7 @@ func (o *optical) weave(want shape, leaves []int32, on []share) (Placement, bool
 		return Placement{}, false
 	}
 	at := o.dealLeaves(want, leaves, on)
-	if at == nil || !o.lay(at, on) || !o.w.run() {
+	if at == nil || !o.lay(at, on) || !o.w.run(0) {
 		return Placement{}, false
 	}
 	return o.placement(want, at, on), true
@@ -187,20 +187,34 @@ func (o *optical) weave(want shape, leaves []int32, on []share) (Placement, bool
 // lay sets out the colouring of the circuits between shares; false: there is
 // none at first sight.
 func (o *optical) lay(at, on []share) bool {
-	colours, w := o.leaf.columns, &o.w
-	w.a, w.b, w.pairs = w.a[:0], w.b[:0], w.pairs[:0]
+	var leaves []int
+	var fars []End
+	o.w.pairs = o.w.pairs[:0]
 	for _, n := range at {
-		w.a = append(w.a, o.leaf.free[n.at*colours:(n.at+1)*colours]...)
+		leaves = append(leaves, n.at)
 		for _, m := range on {
-			w.pairs = append(w.pairs, int32(n.of*m.of))
+			o.w.pairs = append(o.w.pairs, int32(n.of*m.of))
 		}
 	}
 	for _, m := range on {
-		w.b = append(w.b, o.spine.free[m.at*colours:(m.at+1)*colours]...)
+		fars = append(fars, End{Spine: true, Number: m.at})
+	}
+	o.layOut(leaves, fars)
+	return o.w.deficit() == 0
+}
+
+// layOut does, for pairs of leaves and spines, or leaves, that are counted.
+func (o *optical) layOut(leaves []int, fars []End) {
+	colours, w := o.leaf.columns, &o.w
+	w.a, w.b = w.a[:0], w.b[:0]
+	for _, n := range leaves {
+		w.a = append(w.a, o.leaf.free[n*colours:(n+1)*colours]...)
+	}
+	for _, e := range fars {
+		w.b = append(w.b, o.side(e).free[e.Number*colours:(e.Number+1)*colours]...)
 	}
 	w.reset(colours)
 	w.steps += 1 + len(w.pairs)*colours/64 + w.edges/8 // what this costs
-	return w.mayFit()
 }
 
 // placement gives every pair of a virtual leaf and a virtual spine one of the
@@ -220,7 +234,7 @@ func (o *optical) placement(want shape, at, on []share) Placement {
 			for j, m := range on {
 				pair := i*len(on) + j
 				for range m.of {
-					wishes = append(wishes, wish{colours[pair][0], n.at, End{Spine: true, Number: m.at}})
+					wishes = append(wishes, wish{at: colours[pair][0], leaf: n.at, b: End{Spine: true, Number: m.at}})
 					colours[pair] = colours[pair][1:]
 				}
 			}

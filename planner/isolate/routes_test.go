@@ -84,12 +84,12 @@ func TestWithheldPortsAreNobodys(t *testing.T) {
 	s := core.Empty()
 	for k := range 4 {
 		for n := range 4 {
-			if !s.Withhold(k, End{Spine: true, Port: n}) || s.Withhold(k, End{Spine: true, Port: n}) {
+			if !s.Withhold(k, End{Spine: true, Port: n}, false) || s.Withhold(k, End{Spine: true, Port: n}, false) {
 				t.Fatal("a free port once, and not twice")
 			}
 		}
 	}
-	if s.Withhold(9, End{}) || s.Withhold(0, End{Number: 9}) {
+	if s.Withhold(9, End{}, false) || s.Withhold(0, End{Number: 9}, true) {
 		t.Error("a port that there is not")
 	}
 	if _, why := s.Place(8); why != ByNetwork {

@@ -14,6 +14,8 @@ type pool struct {
 	columns int
 	start   []int32 // of a cell: its first unit; one more than cells; never changed
 	taken   []bool  // of a unit
+	out     []bool  // such as are taken by nobody
+	gone    []int32 // of a row: how many
 	free    []int32 // units of a cell
 	row     []int32 // free units of a row
 }
@@ -29,14 +31,14 @@ func newPool(m [][]int) pool {
 			p.free = append(p.free, int32(n))
 			in += int32(n)
 		}
-		p.row = append(p.row, in)
+		p.row, p.gone = append(p.row, in), append(p.gone, 0)
 	}
-	p.taken = make([]bool, p.start[len(p.start)-1])
+	p.taken, p.out = make([]bool, p.start[len(p.start)-1]), make([]bool, p.start[len(p.start)-1])
 	return p
 }
 
 func (p pool) clone() pool {
-	p.taken, p.free, p.row = slices.Clone(p.taken), slices.Clone(p.free), slices.Clone(p.row)
+	p.taken, p.out, p.gone, p.free, p.row = slices.Clone(p.taken), slices.Clone(p.out), slices.Clone(p.gone), slices.Clone(p.free), slices.Clone(p.row)
 	return p
 }
 
@@ -198,21 +200,26 @@ func (s *State) Take(id JobID, p Placement) error {
 }
 
 // Withhold keeps a free port of a leaf or spine at a switch from all jobs to
-// come. It reports whether there is one.
-func (s *State) Withhold(at int, e End) bool {
+// come; out: until it is back, so that a job may have it without light. It reports
+// whether there is one.
+func (s *State) Withhold(at int, e End, out bool) bool {
 	p := s.side(e)
 	u := p.unit(e.Number, at, e.Port)
 	if u < 0 || p.taken[u] {
 		return false
 	}
 	p.set(e.Number, at, u, true)
+	if p.out[u] = out; out {
+		p.gone[e.Number]++
+	}
 	return true
 }
 
-// WithholdLink does the same with a free link between a leaf and a spine.
+// WithholdLink does the same with a free link between a leaf and a spine that is out.
 func (s *State) WithholdLink(l Link) {
 	if u := s.links.unit(l.Leaf, l.Spine, l.Nth); u >= 0 && !s.links.taken[u] {
 		s.links.set(l.Leaf, l.Spine, u, true)
+		s.links.out[u] = true
 	}
 }
 

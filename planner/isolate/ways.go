@@ -42,10 +42,10 @@ func (o *optical) colourExactly(at, on []share) bool {
 	if !o.lay(at, on) {
 		return false
 	}
-	found, complete := o.w.exact(exactSteps)
+	found, complete := o.w.exact(exactSteps, 0)
 	if !complete {
 		o.lay(at, on)
-		found = o.w.run()
+		found = o.w.run(0)
 	}
 	return found
 }

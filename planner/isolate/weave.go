@@ -74,9 +74,9 @@ func common(x, y []int32) (n int) {
 	return n
 }
 
-// mayFit says whether all, each leaf, each spine and each pair alone would
-// find ports enough at switches where the other side has some.
-func (w *weaver) mayFit() bool {
+// deficit is how many circuits all, a leaf, a spine or a pair alone have more than
+// ports at switches where the other side has some.
+func (w *weaver) deficit() int {
 	leaves, spines := len(w.a)/w.colours, len(w.b)/w.colours
 	w.sumA, w.sumB = append(w.sumA[:0], w.a[:w.colours]...), append(w.sumB[:0], w.b[:w.colours]...)
 	for i, n := range w.a[w.colours:] {
@@ -85,38 +85,30 @@ func (w *weaver) mayFit() bool {
 	for i, n := range w.b[w.colours:] {
 		w.sumB[i%w.colours] += n
 	}
-	if common(w.sumA, w.sumB) < w.edges {
-		return false
-	}
+	less := max(0, w.edges-common(w.sumA, w.sumB))
 	at := func(x []int32, n int) []int32 { return x[n*w.colours : (n+1)*w.colours] }
 	for n := range leaves {
 		want := 0
 		for m := range spines {
 			pair := int(w.pairs[n*spines+m])
-			if pair > common(at(w.a, n), at(w.b, m)) {
-				return false
-			}
+			less = max(less, pair-common(at(w.a, n), at(w.b, m)))
 			want += pair
 		}
-		if want > common(at(w.a, n), w.sumB) {
-			return false
-		}
+		less = max(less, want-common(at(w.a, n), w.sumB))
 	}
 	for m := range spines {
 		want := 0
 		for n := range leaves {
 			want += int(w.pairs[n*spines+m])
 		}
-		if want > common(at(w.b, m), w.sumA) {
-			return false
-		}
+		less = max(less, want-common(at(w.b, m), w.sumA))
 	}
-	return true
+	return less
 }
 
-// run colours all edges, or says that it could not.
-func (w *weaver) run() bool {
-	for last := w.steps + stepsAnEdge*w.edges + extraSteps; len(w.missing) > 0; {
+// run colours all edges but so many, or says that it could not.
+func (w *weaver) run(spare int) bool {
+	for last := w.steps + stepsAnEdge*w.edges + extraSteps; len(w.missing) > spare; {
 		if w.steps++; w.steps > last {
 			return false
 		}
@@ -221,9 +213,9 @@ func (w *weaver) ends(e, k int32) (n, m int) {
 	return int(w.leaf[e])*w.colours + int(k), int(w.spine[e])*w.colours + int(k)
 }
 
-// exact colours all edges by trying everything, within so many steps. Edges of
-// one pair take their colours in order.
-func (w *weaver) exact(steps int) (found, complete bool) {
+// exact colours all edges but so many by trying everything, within so many steps.
+// Edges of one pair take their colours in order, those without one last.
+func (w *weaver) exact(steps, spare int) (found, complete bool) {
 	last := w.steps + steps
 	var try func(e int) bool
 	try = func(e int) bool {
@@ -248,6 +240,15 @@ func (w *weaver) exact(steps int) (found, complete bool) {
 			w.a[n]++
 			w.b[m]++
 		}
+		if spare == 0 || w.steps > last {
+			return false
+		}
+		spare--
+		w.colour[e] = int32(w.colours)
+		if try(e + 1) {
+			return true
+		}
+		spare++
 		return false
 	}
 	found = try(0)
