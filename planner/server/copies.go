@@ -291,12 +291,13 @@ func (s *server) unwritten(now time.Time) (since time.Time, why string) {
 	return s.storing, "a write is under way since then, and nothing is decided or told before it is over"
 }
 
-// commit writes records, again for as long as the disk is full: nothing of them is
+// commit writes records, again for as long as the disk, a quota or a limit of the process
+// is full: nothing of them is
 // decided or told meanwhile, and nobody has to start the planner when there is room.
 func (s *server) commit(records []planner.Record) error {
 	for {
 		err := s.store.Commit(records)
-		if !errors.Is(err, syscall.ENOSPC) {
+		if !errors.Is(err, syscall.ENOSPC) && !errors.Is(err, syscall.EDQUOT) && !errors.Is(err, syscall.EFBIG) {
 			s.full.Store(nil)
 			return err
 		}
