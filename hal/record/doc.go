@@ -32,5 +32,8 @@
 //
 // Numbers are uvarints, texts a length and bytes.
 //
+// What one bus carried is also the Ops of an i2ctest.Playback or spitest.Playback of
+// periph's, which recordings can be made of and into.
+//
 // The package holds no file and no clock: blocks go out as byte slices.
 package record
