@@ -1,7 +1,9 @@
 // Package record is the form in which a node's life on its buses is kept: what
 // the agent asked of its board, what came back, and everything else that it
 // was told, in the order in which it happened. A recorder in the agent keeps
-// the last of it in memory, see Ring; a file has as much as its disk.
+// the last of it in memory, see Ring; a file has as much as its disk. The package holds
+// none, and no clock: blocks go out as byte slices. What one bus carried is made of, and
+// into, the Ops of periph's i2ctest.Playback and spitest.Playback.
 //
 // A recording is a sequence of blocks:
 //
@@ -16,7 +18,7 @@
 // the board's clock, the number of entries since the writer's birth before
 // it, and the number of the first op, as uvarints; so a block can be read
 // without those before it, and whoever cannot keep everything drops whole
-// blocks. Then follow the entries:
+// blocks. Then follow the entries; numbers are uvarints, texts a length and bytes:
 //
 //	kind         1 byte
 //	after        uvarint, nanoseconds since the entry before
@@ -29,11 +31,4 @@
 //	edge         line, level, at, origin
 //	poll         nothing: the agent was asked what it wants
 //	other        what it is, 1 byte, and bytes of the writer's own form
-//
-// Numbers are uvarints, texts a length and bytes.
-//
-// What one bus carried is also the Ops of an i2ctest.Playback or spitest.Playback of
-// periph's, which recordings can be made of and into.
-//
-// The package holds no file and no clock: blocks go out as byte slices.
 package record

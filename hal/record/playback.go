@@ -1,8 +1,9 @@
 package record
 
 import (
+	"cmp"
 	"fmt"
-	"sort"
+	"slices"
 	"time"
 
 	"periph.io/x/conn/v3/conntest"
@@ -24,11 +25,9 @@ func transfers(r *Reader, bus hal.BusID) (done []transfer, failed int, err error
 	open := map[uint64]*hal.Op{}
 	for {
 		e, ok, err := r.Next()
-		if err != nil {
-			return nil, 0, err
-		}
-		if !ok {
-			break
+		if err != nil || !ok {
+			slices.SortStableFunc(done, func(a, b transfer) int { return cmp.Compare(a.start, b.start) })
+			return done, failed, err
 		}
 		op := open[e.Seq]
 		switch {
@@ -50,8 +49,6 @@ func transfers(r *Reader, bus hal.BusID) (done []transfer, failed int, err error
 			}
 		}
 	}
-	sort.SliceStable(done, func(i, j int) bool { return done[i].start < done[j].start })
-	return done, failed, nil
 }
 
 // I2C is what an I2C bus of a recording carried, as the Ops of an i2ctest.Playback.
@@ -59,17 +56,10 @@ func transfers(r *Reader, bus hal.BusID) (done []transfer, failed int, err error
 func I2C(r *Reader, bus hal.BusID) (ops []i2ctest.IO, failed int, err error) {
 	done, failed, err := transfers(r, bus)
 	for _, t := range done {
-		ops = append(ops, i2ctest.IO{Addr: t.msg.Addr, W: some(t.msg.W), R: some(t.read)})
+		// Copies of nothing are nil, as periph's recorders leave it.
+		ops = append(ops, i2ctest.IO{Addr: t.msg.Addr, W: append([]byte(nil), t.msg.W...), R: append([]byte(nil), t.read...)})
 	}
 	return ops, failed, err
-}
-
-// some is p, nil where it is empty, as periph's recorders leave it.
-func some(p []byte) []byte {
-	if len(p) == 0 {
-		return nil
-	}
-	return p
 }
 
 // SPI is what a chip select of a recording carried, frame by frame, as the Ops of an
