@@ -192,7 +192,7 @@ func (c *circuits) judgeParts() {
 				return slices.Contains(p.Servers, int(seat.Leaf)*c.core.LeafServers()+int(seat.Server))
 			})
 		})
-		if _, listed := c.alone[id]; listed && (off || s.State == proto.JobShort) {
+		if _, listed := c.alone[id]; listed && (off || s.State == proto.JobShort || s.Realised < s.Granted) {
 			c.alone[id] = false // it goes where there is room, when there is
 		}
 		if s.State == proto.JobShort && named {
