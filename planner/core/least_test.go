@@ -147,15 +147,15 @@ func TestLeastDirectLinksAreLost(t *testing.T) {
 
 // smallest is a core of leaves and spines of which every way is tried.
 type smallest struct {
-	servers, t                int     // of the job, and GPUs of each
-	own, gone, idle           []int   // by leaf: servers that the job has, of those that are out, and idle ones
-	leaf, spine               [][]int // ports by switch; of fixed links those to each spine, and none
-	fixed, direct             bool
-	strict                    bool    // what is lost must have ports too, that are out
-	leafAll, spineAll         [][]int // with those that are out
-	most                      int     // ranks that the best way found keeps, and then
-	moved                     int     // servers that it moves
-	from, dead, fresh, shares []int
+	servers, t         int     // of the job, and GPUs of each
+	own, gone, idle    []int   // by leaf: servers that the job has, of those that are out, and idle ones
+	leaf, spine        [][]int // ports by switch; of fixed links those to each spine, and none
+	fixed, direct      bool
+	strict             bool    // what is lost must have ports too, that are out
+	leafAll, spineAll  [][]int // with those that are out
+	most               int     // ranks that the best way found keeps, and then
+	moved              int     // servers that it moves
+	from, dead, shares []int
 }
 
 // try puts what is left of the servers under leaves from one on.
