@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -291,13 +292,12 @@ func (s *server) unwritten(now time.Time) (since time.Time, why string) {
 	return s.storing, "a write is under way since then, and nothing is decided or told before it is over"
 }
 
-// commit writes records, again for as long as the disk, a quota or a limit of the process
-// is full: nothing of them is
-// decided or told meanwhile, and nobody has to start the planner when there is room.
+// commit writes records, again while a disk, a quota or a limit is full (of a file that
+// does not grow bbolt keeps but the words): nothing is decided or told meanwhile.
 func (s *server) commit(records []planner.Record) error {
 	for {
 		err := s.store.Commit(records)
-		if !errors.Is(err, syscall.ENOSPC) && !errors.Is(err, syscall.EDQUOT) && !errors.Is(err, syscall.EFBIG) {
+		if err == nil || !slices.ContainsFunc([]error{syscall.ENOSPC, syscall.EDQUOT, syscall.EFBIG}, func(e error) bool { return strings.HasSuffix(err.Error(), e.Error()) }) {
 			s.full.Store(nil)
 			return err
 		}

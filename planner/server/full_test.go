@@ -29,10 +29,10 @@ func (f *fullOnce) Commit([]planner.Record) (err error) {
 func TestWhatIsFullIsWaitedFor(t *testing.T) {
 	for _, full := range []error{syscall.ENOSPC, syscall.EDQUOT, syscall.EFBIG} {
 		synctest.Test(t, func(t *testing.T) {
-			s := &server{store: &fullOnce{fails: []error{fmt.Errorf("write: %w", full), full}}}
+			s := &server{store: &fullOnce{fails: []error{fmt.Errorf("write: %w", full), full, fmt.Errorf("file resize error: %s", full)}}}
 			s.cfg.Log = slog.New(slog.DiscardHandler)
 			began := time.Now()
-			if err := s.commit(nil); err != nil || time.Since(began) != 2*fullAgain || s.full.Load() != nil {
+			if err := s.commit(nil); err != nil || time.Since(began) != 3*fullAgain || s.full.Load() != nil {
 				t.Errorf("%v: %v after %v", full, err, time.Since(began))
 			}
 		})
