@@ -221,6 +221,16 @@ func (p *procs) flood(ctx context.Context, nodes []int) (stop func() int) {
 // comeBack gives every node without power its supply and agent back.
 func (p *procs) comeBack(ctx context.Context) {
 	began := time.Now()
+	// Who was stepped over, as a busy machine makes it, may still be on its way out of its ring.
+	boards := p.records()
+	await(ctx, procsService, "all that have power hold their plan", func() (bool, string) {
+		for _, n := range p.nodes(ctx) {
+			if boards[n.Node].Powered && !n.Usable {
+				return false, fmt.Sprintf("node %d: %s", n.Node, n.Reason)
+			}
+		}
+		return true, ""
+	})
 	before := p.records()
 	back := map[int]bool{}
 	for n := range before {

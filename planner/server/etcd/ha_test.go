@@ -702,10 +702,17 @@ func TestLeaderThatDoesNotLookIsFound(t *testing.T) {
 	r := newRig(t, bin)
 	r.defect = true
 	r.begin()
-	old, next, said, back := r.stopped()
-	_, wrong := r.history()
-	t.Logf("%-44s %-34s %-22s %s", "planted: a leader that does not look", fmt.Sprintf("%d batches wrong, %d said of term %d", len(wrong), said, old), "found", map[bool]string{true: "ok", false: "NOT FOUND"}[len(wrong)+said+back > 0])
-	if len(wrong) == 0 && said == 0 && back == 0 {
-		t.Errorf("the defect is not seen: term %d -> %d", old, next)
+	found := false
+	for range 4 { // on a busy machine it may have nothing to write as it wakes
+		old, next, said, back := r.stopped()
+		_, wrong := r.history()
+		found = len(wrong)+said+back > 0
+		t.Logf("%-44s %-34s %-22s %s", "planted: a leader that does not look", fmt.Sprintf("%d batches wrong, %d said, term %d -> %d", len(wrong), said, old, next), "found", map[bool]string{true: "ok", false: "not yet"}[found])
+		if found {
+			break
+		}
+	}
+	if !found {
+		t.Error("the defect is not seen")
 	}
 }
