@@ -31,112 +31,75 @@ type Fault struct {
 	Desc  string
 }
 
-// Record is one line of a trace: a fault of a server starts or ends.
-type Record struct {
-	At     time.Duration
-	Server string
-	Start  bool
-	Fault  Fault
-}
-
-// Reader takes the records of a trace one by one from a JSON array and checks
-// each: every field there and no other, times that never go back, and an end
-// only for a fault that has started.
-type Reader struct {
-	dec  *json.Decoder
-	n    int
-	last time.Duration
-	open map[openFault]int
-	done bool
-	err  error
-}
-
-type openFault struct {
-	server string
-	fault  Fault
-}
-
-// NewReader reads a trace from r.
-func NewReader(r io.Reader) *Reader {
-	dec := json.NewDecoder(r)
-	dec.UseNumber()
-	return &Reader{dec: dec, open: map[openFault]int{}}
-}
-
-// Next returns the next record, or io.EOF after the last. An error stays.
-func (r *Reader) Next() (Record, error) {
-	if r.err != nil {
-		return Record{}, r.err
-	}
-	rec, err := r.next()
-	if err != nil {
-		if !errors.Is(err, io.EOF) || !r.done {
-			if errors.Is(err, io.EOF) {
-				err = io.ErrUnexpectedEOF
-			}
-			err = fmt.Errorf("trace: record %d: %w", r.n, err)
+// Read takes a whole trace, a JSON array of records, and checks each: every field
+// there and no other, times that never go back, and an end only for a fault that
+// has started. Servers are numbered in order of appearance.
+func Read(r io.Reader) (*Trace, error) {
+	t := &Trace{}
+	if err := t.read(json.NewDecoder(r)); err != nil {
+		if errors.Is(err, io.EOF) {
+			err = io.ErrUnexpectedEOF
 		}
-		r.err = err
-		return Record{}, err
+		return nil, fmt.Errorf("trace: record %d: %w", len(t.Events), err)
 	}
-	r.n++
-	return rec, nil
+	if len(t.Events) == 0 {
+		return nil, errors.New("trace: no records")
+	}
+	return t, nil
 }
 
-func (r *Reader) next() (Record, error) {
-	if r.n == 0 {
-		if err := r.delim('['); err != nil {
-			return Record{}, err
-		}
-	}
-	if !r.dec.More() {
-		if err := r.delim(']'); err != nil {
-			return Record{}, err
-		}
-		if _, err := r.dec.Token(); err != io.EOF {
-			return Record{}, errors.New("something follows the closing bracket")
-		}
-		r.done = true
-		return Record{}, io.EOF
-	}
-	if r.n >= MaxRecords {
-		return Record{}, fmt.Errorf("more than %d records", MaxRecords)
-	}
-	var raw json.RawMessage
-	if err := r.dec.Decode(&raw); err != nil {
-		return Record{}, err
-	}
-	rec, err := parse(raw)
-	if err != nil {
-		return Record{}, err
-	}
-	if rec.At < r.last {
-		return Record{}, fmt.Errorf("event_time %v is before that of the record before, %v", rec.At, r.last)
-	}
-	r.last = rec.At
-	key := openFault{rec.Server, rec.Fault}
-	switch {
-	case rec.Start:
-		r.open[key]++
-	case r.open[key] == 0:
-		return Record{}, fmt.Errorf("fault_end of %q on server %q, which has no such fault", rec.Fault.Desc, rec.Server)
-	case r.open[key] == 1:
-		delete(r.open, key)
-	default:
-		r.open[key]--
-	}
-	return rec, nil
-}
-
-func (r *Reader) delim(want json.Delim) error {
-	tok, err := r.dec.Token()
-	if err != nil {
+func (t *Trace) read(dec *json.Decoder) error {
+	number, open := map[string]int{}, map[Event]int{}
+	if err := delim(dec, '['); err != nil {
 		return err
 	}
-	if tok != want {
-		return fmt.Errorf("got %v, want %v: a trace is a JSON array of records", tok, want)
+	for dec.More() {
+		if len(t.Events) >= MaxRecords {
+			return fmt.Errorf("more than %d records", MaxRecords)
+		}
+		var raw json.RawMessage
+		if err := dec.Decode(&raw); err != nil {
+			return err
+		}
+		e, server, err := parse(raw)
+		if err != nil {
+			return err
+		}
+		if e.At < t.Span {
+			return fmt.Errorf("event_time %v is before that of the record before, %v", e.At, t.Span)
+		}
+		n, known := number[server]
+		if !known {
+			n = len(number)
+			number[server] = n
+		}
+		e.Server, t.Span = n, e.At
+		switch of := (Event{Server: n, Fault: e.Fault}); {
+		case e.Start:
+			open[of]++
+		case open[of] == 0:
+			return fmt.Errorf("fault_end of %q on server %q, which has no such fault", e.Fault.Desc, server)
+		default:
+			open[of]--
+		}
+		t.Events = append(t.Events, e)
 	}
+	if err := delim(dec, ']'); err != nil {
+		return err
+	}
+	if _, err := dec.Token(); err != io.EOF {
+		return errors.New("something follows the closing bracket")
+	}
+	t.Servers = max(Servers, len(number))
 	return nil
+}
+
+func delim(dec *json.Decoder, want json.Delim) error {
+	tok, err := dec.Token()
+	if err == nil && tok != want {
+		err = fmt.Errorf("got %v, want %v: a trace is a JSON array of records", tok, want)
+	}
+	return err
 }
 
 type wireRecord struct {
@@ -150,19 +113,19 @@ type wireRecord struct {
 	} `json:"fault_type"`
 }
 
-func parse(raw []byte) (Record, error) {
+func parse(raw []byte) (e Event, server string, err error) {
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	dec.UseNumber()
 	dec.DisallowUnknownFields()
 	var w wireRecord
 	if err := dec.Decode(&w); err != nil {
-		return Record{}, err
+		return e, "", err
 	}
 	if w.Fault == nil {
-		return Record{}, errors.New("fault_type: missing")
+		return e, "", errors.New("fault_type: missing")
 	}
 	if w.Time == nil {
-		return Record{}, errors.New("event_time: missing")
+		return e, "", errors.New("event_time: missing")
 	}
 	for _, f := range []struct {
 		name string
@@ -170,25 +133,20 @@ func parse(raw []byte) (Record, error) {
 	}{{"node_id", w.Node}, {"event_type", w.Type}, {"fault_type.Level", w.Fault.Level},
 		{"fault_type.Class", w.Fault.Class}, {"fault_type.Desc", w.Fault.Desc}} {
 		if f.text == nil || *f.text == "" {
-			return Record{}, fmt.Errorf("%s: missing", f.name)
+			return e, "", fmt.Errorf("%s: missing", f.name)
 		}
 		if len(*f.text) > maxText {
-			return Record{}, fmt.Errorf("%s: %d bytes, at most %d", f.name, len(*f.text), maxText)
+			return e, "", fmt.Errorf("%s: %d bytes, at most %d", f.name, len(*f.text), maxText)
 		}
 	}
-	at, err := parseDays(w.Time.String())
-	if err != nil {
-		return Record{}, fmt.Errorf("event_time: %w", err)
+	if e.At, err = parseDays(w.Time.String()); err != nil {
+		return e, "", fmt.Errorf("event_time: %w", err)
 	}
-	rec := Record{At: at, Server: *w.Node, Fault: Fault{*w.Fault.Level, *w.Fault.Class, *w.Fault.Desc}}
-	switch *w.Type {
-	case "fault_start":
-		rec.Start = true
-	case "fault_end":
-	default:
-		return Record{}, fmt.Errorf("event_type %q: want fault_start or fault_end", *w.Type)
+	if e.Start = *w.Type == "fault_start"; !e.Start && *w.Type != "fault_end" {
+		return e, "", fmt.Errorf("event_type %q: want fault_start or fault_end", *w.Type)
 	}
-	return rec, nil
+	e.Fault = Fault{*w.Fault.Level, *w.Fault.Class, *w.Fault.Desc}
+	return e, *w.Node, nil
 }
 
 // maxDays keeps a time far from the end of a Duration; chosen: ten years.

@@ -1,16 +1,12 @@
 package trace
 
-import (
-	"errors"
-	"io"
-	"time"
-)
+import "time"
 
 // Servers of the public trace: 400 were watched, of which only those that
 // ever failed appear in it ([IHBD] App. A, the trace's own description).
 const Servers = 400
 
-// Event is a record with its server's number instead of its name.
+// Event is a fault of a server, by number, that starts or ends.
 type Event struct {
 	At     time.Duration
 	Server int
@@ -25,34 +21,6 @@ type Trace struct {
 	Servers int
 	Span    time.Duration // events lie in 0 .. Span
 	Events  []Event
-}
-
-// Read takes a whole trace. Servers are numbered in order of appearance.
-func Read(r io.Reader) (*Trace, error) {
-	in := NewReader(r)
-	t := &Trace{}
-	number := map[string]int{}
-	for {
-		rec, err := in.Next()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return nil, err
-		}
-		n, known := number[rec.Server]
-		if !known {
-			n = len(number)
-			number[rec.Server] = n
-		}
-		t.Events = append(t.Events, Event{rec.At, n, rec.Start, rec.Fault})
-		t.Span = rec.At
-	}
-	if len(t.Events) == 0 {
-		return nil, errors.New("trace: no records")
-	}
-	t.Servers = max(Servers, len(number))
-	return t, nil
 }
 
 // Effect is what a fault does to a node as its board and its neighbours see
