@@ -3,6 +3,7 @@ package sim
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	"ringlight/hal"
@@ -82,9 +83,7 @@ func (q *bus) enqueue(wk *work) {
 	for i > 0 && q.waiting[i-1].op.Class > wk.op.Class {
 		i--
 	}
-	q.waiting = append(q.waiting, nil)
-	copy(q.waiting[i+1:], q.waiting[i:])
-	q.waiting[i] = wk
+	q.waiting = slices.Insert(q.waiting, i, wk)
 	if q.current == nil {
 		q.startNext()
 	}
@@ -95,9 +94,7 @@ func (q *bus) startNext() {
 		return
 	}
 	wk := q.waiting[0]
-	copy(q.waiting, q.waiting[1:])
-	q.waiting[len(q.waiting)-1] = nil
-	q.waiting = q.waiting[:len(q.waiting)-1]
+	q.waiting = slices.Delete(q.waiting, 0, 1)
 	q.current, q.on = wk, wk.bus
 	b, kind := q.board, q.hw().Kind
 	call := &b.costs.I2CCall

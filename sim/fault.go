@@ -72,9 +72,10 @@ var faults = [numFaultKinds]faultRow{
 		m.epoch = 0
 	})},
 	ChipGone: {"nack", "bus/address", 0, func(b *board, f Fault, broken bool, _ int) {
-		b.gone = without(b.gone, chipFault{f.Bus, f.Addr})
+		chip := chipFault{f.Bus, f.Addr}
+		b.gone = slices.DeleteFunc(b.gone, func(x chipFault) bool { return x == chip })
 		if broken {
-			b.gone = append(b.gone, chipFault{f.Bus, f.Addr})
+			b.gone = append(b.gone, chip)
 		}
 	}},
 	BusStuck: {"bus", "bus", 0, func(b *board, f Fault, broken bool, _ int) { b.buses[f.Bus].stuck = broken }},
@@ -299,14 +300,4 @@ func setBit[T uint8 | uint64](mask *T, i int, on bool) {
 	if on {
 		*mask |= 1 << i
 	}
-}
-
-func without(list []chipFault, x chipFault) []chipFault {
-	out := list[:0]
-	for _, f := range list {
-		if f != x {
-			out = append(out, f)
-		}
-	}
-	return out
 }

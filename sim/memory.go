@@ -1,8 +1,9 @@
 package sim
 
 import (
+	"cmp"
 	"fmt"
-	"sort"
+	"slices"
 
 	"ringlight/mzi/detmath"
 )
@@ -25,7 +26,7 @@ func (w *World) Memory(id BoardID, bundle, mod int) []Page {
 	for n, p := range s.eeprom.pages { // any order: sorted below
 		out = append(out, Page{Number: n, Data: *p})
 	}
-	sort.Slice(out, func(i, j int) bool { return out[i].Number < out[j].Number })
+	slices.SortFunc(out, func(a, b Page) int { return cmp.Compare(a.Number, b.Number) })
 	return out
 }
 

@@ -105,14 +105,6 @@ func (w *World) PulledIn(id BoardID) (n int) {
 	return n
 }
 
-// MirrorAngle is the true deflection of a mirror in microradian.
-func (w *World) MirrorAngle(id BoardID, side, port int) (x, y int32) {
-	mi := &w.mirrors(id).arrays[side][port]
-	px, _ := mi.axes[0].at(int64(w.now))
-	py, _ := mi.axes[1].at(int64(w.now))
-	return int32(px * 1e6), int32(py * 1e6)
-}
-
 // CreepMirror makes both axes of a mirror creep without bound from now on, by
 // so many microradian an hour; 0 ends it where it is.
 func (w *World) CreepMirror(id BoardID, side, port int, microradPerHour int32) {

@@ -116,10 +116,14 @@ func (m *module) emit(t int64, out *instant) {
 
 // loopDiodes are the responses of the loopback diodes.
 func (m *module) loopDiodes() [hal.Lanes]float64 {
-	g := m.per.loopGain
+	return m.diodes(hal.LOSLoopback, m.per.loopGain)
+}
+
+// diodes are the responses of a path's diodes, without those that are dead.
+func (m *module) diodes(path int, g [hal.Lanes]float64) [hal.Lanes]float64 {
 	if m.planted != nil {
 		for l := range g {
-			if m.planted.diodes[hal.LOSLoopback]>>l&1 != 0 {
+			if m.planted.diodes[path]>>l&1 != 0 {
 				g[l] = 0
 			}
 		}
@@ -183,13 +187,5 @@ func (m *module) matrixRoutes(x *instant, ports uint8) [hal.Lanes][hal.Lanes]flo
 // rxDiodes are the responses of the receive diodes of an external path, with
 // all losses from the fibre on.
 func (m *module) rxDiodes(ext int) [hal.Lanes]float64 {
-	g := m.per.rxGain[ext]
-	if m.planted != nil {
-		for l := range g {
-			if m.planted.diodes[hal.LOSExternal1+ext]>>l&1 != 0 {
-				g[l] = 0
-			}
-		}
-	}
-	return g
+	return m.diodes(hal.LOSExternal1+ext, m.per.rxGain[ext])
 }

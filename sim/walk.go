@@ -70,27 +70,22 @@ func (w *World) Walk(alive func(BoardID) bool) Cycles {
 // appends the GPUs to list.
 func (w *World) Strand(g GPU, list []GPU) (_ []GPU, closed bool) {
 	k := walker{w: w}
-	at, side := g, 1
 	list = append(list, g)
-	for {
-		next, in, ok := k.beside(at, side)
-		if !ok {
-			break
+	for first := 1; first >= 0; first-- {
+		at, side := g, first
+		for {
+			next, in, ok := k.beside(at, side)
+			if !ok {
+				break
+			}
+			if next == g {
+				return list, true
+			}
+			list = append(list, next)
+			at, side = next, 1-in
 		}
-		if next == g {
-			return list, true
-		}
-		list = append(list, next)
-		at, side = next, 1-in
 	}
-	for at, side = g, 0; ; {
-		next, in, ok := k.beside(at, side)
-		if !ok {
-			return list, false
-		}
-		list = append(list, next)
-		at, side = next, 1-in
-	}
+	return list, false
 }
 
 type walker struct {

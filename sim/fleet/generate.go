@@ -116,6 +116,13 @@ type generator struct {
 
 func (g *generator) add(f Fault) { g.out = append(g.out, f) }
 
+// both adds a fault and, from until on, what ends it.
+func (g *generator) both(f Fault, ends Verb, until time.Duration) {
+	g.add(f)
+	f.Verb, f.At = ends, until
+	g.add(f)
+}
+
 func (g *generator) back(at time.Duration) time.Duration {
 	return at + g.r.between(awayLeast, awayMost)
 }
@@ -159,8 +166,7 @@ func (g *generator) other(at time.Duration) {
 	bundle, module := g.r.below(g.f.Bundles), g.r.below(g.modules)
 	board := func(f sim.Fault, until time.Duration) {
 		f.Bundle, f.Module = bundle, module
-		g.add(Fault{At: at, Verb: BoardBreak, Node: n, Board: f})
-		g.add(Fault{At: until, Verb: BoardRepair, Node: n, Board: f})
+		g.both(Fault{At: at, Verb: BoardBreak, Node: n, Board: f}, BoardRepair, until)
 	}
 	kind := g.r.below(16)
 	if kind <= 2 && len(g.fibres) == 0 {
@@ -168,9 +174,7 @@ func (g *generator) other(at time.Duration) {
 	}
 	switch kind {
 	case 0:
-		p, way := g.port(), g.way()
-		g.add(Fault{At: at, Verb: FibreCut, Port: p, Way: way})
-		g.add(Fault{At: g.back(at), Verb: FibreMend, Port: p, Way: way})
+		g.both(Fault{At: at, Verb: FibreCut, Port: g.port(), Way: g.way()}, FibreMend, g.back(at))
 	case 1:
 		g.add(Fault{At: at, Verb: FibreGlitch, Port: g.port(), Way: g.way(), Span: g.r.between(10*time.Microsecond, 3*time.Millisecond)})
 	case 2:
@@ -195,25 +199,20 @@ func (g *generator) other(at time.Duration) {
 	case 7:
 		f := sim.Fault{Kind: sim.BusStuck, Bus: hal.BusID(g.r.below(g.f.Bundles))}
 		f.Bus = g.slowBus(bundle)
-		g.add(Fault{At: at, Verb: BoardBreak, Node: n, Board: f})
-		g.add(Fault{At: at + g.r.between(time.Second, time.Minute), Verb: BoardRepair, Node: n, Board: f})
+		g.both(Fault{At: at, Verb: BoardBreak, Node: n, Board: f}, BoardRepair, at+g.r.between(time.Second, time.Minute))
 	case 8:
-		g.add(Fault{At: at, Verb: AgentCrash, Node: n})
-		g.add(Fault{At: at + g.r.between(10*time.Millisecond, 10*time.Second), Verb: AgentStart, Node: n})
+		g.both(Fault{At: at, Verb: AgentCrash, Node: n}, AgentStart, at+g.r.between(10*time.Millisecond, 10*time.Second))
 	case 9:
 		g.add(Fault{At: at, Verb: Reboot, Node: n, Span: g.r.between(20*time.Second, 90*time.Second)})
 	case 10:
-		g.add(Fault{At: at, Verb: HostFault, Node: n})
-		g.add(Fault{At: g.back(at), Verb: HostOK, Node: n})
+		g.both(Fault{At: at, Verb: HostFault, Node: n}, HostOK, g.back(at))
 	case 11:
-		g.add(Fault{At: at, Verb: LinkCut, Node: n})
-		g.add(Fault{At: at + g.r.between(time.Second, 2*time.Minute), Verb: LinkMend, Node: n})
+		g.both(Fault{At: at, Verb: LinkCut, Node: n}, LinkMend, at+g.r.between(time.Second, 2*time.Minute))
 	case 12:
 		board(sim.Fault{Kind: sim.ModuleHot}, g.back(at))
 	case 13:
 		last := proto.NodeID(min(g.f.Nodes-1, int(n)+g.r.below(2*g.f.GroupNodes())))
-		g.add(Fault{At: at, Verb: PartitionCut, Node: n, Last: last})
-		g.add(Fault{At: at + g.r.between(time.Second, 2*time.Minute), Verb: PartitionMend, Node: n, Last: last})
+		g.both(Fault{At: at, Verb: PartitionCut, Node: n, Last: last}, PartitionMend, at+g.r.between(time.Second, 2*time.Minute))
 	case 14:
 		g.add(Fault{At: at, Verb: Drain, Node: n})
 		g.undrain(g.back(at), n)
@@ -265,17 +264,13 @@ func (g *generator) network(at time.Duration) {
 		g.add(Fault{At: at, Verb: BrokerDown})
 		g.add(Fault{At: at + g.r.between(time.Second, time.Minute), Verb: BrokerUp, Span: g.r.between(0, 10*time.Second)})
 	case 2, 3:
-		g.add(Fault{At: at, Verb: PlannerKill})
-		g.add(Fault{At: at + g.r.between(time.Second, time.Minute), Verb: PlannerStart})
+		g.both(Fault{At: at, Verb: PlannerKill}, PlannerStart, at+g.r.between(time.Second, time.Minute))
 	case 4:
-		g.add(Fault{At: at, Verb: PlannerPause})
-		g.add(Fault{At: at + g.r.between(100*time.Millisecond, 20*time.Second), Verb: PlannerResume})
+		g.both(Fault{At: at, Verb: PlannerPause}, PlannerResume, at+g.r.between(100*time.Millisecond, 20*time.Second))
 	case 5:
-		g.add(Fault{At: at, Verb: PlannerCut})
-		g.add(Fault{At: at + g.r.between(time.Second, time.Minute), Verb: PlannerMend})
+		g.both(Fault{At: at, Verb: PlannerCut}, PlannerMend, at+g.r.between(time.Second, time.Minute))
 	case 6:
-		g.add(Fault{At: at, Verb: PlannerLose})
-		g.add(Fault{At: at + g.r.between(time.Second, time.Minute), Verb: PlannerStart})
+		g.both(Fault{At: at, Verb: PlannerLose}, PlannerStart, at+g.r.between(time.Second, time.Minute))
 	case 7:
 		// Two planners: the first cannot be heard, and comes back.
 		g.add(Fault{At: at, Verb: PlannerCut})

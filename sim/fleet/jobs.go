@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -105,17 +106,18 @@ func jobLists(core *fabric.Core, seed uint64, lists int, room func(list int) int
 			list = append(list, job{text, n})
 			used += n
 		}
-		text := noJobs
-		if len(list) > 0 {
-			words := make([]string, len(list))
-			for i := range list {
-				words[i] = list[i].text
-			}
-			text = strings.Join(words, " ")
-		}
-		out = append(out, text)
+		out = append(out, listOf(list, func(j job) string { return j.text }))
 	}
 	return out
+}
+
+// listOf is a list of jobs as a script has it.
+func listOf[J any](list []J, word func(J) string) string {
+	words := make([]string, len(list))
+	for n, j := range list {
+		words[n] = word(j)
+	}
+	return cmp.Or(strings.Join(words, " "), noJobs)
 }
 
 // streamJobs is the stream of job lists, beside those of station.go.
@@ -264,21 +266,16 @@ func DirectLists(core *fabric.Core, seed uint64, lists int, ahead bool) []string
 				used += n
 			}
 		}
-		words := make([]string, len(list))
-		for n, j := range list {
-			words[n] = fmt.Sprintf("%d:%ds/%d", j.id, j.servers, j.degree)
+		out = append(out, listOf(list, func(j job) string {
+			text := fmt.Sprintf("%d:%ds/%d", j.id, j.servers, j.degree)
 			if j.mp > 0 {
-				words[n] += "mp"
+				text += "mp"
 			}
 			if j.next > 0 {
-				words[n] += fmt.Sprintf(">%d", j.next)
+				text += fmt.Sprintf(">%d", j.next)
 			}
-		}
-		text := noJobs
-		if len(words) > 0 {
-			text = strings.Join(words, " ")
-		}
-		out = append(out, text)
+			return text
+		}))
 	}
 	return out
 }
@@ -335,15 +332,7 @@ func aloneLists(core *fabric.Core, seed uint64, lists int) []string {
 				used += n
 			}
 		}
-		words := make([]string, len(list))
-		for n, j := range list {
-			words[n] = fmt.Sprintf("%d:%dg/%ds", j.id, j.gpus, 60+j.gpus)
-		}
-		text := noJobs
-		if len(words) > 0 {
-			text = strings.Join(words, " ")
-		}
-		out = append(out, text)
+		out = append(out, listOf(list, func(j job) string { return fmt.Sprintf("%d:%dg/%ds", j.id, j.gpus, 60+j.gpus) }))
 	}
 	return out
 }

@@ -61,11 +61,5 @@ func changes(was, now *view, took time.Duration) string {
 
 // without lists what is in a but not in b.
 func without(a, b []proto.NodeID) []proto.NodeID {
-	var out []proto.NodeID
-	for _, n := range a {
-		if !slices.Contains(b, n) {
-			out = append(out, n)
-		}
-	}
-	return out
+	return slices.DeleteFunc(slices.Clone(a), func(n proto.NodeID) bool { return slices.Contains(b, n) })
 }

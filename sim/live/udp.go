@@ -1,7 +1,6 @@
 package live
 
 import (
-	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -10,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"ringlight/hal"
 	"ringlight/sim"
 	"ringlight/sim/solo"
 )
@@ -48,48 +46,34 @@ func ParseLead(s string) (Lead, error) {
 	return l, nil
 }
 
-// A datagram: magic, the sender's life, a number that grows, the port that it
-// comes to, nanowatts by module and lane, CRC-32 of all before it.
-const (
-	lightMagic  = "RLL1"
-	lightHeader = 4 + 8 + 8 + 2
-	lightBytes  = lightHeader + hal.MaxModules*hal.Lanes*4 + 4
-)
-
+// datagram is the light that comes to a port, in nanowatts by module and lane; behind it
+// stands the CRC-32 of all of it.
 type datagram struct {
-	life, seq uint64
-	to        sim.Port
-	light     sim.Light
+	Magic        [4]byte
+	Life, Seq    uint64 // of the sender, and a number that grows
+	Bundle, Path uint8  // of the port that it comes to
+	Light        sim.Light
 }
 
+var (
+	lightMagic = [4]byte{'R', 'L', 'L', '1'}
+	lightBytes = binary.Size(datagram{}) + crc32.Size
+)
+
 func (d *datagram) append(out []byte) []byte {
-	out = append(out, lightMagic...)
-	out = binary.LittleEndian.AppendUint64(out, d.life)
-	out = binary.LittleEndian.AppendUint64(out, d.seq)
-	out = append(out, byte(d.to.Bundle), byte(d.to.Path))
-	for i := range d.light {
-		for _, nano := range d.light[i] {
-			out = binary.LittleEndian.AppendUint32(out, nano)
-		}
-	}
+	out, _ = binary.Append(out, binary.LittleEndian, d) // all of it has a size
 	return binary.LittleEndian.AppendUint32(out, crc32.ChecksumIEEE(out))
 }
 
 var errNoLight = errors.New("live: not a datagram of light")
 
 func (d *datagram) parse(in []byte) error {
-	body := len(in) - 4
-	if len(in) != lightBytes || !bytes.HasPrefix(in, []byte(lightMagic)) ||
-		crc32.ChecksumIEEE(in[:body]) != binary.LittleEndian.Uint32(in[body:]) {
+	body := len(in) - crc32.Size
+	if len(in) != lightBytes || crc32.ChecksumIEEE(in[:body]) != binary.LittleEndian.Uint32(in[body:]) {
 		return errNoLight
 	}
-	d.life, d.seq = binary.LittleEndian.Uint64(in[4:]), binary.LittleEndian.Uint64(in[12:])
-	d.to = sim.Port{Bundle: int(in[20]), Path: int(in[21])}
-	in = in[lightHeader:]
-	for i := range d.light {
-		for l := range d.light[i] {
-			d.light[i][l] = binary.LittleEndian.Uint32(in[4*(hal.Lanes*i+l):])
-		}
+	if _, err := binary.Decode(in, binary.LittleEndian, d); err != nil || d.Magic != lightMagic {
+		return errNoLight
 	}
 	return nil
 }
@@ -165,16 +149,16 @@ func (p *patch) watch(b *solo.Board) time.Duration {
 	}
 	for i := range p.ends {
 		e := &p.ends[i]
-		d := datagram{life: p.life, to: e.lead.Far}
-		if err := b.World().Sent(e.lead.Port, &d.light); err != nil {
+		d := datagram{Magic: lightMagic, Life: p.life, Bundle: uint8(e.lead.Far.Bundle), Path: uint8(e.lead.Far.Path)}
+		if err := b.World().Sent(e.lead.Port, &d.Light); err != nil {
 			panic(err) // the port was led out at the start
 		}
-		if !all && near(&d.light, &e.last) {
+		if !all && near(&d.Light, &e.last) {
 			continue
 		}
 		p.seq++
-		d.seq = p.seq
-		e.last = d.light
+		d.Seq = p.seq
+		e.last = d.Light
 		p.buf = d.append(p.buf[:0])
 		_, _ = p.conn.WriteToUDP(p.buf, e.addr) // the next one makes up for it
 	}
@@ -211,14 +195,14 @@ func (p *patch) receive(board *solo.Live) {
 		}
 		for i := range p.ends {
 			e := &p.ends[i]
-			if e.lead.Port.Bundle != d.to.Bundle || e.lead.Port.Path != d.to.Path || !from.IP.Equal(e.addr.IP) || from.Port != e.addr.Port {
+			if e.lead.Port.Bundle != int(d.Bundle) || e.lead.Port.Path != int(d.Path) || !from.IP.Equal(e.addr.IP) || from.Port != e.addr.Port {
 				continue
 			}
-			if d.life < e.life || d.life == e.life && d.seq <= e.seq {
+			if d.Life < e.life || d.Life == e.life && d.Seq <= e.seq {
 				continue // overtaken on the way
 			}
-			e.life, e.seq = d.life, d.seq
-			board.With(func(b *solo.Board) { _ = b.World().Receive(e.lead.Port, &d.light) })
+			e.life, e.seq = d.Life, d.Seq
+			board.With(func(b *solo.Board) { _ = b.World().Receive(e.lead.Port, &d.Light) })
 		}
 	}
 }

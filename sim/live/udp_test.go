@@ -11,10 +11,10 @@ import (
 // Goal: a datagram of light comes back whole, and nothing else is taken for
 // one. Method: a golden, and twins of it: short, long, each bit of it flipped.
 func TestLightDatagram(t *testing.T) {
-	d := datagram{life: 7, seq: 1 << 40, to: sim.Port{Bundle: 1, Path: hal.LOSExternal2}}
-	for i := range d.light {
-		for l := range d.light[i] {
-			d.light[i][l] = uint32(1000*i + l)
+	d := datagram{Magic: lightMagic, Life: 7, Seq: 1 << 40, Bundle: 1, Path: hal.LOSExternal2}
+	for i := range d.Light {
+		for l := range d.Light[i] {
+			d.Light[i][l] = uint32(1000*i + l)
 		}
 	}
 	raw := d.append(nil)
@@ -39,7 +39,7 @@ func TestLightDatagram(t *testing.T) {
 }
 
 func FuzzLightDatagram(f *testing.F) {
-	f.Add((&datagram{}).append(nil))
+	f.Add((&datagram{Magic: lightMagic}).append(nil))
 	f.Fuzz(func(t *testing.T, in []byte) {
 		var d datagram
 		if d.parse(in) == nil && !bytes.Equal(d.append(nil), in) {

@@ -108,9 +108,7 @@ func Reconfig(c ReconfigConfig) (*ReconfigResult, error) {
 		}
 		j.Gain = min(j.ForwardMS, j.DirectMS) / j.OneMS
 		out.Jobs = append(out.Jobs, j)
-		if c.Progress != nil {
-			c.Progress(n+1, len(c.Models))
-		}
+		c.Progress.report(n+1, len(c.Models))
 	}
 	out.Title = fmt.Sprintf("One topology and one that follows traffic, %d servers, degree %d, %d Gb/s", c.Servers, c.Degree, c.Gbps)
 	out.note("Every %v what is unsent is looked at; where that wants other links, all is dark for %v. Models are divided by hand, as study topology does, and no traffic is hidden by compute.", c.Period, c.Dark)

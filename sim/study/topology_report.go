@@ -39,11 +39,7 @@ func Topology(c TopologyConfig) (*TopologyResult, error) {
 	if c.Shared > 0 {
 		of += len(sharedJobs)
 	}
-	step := func() {
-		if done++; c.Progress != nil {
-			c.Progress(done, of)
-		}
-	}
+	step := func() { done++; c.Progress.report(done, of) }
 	for _, d := range c.Degrees {
 		for _, method := range []topo.Method{topo.Totient, topo.Random} {
 			h, err := c.hops(d, method)

@@ -173,19 +173,13 @@ func (r *WasteResult) means() []Chart {
 
 // faultNotes say where the faults came from, for every study of a trace.
 func (h Header) faultNotes(r *Report) {
-	switch h.Faults {
-	case "generator":
+	if h.Faults == "generator" {
 		r.note("no trace given: each run draws one with the statistics of the public trace (-trace FILE replays one)")
-	default:
+	} else {
 		r.note("the trace's servers are shuffled by the seed and repeated with equal shifts in time to fill the cluster; overlapping faults of a server are one outage")
 	}
-	switch h.Siblings {
-	case "apart":
-		r.note("nodes are halves of 8-GPU servers, each out with probability %.4f in an outage ([IHBD] App. A), and stand half a cluster apart in HBD order", halfFails)
-	case "in one rack":
-		r.note("nodes are halves of 8-GPU servers, each out with probability %.4f in an outage ([IHBD] App. A), and stand on different sub-lines of their rack", halfFails)
-	case "adjacent":
-		r.note("nodes are halves of 8-GPU servers, each out with probability %.4f in an outage ([IHBD] App. A), and stand side by side in HBD order", halfFails)
+	if stand := map[string]string{"apart": "half a cluster apart in HBD order", "in one rack": "on different sub-lines of their rack", "adjacent": "side by side in HBD order"}[h.Siblings]; stand != "" {
+		r.note("nodes are halves of 8-GPU servers, each out with probability %.4f in an outage ([IHBD] App. A), and stand %s", halfFails, stand)
 	}
 	r.note("HBD order is a %s", h.Topology)
 }
