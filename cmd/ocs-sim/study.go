@@ -34,6 +34,7 @@ func studies() []studyOf {
 		{"topology", "direct links of a job: hops, tax, iterations, cost ([TOPO] sec 5)", studyTopology, nil},
 		{"compare", "every system on one workload, one budget, one fault trace: what to choose", studyCompare, nil},
 		{"reconfig", "one topology of a job against links that follow its traffic ([TOPO] App. E.4)", studyReconfig, nil},
+		{"phases", "one topology of a job against one for each phase of its iteration", studyPhases, nil},
 		{"lumos-jct", "completion of jobs on circuits between pods and on a Clos ([LUMOS] 6)", studyLumos, nil},
 	}
 }

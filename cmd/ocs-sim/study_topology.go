@@ -101,6 +101,27 @@ func studyReconfig(ctx context.Context, s *studyRun) error {
 	return s.compute(ctx, func() (result, error) { return study.Reconfig(cfg) })
 }
 
+func studyPhases(ctx context.Context, s *studyRun) error {
+	cfg := study.DefaultPhases()
+	fs := s.flags("-models gpt-moe -stages 4 -switching 100us,10ms")
+	fs.IntVar(&cfg.Servers, "servers", cfg.Servers, "servers of a job")
+	fs.IntVar(&cfg.GPUsPerServer, "gpus", cfg.GPUsPerServer, "GPUs of a server")
+	fs.IntVar(&cfg.Degree, "degree", cfg.Degree, "interfaces of a server")
+	fs.IntVar(&cfg.Gbps, "gbps", cfg.Gbps, "bandwidth of an interface, Gb/s")
+	stages := intList(fs, "stages", cfg.Stages, "stages of a pipeline, for models without tables")
+	dark := listFlag(fs, "switching", cfg.Dark, "for so long links are dark that move, `LIST` (default 10us,100us,1ms,10ms,50ms)", "time: want a list such as 100us,10ms", time.ParseDuration)
+	models := fs.String("models", "all", "which, separated by commas: names of study topology or JSON files")
+	if err := s.parse(); err != nil {
+		return err
+	}
+	cfg.Stages, cfg.Dark, cfg.Seed, cfg.Progress = *stages, *dark, *s.seed, s.progress()
+	var err error
+	if cfg.Models, err = readModels(*models, cfg.Models); err != nil {
+		return err
+	}
+	return s.compute(ctx, func() (result, error) { return study.Phases(cfg) })
+}
+
 func studyRewire(ctx context.Context, s *studyRun) error {
 	cfg := study.DefaultRewire()
 	fs := s.flags("-pods 128 -groups 16 -spine-ports 16 -length 10 -svg rewire.svg")

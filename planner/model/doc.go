@@ -7,6 +7,7 @@
 //	Strategy   how it is divided: which server holds a table, how many
 //	           neighbours share a layer, experts or a pipeline
 //	Traffic    what that sends: AllReduce groups and pairs, for planner/topo
+//	Phases     the same by its time in the iteration
 //	Network    what carries it, as loads of links: a Switch, or Direct links
 //	Search     annealing over strategies on one network, each proposal at the
 //	           cost of what it changes

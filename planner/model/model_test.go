@@ -203,3 +203,69 @@ func TestSearchFindsThePipeline(t *testing.T) {
 		t.Errorf("%d, possible %d (%v)", got.Total(), best, err)
 	}
 }
+
+// The phases of an iteration send what the strategy does, and compute as long.
+func TestPhasesAreTheWholeIteration(t *testing.T) {
+	on := Cluster{Servers: 16, GPUsPerServer: 4}
+	for _, name := range Names() {
+		for _, stages := range []int{1, 4} {
+			m := Named(name)
+			s, err := Start(m, on)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if stages > 1 && len(s.Table) > 0 {
+				continue
+			}
+			s.Stages = stages
+			for u := range s.Share {
+				s.Share[u] = min(s.Share[u], on.Servers/stages)
+			}
+			phases, steps, err := m.Phases(on, s)
+			if err != nil {
+				t.Fatal(name, err)
+			}
+			groups, demands, err := m.Traffic(on, s)
+			if err != nil {
+				t.Fatal(name, err)
+			}
+			want, got, compute, seen := int64(0), int64(0), int64(0), map[int]int64{}
+			for _, g := range groups {
+				want += g.Bytes
+			}
+			for _, d := range demands {
+				want += d.Bytes
+			}
+			for _, step := range steps {
+				compute += step.Gap
+				seen[step.Phase]++
+			}
+			slots := int64(1)
+			if stages > 1 {
+				slots = microPerStage*int64(stages) + int64(stages) - 1
+			}
+			for at, p := range phases {
+				bytes := int64(0)
+				for _, g := range p.Groups {
+					bytes += g.Bytes
+				}
+				for _, d := range p.Demands {
+					bytes += d.Bytes
+				}
+				if last := p.Name == "allreduce"; seen[at] != slots && !last || last && seen[at] != 1 {
+					t.Errorf("%s, %d stages: %s comes %d times", name, stages, p.Name, seen[at])
+				}
+				if p.Name != "allreduce" && stages > 1 { // a pipeline fills and empties
+					bytes *= microPerStage * int64(stages)
+				}
+				got += bytes
+			}
+			if got < want || got-want > want/1000 {
+				t.Errorf("%s, %d stages: phases send %d bytes, the strategy %d", name, stages, got, want)
+			}
+			if all := newJob(m, on).compute(s); compute > all || all-compute > all/1000 {
+				t.Errorf("%s, %d stages: %d ns of compute, want %d", name, stages, compute, all)
+			}
+		}
+	}
+}

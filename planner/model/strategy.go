@@ -341,9 +341,12 @@ func (m *Model) Traffic(c Cluster, s Strategy) ([]topo.Group, []topo.Demand, err
 	return groups, demands, nil
 }
 
-func (j *job) traffic(s Strategy) ([]topo.Group, []topo.Demand) {
+func (j *job) traffic(s Strategy) ([]topo.Group, []topo.Demand) { return j.sum(j.parts(s)) }
+
+// sum is parts as groups and pairs.
+func (j *job) sum(parts []part) ([]topo.Group, []topo.Demand) {
 	sum := map[pattern]int64{}
-	for _, p := range j.parts(s) {
+	for _, p := range parts {
 		sum[p.pattern] += p.bytes
 	}
 	var patterns []pattern
@@ -371,4 +374,62 @@ func (j *job) traffic(s Strategy) ([]topo.Group, []topo.Demand) {
 		}
 	}
 	return groups, demands
+}
+
+// Phase is what a job sends at one time of its iteration.
+type Phase struct {
+	Name    string
+	Groups  []topo.Group
+	Demands []topo.Demand
+}
+
+// Phases are the times of an iteration of a strategy, and its steps through them:
+// forward and backward of each micro-batch, all stages of a pipeline at once, then
+// AllReduce. Nothing is sent while GPUs compute.
+func (m *Model) Phases(c Cluster, s Strategy) (phases []Phase, steps []topo.Step, err error) {
+	j := newJob(m, c)
+	if err := j.check(s); err != nil {
+		return nil, nil, err
+	}
+	micro := int64(1)
+	if s.Stages > 1 {
+		micro = int64(microPerStage * s.Stages)
+	}
+	slots := micro + int64(s.Stages) - 1
+	forward := j.compute(s) / slots * 10 / forwardAndX
+	backward := j.compute(s)/slots - forward
+	var slot []topo.Step
+	gap := int64(0)
+	for _, x := range []struct {
+		name  string
+		kind  patternKind
+		times int64 // that its bytes are sent in
+		gap   int64
+	}{
+		{"tables forward", scatter, 1, 0}, {"layers forward", sharing, 2 * micro, forward}, {"pipeline forward", onwards, micro, 0},
+		{"layers backward", sharing, 2 * micro, backward}, {"pipeline backward", back, micro, 0}, {"tables backward", gather, 1, 0}, {"allreduce", classes, 1, 0},
+	} {
+		if x.kind == classes { // after all micro-batches
+			for range slots {
+				steps = append(steps, slot...)
+			}
+			slot = nil
+		}
+		gap += x.gap
+		var parts []part
+		for _, p := range j.parts(s) {
+			if p.kind == x.kind {
+				p.bytes = (p.bytes + x.times - 1) / x.times
+				parts = append(parts, p)
+			}
+		}
+		if len(parts) == 0 {
+			continue
+		}
+		groups, demands := j.sum(parts)
+		slot = append(slot, topo.Step{Gap: gap, Phase: len(phases)})
+		phases = append(phases, Phase{x.name, groups, demands})
+		gap = 0
+	}
+	return phases, append(steps, slot...), nil
 }

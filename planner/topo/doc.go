@@ -20,6 +20,8 @@
 //	Find      the Topology: rings, layers, links, routes, loads; it checks first
 //	Totient   TotientPerms and SelectPermutations, CoinChangeMod: regular rings
 //	          and their routes, as the paper has them
+//	Schedule  which links for which phase of an iteration, where links that
+//	          move are dark for some time; never longer than one topology
 //
 // Method Random, the default where there is model-parallel traffic, joins
 // random Hamiltonian rings, the best of some, and then swaps while hops

@@ -1,0 +1,292 @@
+package study
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"ringlight/planner/model"
+	"ringlight/planner/topo"
+)
+
+// One topology for a job against one for each phase of its iteration: experts,
+// pipeline, AllReduce. When links move is planned from the times of the phases, so
+// that they do while GPUs compute or other links send.
+
+// PhasesConfig is the comparison.
+type PhasesConfig struct {
+	Servers       int
+	GPUsPerServer int
+	Degree        int
+	Gbps          int // of an interface
+	Models        []*model.Model
+	Stages        []int           // of a pipeline, for models that can have one
+	Dark          []time.Duration // while links move
+	Seed          uint64
+	Progress      Progress
+}
+
+// DefaultPhases is eight GPUs of a rail on four interfaces, by switches from the
+// fastest to the slowest.
+func DefaultPhases() PhasesConfig {
+	c := PhasesConfig{Servers: 32, GPUsPerServer: 8, Degree: 4, Gbps: 100, Stages: []int{1, 4}, Seed: 1,
+		Dark: []time.Duration{10 * time.Microsecond, 100 * time.Microsecond, time.Millisecond, 10 * time.Millisecond, 50 * time.Millisecond}}
+	for _, name := range []string{"dlrm", "bert", "vgg", "gpt-moe"} {
+		c.Models = append(c.Models, model.Named(name))
+	}
+	return c
+}
+
+// Validate checks the sizes.
+func (c PhasesConfig) Validate() error {
+	spans := []span{{"servers", c.Servers, 4, 128}, {"gpus", c.GPUsPerServer, 1, 64}, {"degree", c.Degree, 2, topo.MaxDegree}, {"gbps", c.Gbps, 1, 10_000}}
+	for _, s := range c.Stages {
+		spans = append(spans, span{"stages", s, 1, c.Servers / 2})
+	}
+	for _, d := range c.Dark {
+		spans = append(spans, span{"switching, us", int(d.Microseconds()), 0, 10_000_000})
+	}
+	if err := within(spans...); err != nil {
+		return err
+	}
+	switch {
+	case c.Degree%2 != 0:
+		return invalid("degree", "even: half of the interfaces may be for the next phase", "%d is not", c.Degree)
+	case slices.ContainsFunc(c.Stages, func(s int) bool { return c.Servers%s != 0 }):
+		return invalid("stages", fmt.Sprintf("divisors of the servers, %d", c.Servers), "%v has others", c.Stages)
+	case len(c.Stages) == 0 || len(c.Dark) == 0:
+		return invalid("switching", "one time of switching, and one number of stages, or more", "none given")
+	}
+	return nil
+}
+
+// PhasesRow is a model divided in one way, with one switch; milliseconds of an
+// iteration.
+type PhasesRow struct {
+	Model     string  `json:"model"`
+	Stages    int     `json:"stages"`
+	DarkMS    float64 `json:"switching_ms" table:"2" column:"switching, ms"`
+	ComputeMS float64 `json:"compute_ms" table:"1" column:"compute, ms"`
+	OneMS     float64 `json:"one_topology_ms" table:"1" column:"one topology"`
+	PhasesMS  float64 `json:"phases_ms" table:"1" column:"by phase"`
+	WaitMS    float64 `json:"dark_ms" table:"2" column:"of it dark"` // what is not hidden
+	IdealMS   float64 `json:"ideal_ms" table:"1" column:"Ideal"`
+	Changes   int     `json:"changes_per_iteration" column:"changes"`
+	Gain      float64 `json:"phases_to_one_ratio" table:"3" column:"by phase/one"`
+	OverIdeal float64 `json:"phases_to_ideal_ratio" table:"3" column:"by phase/Ideal"`
+}
+
+// PhasesResult is all of them.
+type PhasesResult struct {
+	rowsOf[PhasesRow]
+	Report
+}
+
+// Phases compares, model by model.
+func Phases(c PhasesConfig) (*PhasesResult, error) {
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	out := &PhasesResult{}
+	out.Rows = []PhasesRow{}
+	done := 0
+	for _, m := range c.Models {
+		for _, stages := range c.Stages {
+			if err := c.divided(out, m, stages); err != nil {
+				return nil, fmt.Errorf("%s: %w", m.Name, err)
+			}
+			if done++; c.Progress != nil {
+				c.Progress(done, len(c.Models)*len(c.Stages))
+			}
+		}
+	}
+	if len(out.Rows) == 0 {
+		return nil, invalid("stages", "1 for models with tables", "none of the models can have %v", c.Stages)
+	}
+	out.Title = fmt.Sprintf("One topology and one for each phase, %d servers, degree %d, %d Gb/s", c.Servers, c.Degree, c.Gbps)
+	out.note("Models are divided by hand; a pipeline has four micro-batches a stage, and its stages compute and send at the same time. One topology: the best of what study topology finds, of Algorithm 5 of [TOPO] for all traffic and of all options by phase. Ideal: a switch that is never short but at the servers, phase by phase.")
+	out.note("Options by phase: Algorithm 5 for each phase alone, for each two with half of the interfaces each, and in turns, where every two servers have a link of their own for a time. Links begin to move when they carry nothing more; nothing is sent before all are there. Servers pass on for others.")
+	out.beside()
+	return out, nil
+}
+
+// divided adds a model with so many stages, where it can have them.
+func (c PhasesConfig) divided(out *PhasesResult, m *model.Model, stages int) error {
+	on := model.Cluster{Servers: c.Servers, GPUsPerServer: c.GPUsPerServer, ServerBytes: serverMemory}
+	s, err := model.Start(m, on)
+	if err != nil {
+		return err
+	}
+	if stages != s.Stages {
+		if len(s.Table) > 0 {
+			return nil // tables are where every stage would want them
+		}
+		s.Stages = stages
+		for u, share := range s.Share {
+			s.Share[u] = min(share, c.Servers/stages)
+		}
+	}
+	phases, steps, err := m.Phases(on, s)
+	if err != nil {
+		return err
+	}
+	var demands [][]topo.Demand
+	for _, p := range phases {
+		demands = append(demands, slices.Concat(onRings(p.Groups), p.Demands))
+	}
+	options, err := c.options(phases, demands)
+	if err != nil {
+		return err
+	}
+	row := PhasesRow{Model: m.Name, Stages: stages}
+	one := int64(0)
+	for _, o := range options {
+		if p, ok := topo.Schedule(steps, []*topo.Option{o}, 0); ok && (one == 0 || p.Nanos < one) {
+			one = p.Nanos
+		}
+	}
+	ideal := int64(0)
+	for _, step := range steps {
+		row.ComputeMS += float64(step.Gap) / 1e6
+		ideal += step.Gap + c.ideal(phases[step.Phase])
+	}
+	row.OneMS, row.IdealMS = float64(one)/1e6, float64(ideal)/1e6
+	for _, dark := range c.Dark {
+		p, ok := topo.Schedule(steps, append(options, topo.InTurns(c.Servers, c.Degree, demands, c.nanos, int64(dark))), int64(dark))
+		if !ok {
+			return fmt.Errorf("no links reach all servers")
+		}
+		row.DarkMS, row.PhasesMS, row.WaitMS, row.Changes = float64(dark)/1e6, float64(p.Nanos)/1e6, float64(p.Dark)/1e6, p.Changes
+		row.Gain, row.OverIdeal = row.PhasesMS/row.OneMS, row.PhasesMS/row.IdealMS
+		out.Rows = append(out.Rows, row)
+	}
+	return nil
+}
+
+// nanos is how long one interface takes for some bytes.
+func (c PhasesConfig) nanos(bytes int64) int64 { return (8*bytes + int64(c.Gbps) - 1) / int64(c.Gbps) }
+
+// ideal is a phase on a switch that is never short but at the servers.
+func (c PhasesConfig) ideal(p model.Phase) int64 {
+	sent, heard := make([]int64, c.Servers), make([]int64, c.Servers)
+	for _, d := range slices.Concat(onRings(p.Groups), p.Demands) {
+		sent[d.From] += d.Bytes
+		heard[d.To] += d.Bytes
+	}
+	return c.nanos(max(slices.Max(sent), slices.Max(heard)) / int64(c.Degree))
+}
+
+// options are links for a job: for all of its phases, for each, and for each two.
+func (c PhasesConfig) options(phases []model.Phase, demands [][]topo.Demand) (out []*topo.Option, err error) {
+	all := topo.Request{Servers: c.Servers, Degree: c.Degree, Bidirectional: true, Seed: c.Seed}
+	for _, p := range phases {
+		all.AllReduce = append(all.AllReduce, p.Groups...)
+		all.MP = append(all.MP, p.Demands...)
+	}
+	add := func(links []topo.Link, demands [][]topo.Demand) {
+		out = append(out, topo.NewOption(c.Servers, links, demands, c.nanos))
+	}
+	found, err := topo.Find(all)
+	if err != nil {
+		return nil, err
+	}
+	var links []topo.Link
+	for _, l := range found.Links() {
+		links = append(links, l, topo.Link{A: l.B, B: l.A, Count: l.Count})
+	}
+	var own [][]topo.Demand
+	for _, p := range phases {
+		own = append(own, slices.Concat(onRingsOf(found, p.Groups), p.Demands))
+	}
+	add(inOrder(links), own)
+	add(topo.Reconfigure(c.Servers, c.Degree, summed(demands...)), demands)
+	for a := range demands {
+		add(topo.Reconfigure(c.Servers, c.Degree, summed(demands[a])), demands)
+		for b := range demands {
+			if a < b {
+				half := topo.Reconfigure(c.Servers, c.Degree/2, summed(demands[a]))
+				add(inOrder(append(half, topo.Reconfigure(c.Servers, c.Degree/2, summed(demands[b]))...)), demands)
+			}
+		}
+	}
+	return out, nil
+}
+
+// onRingsOf is what AllReduce sends on the rings that a topology has for it, both
+// ways round.
+func onRingsOf(t *topo.Topology, groups []topo.Group) (out []topo.Demand) {
+	for i, g := range groups {
+		var rings []topo.Group
+		for _, r := range t.Rings {
+			if r.Group == i {
+				back := slices.Clone(r.Order)
+				slices.Reverse(back)
+				rings = append(rings, topo.Group{Servers: r.Order}, topo.Group{Servers: back})
+			}
+		}
+		if len(rings) == 0 {
+			rings = []topo.Group{g}
+		}
+		for k := range rings {
+			rings[k].Bytes = g.Bytes / int64(len(rings))
+		}
+		out = append(out, onRings(rings)...)
+	}
+	return out
+}
+
+// summed is demands with each pair once.
+func summed(demands ...[]topo.Demand) (out []topo.Demand) {
+	at := map[[2]int]int{}
+	for _, d := range slices.Concat(demands...) {
+		pair := [2]int{d.From, d.To}
+		if _, ok := at[pair]; !ok {
+			at[pair] = len(out)
+			out = append(out, topo.Demand{From: d.From, To: d.To})
+		}
+		out[at[pair]].Bytes += d.Bytes
+	}
+	return out
+}
+
+// inOrder is links with each pair once.
+func inOrder(links []topo.Link) (out []topo.Link) {
+	slices.SortFunc(links, func(a, b topo.Link) int { return cmp.Or(a.A-b.A, a.B-b.B) })
+	for _, l := range links {
+		if n := len(out); n > 0 && out[n-1].A == l.A && out[n-1].B == l.B {
+			out[n-1].Count += l.Count
+			continue
+		}
+		out = append(out, l)
+	}
+	return out
+}
+
+// beside holds the rows against what others print.
+func (r *PhasesResult) beside() {
+	less, most, over := 0.0, 0.0, map[float64]float64{}
+	for _, x := range r.Rows {
+		most = max(most, x.Gain)
+		over[x.DarkMS] = max(over[x.DarkMS], x.OverIdeal-1)
+		if sent := x.OneMS - x.ComputeMS; sent > 0 {
+			less = max(less, 1-(x.PhasesMS-x.ComputeMS)/sent)
+		}
+	}
+	r.note("To stay with one topology is one of the plans: by phase takes at most %s of it.", decimals(most, 3))
+	for _, dark := range slices.Sorted(maps.Keys(over)) {
+		r.compare("longer than on an electrical switch, at most, switching in "+decimals(dark, 2)+" ms", percent(over[dark], 1),
+			"under 6 % at times of switches in production (Opus, arXiv 2602.12521, up to 2,048 GPUs)", "the most is of experts among servers, which exchange 40 times an iteration; neither AllReduce nor they are hidden by compute here")
+	}
+	r.compare("less time of sending than on one topology, at most", percent(less, 1), "up to 89.7 % of a collective (SWOT, arXiv 2510.19322)", "a whole iteration here, AllReduce with it, which one ring serves as well")
+}
+
+// Charts draws the iterations by time of switching.
+func (r *PhasesResult) Charts() []Chart {
+	c := Chart{Title: "Time of an iteration, one topology for each phase", YLabel: "share of that on one topology"}
+	for _, x := range r.Rows {
+		c.bar(decimals(x.DarkMS, 2)+" ms", fmt.Sprintf("%s, %d stages", x.Model, x.Stages), x.Gain)
+	}
+	return []Chart{c}
+}
