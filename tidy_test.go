@@ -102,7 +102,7 @@ var mayImport = map[string][]string{
 	"cmd/cli":               {"proto", "golang.org/x/sys/unix"},
 	"cmd/cli/clitest":       {},
 	"cmd/service":           {},
-	"cmd/ocs-agent":         {"cmd/cli", "cmd/service", "agent", "agent/bench", "hal", "hal/boardfile", "hal/linux", "hal/record", "hal/scpi", "hal/socket", "hal/tl1", "mzi/detmath", "ocs", "ocs/box", "ocs/circuit", "ocs/mems", "proto", "proto/guard", "proto/metric", "proto/metric/self", "proto/mqtt", "sim", "sim/solo"},
+	"cmd/ocs-agent":         {"cmd/cli", "cmd/service", "agent", "agent/bench", "hal", "hal/boardfile", "hal/linux", "hal/record", "hal/scpi", "hal/socket", "hal/sonic", "hal/tl1", "mzi/detmath", "ocs", "ocs/box", "ocs/circuit", "ocs/mems", "proto", "proto/cert", "proto/guard", "proto/metric", "proto/metric/self", "proto/mqtt", "sim", "sim/solo"},
 	"cmd/ocs-planner":       {"cmd/cli", "cmd/service", "planner", "planner/fabric", "planner/server", "planner/server/etcd", "proto", "proto/guard"},
 	"cmd/ocs-sim":           {"cmd/cli", "golang.org/x/sys/unix", "hal", "hal/boardfile", "planner/fabric", "planner/model", "proto", "proto/guard", "proto/mqtt", "sim", "sim/"},
 	"cmd/ocs-slurm":         {"cmd/cli", "planner/hostlist", "planner/job", "planner/jobapi/client", "proto"},

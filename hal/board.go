@@ -26,7 +26,9 @@ type Bus struct {
 	// Timeout of one transfer on a text line: shorter than its ops' deadlines, so that a
 	// far end that is silent leaves no bus that hangs.
 	Timeout time.Duration
-	Speed   physic.Frequency
+	// Dial opens a text line; nil: TCP to Device.
+	Dial  func(timeout time.Duration) (LineConn, error) `json:"-"`
+	Speed physic.Frequency
 	// SCL and SDA are GPIO lines wired to an I2C bus beside its controller,
 	// both or neither: by them the agent frees a bus that a chip holds. An
 	// adapter whose driver does that itself needs none.
@@ -44,6 +46,14 @@ type Bus struct {
 	// Lines are set where the bus is no wires but lines of the machine, which make a latch
 	// of their own.
 	Lines []Line
+}
+
+// LineConn is an open text line.
+type LineConn interface {
+	Read(b []byte) (int, error)
+	Write(b []byte) (int, error)
+	Close() error
+	SetDeadline(t time.Time) error
 }
 
 // Via is a channel of a mux, or a bridge.

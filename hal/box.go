@@ -37,8 +37,12 @@ const (
 // BoxState is what a box said it is. Powers are in thousandths of a dBm, of the
 // inputs and then of the outputs; nil: the box has no meters, or was not asked.
 type BoxState struct {
-	In, Out   int
-	Map       []PortPair // in the order of the inputs
+	In, Out int
+	Map     []PortPair // in the order of the inputs
+	Stale   []PortPair // that the box has in its list, and knows that it does not make
+	// Lights are what a box without meters says of the connections of its map itself;
+	// nil: it says nothing.
+	Lights    map[PortPair]BoxLight
 	Powers    []int32
 	Identity  string
 	HasMeters bool
@@ -48,6 +52,16 @@ type BoxState struct {
 	Refused map[PortPair]error
 	Alarms  []BoxAlarm // that stand, in the order of their text
 }
+
+// BoxLight is a box's own word for the light of a connection.
+type BoxLight struct {
+	Text                 string
+	Lit, Tuning, Blocked bool  // none of them: it has failed
+	MilliDB              int32 // that it loses; 0: not told
+}
+
+// Failed tells that there is no light where there should be, and none to be waited for.
+func (l BoxLight) Failed() bool { return !l.Lit && !l.Tuning && !l.Blocked }
 
 // BoxAlarm is what a box says of itself unasked, in its own words.
 type BoxAlarm struct {

@@ -34,8 +34,8 @@ type BoxWord struct {
 
 // BoxLanguage is how a kind of box is spoken to: hal/scpi and hal/tl1.
 type BoxLanguage interface {
-	// Exchanges is how many a verb takes: to set one connection alone, or several at
-	// once; 0: that cannot be.
+	// Exchanges is how many a verb takes: of BoxRemove and BoxCreate to set one connection
+	// alone, or several at once; 0: that cannot be.
 	Exchanges(v BoxVerb, alone bool, s *BoxState) int
 	// Say appends a word; each is said once.
 	Say(dst []byte, w BoxWord, s *BoxState) []byte
@@ -84,7 +84,7 @@ func (c *BoxClient) Begin(goal BoxGoal) {
 		c.add(BoxWord{Verb: BoxGreet}, true)
 	}
 	c.state.Powers, c.state.Refused, c.state.Blocked, c.state.Shutters = nil, nil, nil, c.start.Shutters
-	c.words = append(c.words, BoxWord{Verb: BoxRead})
+	c.add(BoxWord{Verb: BoxRead}, true)
 }
 
 // add appends the exchanges of a verb.
@@ -141,6 +141,7 @@ func (c *BoxClient) Take(b []byte) {
 		return
 	}
 	c.words, c.asked = c.words[1:], false
+	last := len(c.words) == 0 || c.words[0].Verb != w.Verb // of its exchanges
 	var refusal BoxRefusal
 	switch refused := errors.As(err, &refusal); {
 	case refused && len(w.Pairs) > 0:
@@ -157,10 +158,10 @@ func (c *BoxClient) Take(b []byte) {
 	case err != nil:
 		c.fail(err)
 	case w.Verb == BoxGreet:
-		c.greeted = c.words[0].Verb != BoxGreet
-	case w.Verb == BoxRead:
+		c.greeted = last
+	case w.Verb == BoxRead && last:
 		c.compare()
-	case w.Verb == BoxPorts:
+	case w.Verb == BoxPorts && last:
 		c.shut()
 	}
 }
@@ -177,17 +178,23 @@ func (c *BoxClient) fail(err error) {
 func (c *BoxClient) compare() {
 	g := &c.goal
 	var remove, create []PortPair
+	failed := func(p PortPair) bool { // it is made anew, once
+		l, told := c.state.Lights[p]
+		return told && l.Failed() && c.tries == 0
+	}
 	for _, p := range g.Create {
 		if int(p.In) >= c.state.In || int(p.Out) >= c.state.Out {
 			c.fail(fmt.Errorf("connection %d to %d of a box of %d by %d: %w", p.In, p.Out, c.state.In, c.state.Out, ErrOutOfRange))
 			return
 		}
-		if !slices.Contains(c.state.Map, p) {
+		if !slices.Contains(c.state.Map, p) || failed(p) {
 			create = append(create, p)
 		}
 	}
-	for _, have := range c.state.Map {
-		if !slices.Contains(g.Create, have) && (g.Only || slices.Contains(g.Remove, have) ||
+	for i, have := range slices.Concat(c.state.Map, c.state.Stale) {
+		if wanted := slices.Contains(g.Create, have); wanted && (i >= len(c.state.Map) || failed(have)) {
+			remove = append(remove, have) // a key that is there is passed over
+		} else if !wanted && (g.Only || slices.Contains(g.Remove, have) ||
 			slices.ContainsFunc(g.Create, func(p PortPair) bool { return p.In == have.In || p.Out == have.Out })) {
 			remove = append(remove, have)
 		}
@@ -211,13 +218,13 @@ func (c *BoxClient) compare() {
 		}
 	}
 	c.tries++
-	c.words = append(c.words, BoxWord{Verb: BoxRead})
+	c.add(BoxWord{Verb: BoxRead}, true)
 }
 
 // ports asks for the shutters that a goal names.
 func (c *BoxClient) ports() {
 	if all := append(slices.Clone(c.goal.Block), c.goal.Free...); c.state.Shutters && len(all) > 0 {
-		c.words = append(c.words, BoxWord{Verb: BoxPorts, Ports: all})
+		c.add(BoxWord{Verb: BoxPorts, Ports: all}, true)
 		return
 	}
 	c.meters()

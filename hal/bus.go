@@ -35,7 +35,8 @@ const DefaultDeadline = 25 * time.Millisecond
 // long as W and takes what came back.
 //
 // On a text line W is sent as it is, if there is any, and R takes what comes
-// back up to the byte Frame; the rest of R is zeros.
+// back up to the byte Frame; the rest of R is zeros. Frame 0: each W has a connection of
+// its own, and R takes what has arrived, nothing at the connection's end.
 type Msg struct {
 	Addr  uint16
 	Frame uint8

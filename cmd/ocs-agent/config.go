@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/url"
@@ -70,7 +71,10 @@ type BoardConfig struct {
 	AlarmA AlarmConfig `json:"alarm_a"`
 	AlarmB AlarmConfig `json:"alarm_b"`
 
-	Box BoxConfig `json:"box"`
+	Box      BoxConfig `json:"box"`
+	Protocol string    `json:"protocol" doc:"kind box: short for box.protocol"`
+	Address  string    `json:"address" doc:"kind box: short for box.address"`
+	Dialect  string    `json:"dialect" doc:"kind box: short for box.dialect"`
 
 	Path string `json:"path" doc:"kind socket: the board's unix socket"`
 
@@ -86,11 +90,15 @@ type BoardConfig struct {
 
 // BoxConfig says which commercial switch, and where it is.
 type BoxConfig struct {
-	Protocol     string `json:"protocol" doc:"kind box: scpi, tl1 (groups and connections) or tl1-patch (numbered ports)"`
-	Address      string `json:"address" doc:"kind box: host:port"`
+	Protocol     string `json:"protocol" doc:"kind box: scpi, tl1 (groups and connections), tl1-patch (numbered ports) or sonic-ocs (RESTCONF)"`
+	Address      string `json:"address" doc:"kind box: host:port; of sonic-ocs also https://host:port, or http:// on loopback, where a bare address without ca means it too"`
 	DeadlineMS   int64  `json:"deadline_ms" doc:"kind box: how long an answer may take, 100 to 60000; 0: 5000"`
-	User         string `json:"user" doc:"kind box, tl1: who logs in"`
-	PasswordFile string `json:"password_file" doc:"kind box, tl1: file with the password"`
+	User         string `json:"user" doc:"kind box, tl1 and sonic-ocs: who logs in"`
+	PasswordFile string `json:"password_file" doc:"kind box, tl1 and sonic-ocs: file with the password"`
+	Dialect      string `json:"dialect" doc:"kind box, sonic-ocs: how it says its states: tables (config_status, connected), states (state, tuned) or auto; empty: auto"`
+	CA           string `json:"ca" doc:"kind box, sonic-ocs: file with the authority of the box's certificate, or with that itself where it is its own, PEM; empty: this machine's"`
+	Cert         string `json:"cert" doc:"kind box, sonic-ocs: file with the certificate that the box wants to see, PEM"`
+	Key          string `json:"key" doc:"kind box, sonic-ocs: file with the certificate's key, PEM"`
 	Group        string `json:"group" doc:"kind box, tl1: group that owns our connections; those of others are left alone"`
 }
 
@@ -155,6 +163,7 @@ func (b *BoardConfig) settle() {
 	if b.Kind == "" && b.File != "" {
 		b.Kind = "linux"
 	}
+	b.Box.Protocol, b.Box.Address, b.Box.Dialect = cmp.Or(b.Box.Protocol, b.Protocol), cmp.Or(b.Box.Address, b.Address), cmp.Or(b.Box.Dialect, b.Dialect)
 	if b.DAC == "" && b.File == "" && b.ModuleKind == moduleChips && b.Kind != "box" && !b.isSwitch() {
 		b.DAC = "ltc2688"
 	}
@@ -303,7 +312,8 @@ func (b *BoardConfig) named() error {
 // bare is the board with the default names of its devices.
 func (b *BoardConfig) bare() (hal.Board, error) {
 	if b.Kind == "box" {
-		return hal.Board{Buses: []hal.Bus{{Kind: hal.TextLine, Device: b.Box.Address, Timeout: b.Box.deadline() * 19 / 20}}}, nil
+		dial, err := b.Box.dialer()
+		return hal.Board{Buses: []hal.Bus{{Kind: hal.TextLine, Device: b.Box.Address, Timeout: b.Box.deadline() * 19 / 20, Dial: dial}}}, err
 	}
 	if b.read != nil {
 		return *b.read, nil

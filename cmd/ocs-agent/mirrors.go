@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"fmt"
 	"net"
 	"os"
@@ -13,11 +14,14 @@ import (
 	"ringlight/cmd/cli"
 	"ringlight/hal"
 	"ringlight/hal/scpi"
+	"ringlight/hal/sonic"
 	"ringlight/hal/tl1"
 	"ringlight/ocs/box"
 	"ringlight/ocs/circuit"
 	"ringlight/ocs/mems"
 	"ringlight/proto"
+	"ringlight/proto/cert"
+	"ringlight/proto/mqtt"
 	"ringlight/sim/solo"
 )
 
@@ -65,15 +69,69 @@ func (b *BoardConfig) validateBox(bad complain) {
 	if !b.isSwitch() {
 		bad("board.ports", "kind box: want the ports of the switch, of each side")
 	}
-	if _, _, err := net.SplitHostPort(b.Box.Address); err != nil {
-		bad("board.box.address", "%q: want host:port", b.Box.Address)
-	}
-	if p := b.Box.Protocol; p != "scpi" && p != "tl1" && p != "tl1-patch" {
-		bad("board.box.protocol", "%q: want scpi, tl1 or tl1-patch", p)
-	}
+	b.Box.validate(bad)
 	if ms := b.Box.DeadlineMS; ms != 0 {
 		bad.span("board.box.deadline_ms", ms, box.LeastDeadline.Milliseconds(), box.GreatestDeadline.Milliseconds())
 	}
+}
+
+func (b *BoxConfig) validate(bad complain) {
+	address, plain := b.address()
+	host, _, err := net.SplitHostPort(address)
+	restconf := b.Protocol == protocolSONiC
+	switch {
+	case err != nil || !restconf && address != b.Address:
+		bad("board.box.address", "%q: want host:port", b.Address)
+	case plain && !mqtt.IsLoopback(host):
+		bad("board.box.address", "%q: plain http is for this machine alone; want https://", b.Address)
+	}
+	if p := b.Protocol; !restconf && p != "scpi" && p != "tl1" && p != "tl1-patch" {
+		bad("board.box.protocol", "%q: want scpi, tl1, tl1-patch or sonic-ocs", p)
+	}
+	if d := sonic.Dialect(b.Dialect); d != "" && (!restconf || d != sonic.Auto && d != sonic.Tables && d != sonic.States) {
+		bad("board.box.dialect", "%q: want auto, tables or states, of protocol sonic-ocs", d)
+	}
+	if !restconf && b.CA+b.Cert+b.Key != "" || (b.Cert == "") != (b.Key == "") {
+		bad("board.box.cert", "ca, cert and key are of protocol sonic-ocs, cert and key together")
+	}
+}
+
+const protocolSONiC = "sonic-ocs"
+
+// address is host:port, and whether it is spoken to plainly.
+func (b *BoxConfig) address() (hostPort string, plain bool) {
+	if rest, ok := strings.CutPrefix(b.Address, "http://"); ok {
+		return strings.TrimSuffix(rest, "/"), true
+	}
+	if rest, ok := strings.CutPrefix(b.Address, "https://"); ok {
+		return strings.TrimSuffix(rest, "/"), false
+	}
+	host, _, _ := net.SplitHostPort(b.Address)
+	return b.Address, b.Protocol == protocolSONiC && b.CA == "" && mqtt.IsLoopback(host)
+}
+
+// dialer opens a connection over TLS to a box that speaks RESTCONF; nil: TCP will do.
+func (b *BoxConfig) dialer() (func(time.Duration) (hal.LineConn, error), error) {
+	address, plain := b.address()
+	if b.Protocol != protocolSONiC {
+		return nil, nil
+	}
+	if plain {
+		return func(limit time.Duration) (hal.LineConn, error) { return net.DialTimeout("tcp", address, limit) }, nil
+	}
+	host, _, _ := net.SplitHostPort(address) // validated
+	to, err := cert.Client(host, b.CA, b.Cert, b.Key)
+	if err != nil {
+		return nil, cli.AsUsage(fmt.Errorf("board.box: %w", err))
+	}
+	to.MinVersion = tls.VersionTLS12 // of boxes there are older ones
+	return func(limit time.Duration) (hal.LineConn, error) {
+		conn, err := tls.DialWithDialer(&net.Dialer{Timeout: limit}, "tcp", address, to)
+		if err != nil {
+			return nil, cert.Explain(err, b.Cert, b.CA)
+		}
+		return conn, nil
+	}, nil
 }
 
 // deadline of an answer of the box.
@@ -114,16 +172,22 @@ func (c *Config) switchConfig(cfg *agent.Config) (err error) {
 		cfg.Box = &box.Config{Client: scpi.NewClient(), End: '\n', Ports: c.Board.Ports, Deadline: b.deadline()}
 		return nil
 	}
-	login := tl1.Config{Names: tl1.DefaultNames(c.Board.Ports), User: b.User, Group: b.Group}
-	if b.Protocol == "tl1-patch" {
-		login.Names, login.Patch = tl1.PatchNames(c.Board.Ports, c.Board.Ports), true
-	}
+	password := ""
 	if b.PasswordFile != "" {
 		raw, err := os.ReadFile(b.PasswordFile)
 		if err != nil {
 			return cli.AsUsage(fmt.Errorf("board.box.password_file: %w", err))
 		}
-		login.Password = strings.TrimSpace(string(raw))
+		password = strings.TrimSpace(string(raw))
+	}
+	if b.Protocol == protocolSONiC {
+		host, _ := b.address()
+		cfg.Box = &box.Config{Client: sonic.NewClient(sonic.Config{Host: host, Dialect: cmp.Or(sonic.Dialect(b.Dialect), sonic.Auto), User: b.User, Password: password}), Ports: c.Board.Ports, Deadline: b.deadline()}
+		return nil
+	}
+	login := tl1.Config{Password: password, Names: tl1.DefaultNames(c.Board.Ports), User: b.User, Group: b.Group}
+	if b.Protocol == "tl1-patch" {
+		login.Names, login.Patch = tl1.PatchNames(c.Board.Ports, c.Board.Ports), true
 	}
 	cfg.Box = &box.Config{Client: tl1.NewClient(login), End: ';', Ports: c.Board.Ports, Deadline: b.deadline()}
 	return nil

@@ -59,7 +59,7 @@ func openWire(board *hal.Board, i hal.BusID) (wire, error) {
 		}
 		return spiOf(b, func(sel uint16) uint8 { return board.SPIMode(i, sel) })
 	case hal.TextLine:
-		return openText(b.Device, b.Timeout)
+		return openText(&b)
 	}
 	return nil, fmt.Errorf("%w: kind %d", hal.ErrUnsupported, b.Kind)
 }

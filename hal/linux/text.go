@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"time"
@@ -25,16 +26,20 @@ const (
 type textLine struct {
 	address string
 	timeout time.Duration
-	conn    net.Conn
+	dial    func(time.Duration) (hal.LineConn, error)
+	conn    hal.LineConn
 	in      *bufio.Reader
 	got     []byte
 }
 
-func openText(address string, timeout time.Duration) (*textLine, error) {
-	if _, _, err := net.SplitHostPort(address); err != nil {
+func openText(b *hal.Bus) (*textLine, error) {
+	t := &textLine{address: b.Device, timeout: cmp.Or(b.Timeout, textTimeout), dial: b.Dial}
+	if _, _, err := net.SplitHostPort(t.address); t.dial == nil && err != nil {
 		return nil, fmt.Errorf("%w: %w", hal.ErrNoDevice, err)
+	} else if t.dial == nil {
+		t.dial = func(limit time.Duration) (hal.LineConn, error) { return net.DialTimeout("tcp", t.address, limit) }
 	}
-	return &textLine{address: address, timeout: cmp.Or(timeout, textTimeout)}, nil
+	return t, nil
 }
 
 func (t *textLine) transfer(m *hal.Msg) error {
@@ -54,8 +59,12 @@ func (t *textLine) transfer(m *hal.Msg) error {
 
 func (t *textLine) exchange(w []byte, last byte, room int) error {
 	end := time.Now().Add(t.timeout)
+	if last == 0 && len(w) > 0 && t.conn != nil {
+		t.conn.Close()
+		t.conn = nil
+	}
 	if t.conn == nil {
-		conn, err := net.DialTimeout("tcp", t.address, min(dialTimeout, t.timeout))
+		conn, err := t.dial(min(dialTimeout, t.timeout))
 		if err != nil {
 			return textError(err)
 		}
@@ -71,10 +80,13 @@ func (t *textLine) exchange(w []byte, last byte, room int) error {
 	}
 	for len(t.got) < room {
 		b, err := t.in.ReadByte()
+		if err == io.EOF && last == 0 {
+			return nil
+		}
 		if err != nil {
 			return textError(err)
 		}
-		if t.got = append(t.got, b); b == last {
+		if t.got = append(t.got, b); b == last || last == 0 && t.in.Buffered() == 0 {
 			return nil
 		}
 	}

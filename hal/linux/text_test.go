@@ -2,8 +2,10 @@ package linux
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
 	"net"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -87,14 +89,52 @@ func TestTextLineNobody(t *testing.T) {
 	}
 	address := l.Addr().String()
 	l.Close()
-	w, err := openText(address, 0)
+	w, err := openText(&hal.Bus{Device: address})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := w.transfer(&hal.Msg{W: []byte("x\n"), R: make([]byte, 8), Frame: '\n'}); !errors.Is(err, hal.ErrNoDevice) {
 		t.Errorf("nobody there: %v", err)
 	}
-	if _, err := openText("no port", 0); !errors.Is(err, hal.ErrNoDevice) {
+	if _, err := openText(&hal.Bus{Device: "no port"}); !errors.Is(err, hal.ErrNoDevice) {
 		t.Errorf("no address: %v", err)
+	}
+}
+
+// Goal: on a line whose messages have no end of their own each is said on a connection of its
+// own, over whatever dials it, and the connection's end is told.
+func TestEachMessageHasAConnection(t *testing.T) {
+	dials := 0
+	w, err := openText(&hal.Bus{Dial: func(time.Duration) (hal.LineConn, error) {
+		dials++
+		near, far := net.Pipe()
+		go func() {
+			b := make([]byte, 8)
+			n, _ := far.Read(b)
+			_, _ = far.Write(b[:n])
+			_, _ = far.Write([]byte("."))
+			far.Close()
+		}()
+		return near, nil
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, word := range []string{"one", "two"} {
+		m := &hal.Msg{W: []byte(word), R: make([]byte, 8)}
+		var got []string
+		for range 3 {
+			if err := w.transfer(m); err != nil {
+				t.Fatal(err)
+			}
+			got = append(got, string(bytes.TrimRight(w.read(), "\x00")))
+			m.W = nil
+		}
+		if !slices.Equal(got, []string{word, ".", ""}) {
+			t.Errorf("%q", got)
+		}
+	}
+	if dials != 2 {
+		t.Errorf("%d connections", dials)
 	}
 }

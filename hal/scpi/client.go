@@ -33,7 +33,7 @@ func (l *language) Exchanges(v hal.BoxVerb, alone bool, s *hal.BoxState) int {
 	switch {
 	case v == hal.BoxMeter:
 		return (s.In + s.Out + maxPowerPorts - 1) / maxPowerPorts
-	case v == hal.BoxGreet || alone:
+	case v == hal.BoxGreet || alone && (v == hal.BoxRemove || v == hal.BoxCreate):
 		return 2
 	}
 	return 1

@@ -46,7 +46,7 @@ func (l *language) Exchanges(v hal.BoxVerb, alone bool, s *hal.BoxState) int {
 		return 3 // login, what it is, its alarms
 	case !alone:
 		return 0
-	case l.cfg.Patch:
+	case l.cfg.Patch || v == hal.BoxRead || v == hal.BoxPorts:
 		return 1
 	case v == hal.BoxMeter:
 		return s.In + s.Out

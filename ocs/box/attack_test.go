@@ -81,6 +81,8 @@ func (a *attacked) act() string {
 		n := a.r.IntN(8)
 		if f.scpi != nil {
 			f.scpi.swallow = n
+		} else if f.sonic != nil {
+			f.sonic.swallow, f.sonic.failing, f.sonic.lag = n/3, n%3, n
 		} else {
 			f.tl1.s.Swallow = n
 		}
@@ -104,6 +106,15 @@ func (a *attacked) calm() {
 	f := a.far
 	f.mute, f.halfOpen, f.refused, f.babble, f.delay = false, false, false, false, 0
 	f.lock("")
+	if f.sonic != nil {
+		f.sonic.swallow, f.sonic.failing, f.sonic.lag = 0, 0, 0
+		for _, c := range slices.Clone(f.sonic.wanted) {
+			if strings.HasPrefix(c.ID, "other") {
+				_, _ = f.sonic.Update([]string{c.ID}, nil)
+			}
+		}
+		return
+	}
 	if f.scpi != nil {
 		f.scpi.swallow = 0
 		return
@@ -147,7 +158,7 @@ func (a *attacked) untrue() string {
 // judged by the box's crossbar at the end, and in between where nothing is wrong with it.
 func TestBoxesOfRandomManners(t *testing.T) {
 	plans, rests := 0, 0
-	for _, protocol := range []string{"scpi", "tl1", "tl1-patch"} {
+	for _, protocol := range protocols {
 		for seed := range uint64(*runs) {
 			a := &attacked{service: newService(t, protocol, nil), r: rand.New(rand.NewPCG(seed, 29))}
 			for range 40 {

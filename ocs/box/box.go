@@ -79,6 +79,9 @@ const (
 	// A path of a box that loses more than this has no light on it. chosen: the
 	// boxes of the field lose at most 3 dB, their meters err by less than 2.
 	boxLost = 10_000
+	// lookAgain is when what a box is tuning is read again. chosen: a box of the field says
+	// how its ports are once a second.
+	lookAgain = 500 * time.Millisecond
 )
 
 // ErrNoMeters is why a circuit of a box cannot be proven.
@@ -87,6 +90,12 @@ var ErrNoMeters = errors.New("box has no power meters to prove it by, or they ca
 // ErrSilent is what a line means that answered nothing, or not in time: the box, what is
 // between, or somebody else who has it.
 var ErrSilent = errors.New("box does not answer")
+
+// What a box without meters says of its light.
+var (
+	errTunes   = errors.New("box tunes it once more")
+	errNoLight = errors.New("box says that it has no light")
+)
 
 // Box is a commercial switch behind the same methods as a Crossbar.
 type Box struct {
@@ -101,6 +110,8 @@ type Box struct {
 	alarms   []hal.BoxAlarm          // as told
 	goals    []request
 	tries    int
+	tuning   bool          // a circuit is being
+	look     time.Duration // and is looked at again then
 	until    time.Duration // when the answer is due
 	report   hal.BoxState
 	work     work.Queue
@@ -169,7 +180,14 @@ func (x *Box) Poll(now time.Duration, done []*hal.Completion, out []hal.BusOp) (
 			x.done(now)
 		}
 	}
-	return x.work.Take(out), hal.Never
+	if x.state == LinkQuiet && x.tuning && now >= x.look {
+		x.HealthRound(now)
+		return x.Poll(now, nil, out)
+	}
+	if out = x.work.Take(out); x.state == LinkQuiet && x.tuning {
+		return out, x.look
+	}
+	return out, hal.Never
 }
 
 func (x *Box) completed(now time.Duration, c *hal.Completion) {
@@ -233,7 +251,7 @@ func (x *Box) done(now time.Duration) {
 	x.goals = append(x.goals[:0], x.goals[1:]...)
 	x.tries = 0
 	x.become(LinkQuiet)
-	x.report = report
+	x.report, x.tuning, x.look = report, false, now+lookAgain
 	for i := range x.circuits {
 		x.judge(now, &x.circuits[i], goal, err)
 	}

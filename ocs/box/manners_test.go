@@ -54,14 +54,14 @@ var manners = []struct {
 	set  func(*service)
 	act  func(*service)
 }{
-	{"no meters", "", func(s *service) { s.far.noMeters() }, func(s *service) {
+	{"no meters", "scpi tl1 tl1-patch", func(s *service) { s.far.noMeters() }, func(s *service) {
 		const told = "1A-5B unproven: box has no power meters\n2A-6B unproven\n3A-7B unproven"
 		s.want("made", told, threeLit)
 		s.plan("1-6 2-5 3-7")
 		s.run(time.Second)
 		s.want("changed", strings.NewReplacer("1A-5B", "1A-6B", "2A-6B", "2A-5B").Replace(told), "1A-6B 2A-5B 3A-7B")
 	}},
-	{"an odd meter", "", func(s *service) { s.far.oddMeter = "OVERLOAD" }, func(s *service) {
+	{"an odd meter", "scpi tl1 tl1-patch", func(s *service) { s.far.oddMeter = "OVERLOAD" }, func(s *service) {
 		s.want("made", "1A-5B unproven\n2A-6B unproven\n3A-7B unproven", threeLit)
 		s.far.oddMeter = ""
 		s.run(6 * time.Second)
@@ -162,7 +162,7 @@ var manners = []struct {
 		s.far.lock("bob")
 		s.plan("1-5 3-7 6-2")
 		s.run(20 * time.Second)
-		s.want("locked", "1A-5B tuned\n3A-7B tuned\n6A-2B failed: box denied the command: "+map[bool]string{true: `-203,"Command protected;locked by bob"`, false: "SROF locked by bob"}[s.far.scpi != nil], threeLit)
+		s.want("locked", "1A-5B tuned\n3A-7B tuned\n6A-2B failed: box denied the command: "+map[string]string{"scpi": `-203,"Command protected;locked by bob"`, "sonic-ocs": "locked by bob"}[s.far.protocol], threeLit)
 		if len(s.last.Alarms) != 2 || !strings.Contains(s.last.Alarms[0].Text, "locked by bob") || !strings.HasPrefix(s.last.Alarms[1].Text, "box, circuit 2A-6B: is not taken away: ") || !strings.Contains(s.last.Alarms[1].Text, "locked by bob") {
 			s.t.Errorf("alarms %+v", s.last.Alarms)
 		}
@@ -252,7 +252,7 @@ var manners = []struct {
 		alarms("gone meanwhile")
 		s.want("at all times", threeTold, threeLit)
 	}},
-	{"no light comes in", "", nil, func(s *service) {
+	{"no light comes in", "scpi tl1 tl1-patch", nil, func(s *service) {
 		s.far.dark = true
 		s.run(6 * time.Second)
 		s.want("dark", strings.ReplaceAll(threeTold, "tuned", "tuning: no light comes in to tune by"), threeLit)
@@ -270,13 +270,15 @@ var manners = []struct {
 	}},
 }
 
+var protocols = []string{"scpi", "tl1", "tl1-patch", "sonic-ocs"}
+
 // Goal: whatever a box's manners, what is told of it is true with its cause, what can be
 // switched is, and what was wanted comes about by itself when the manner is over.
 // Method: a fake box of each protocol with a crossbar and a manner, a switch agent, a
 // planner played by the test that says what it wants once.
 func TestMannersOfBoxes(t *testing.T) {
 	for _, m := range manners {
-		for _, protocol := range []string{"scpi", "tl1", "tl1-patch"} {
+		for _, protocol := range protocols {
 			if m.only != "" && !strings.Contains(" "+m.only+" ", " "+protocol+" ") {
 				continue
 			}
@@ -297,7 +299,7 @@ func TestMannersOfBoxes(t *testing.T) {
 // Method: a slow box of each protocol, then one that another user has locked, then one
 // that is silent.
 func TestScriptsHearWhatBecameOfTheirChange(t *testing.T) {
-	for _, protocol := range []string{"scpi", "tl1", "tl1-patch"} {
+	for _, protocol := range protocols {
 		s := newService(t, protocol, nil)
 		say := func(line string, wait time.Duration) string {
 			s.lines = ""

@@ -12,6 +12,7 @@ import (
 	"ringlight/agent"
 	"ringlight/hal"
 	"ringlight/hal/scpi"
+	"ringlight/hal/sonic"
 	"ringlight/hal/tl1"
 	"ringlight/ocs/box"
 	"ringlight/ocs/circuit"
@@ -22,7 +23,8 @@ import (
 // what it tells is one thing, what its crossbar does another.
 type fakeBox struct {
 	protocol string
-	scpi     *scpiEnd   // one of the two
+	sonic    *sonicEnd  // one of the three
+	scpi     *scpiEnd   //
 	tl1      *scriptEnd // with its crossbar
 	far      farEnd
 	end      byte
@@ -45,6 +47,10 @@ func newFakeBox(protocol string) *fakeBox {
 		f.scpi, f.end = newSCPIEnd(fakePorts), '\n'
 		f.far = f.scpi
 		return f
+	case "sonic-ocs":
+		f.sonic, f.end = newSonicEnd(fakePorts, sonic.Tables), 0
+		f.far = f.sonic
+		return f
 	case "tl1":
 		f.tl1 = &scriptEnd{s: &tl1Server{Name: "box", User: "u", Password: "pw", Names: tl1.DefaultNames(fakePorts)}}
 	default:
@@ -55,6 +61,9 @@ func newFakeBox(protocol string) *fakeBox {
 }
 
 func (f *fakeBox) client() *hal.BoxClient {
+	if f.sonic != nil {
+		return f.sonic.client()
+	}
 	if f.scpi != nil {
 		return scpi.NewClient()
 	}
@@ -63,6 +72,10 @@ func (f *fakeBox) client() *hal.BoxClient {
 
 // hangUp is the end of a connection: what was not read is lost, nobody is logged in.
 func (f *fakeBox) hangUp() {
+	if f.sonic != nil {
+		f.sonic.out = nil
+		return
+	}
 	if f.scpi != nil {
 		f.scpi.server, f.scpi.out = scpi.NewServer(f.scpi), nil
 		return
@@ -86,7 +99,9 @@ func (f *fakeBox) report(about, line string) {
 
 // open is a shutter that somebody opens at the box.
 func (f *fakeBox) open(port string) {
-	if f.scpi != nil {
+	if f.sonic != nil {
+		delete(f.sonic.override, port+"A")
+	} else if f.scpi != nil {
 		f.scpi.closed[port] = false
 	} else {
 		f.tl1.s.Closed[port] = false
@@ -96,6 +111,9 @@ func (f *fakeBox) open(port string) {
 // lit are the connections that the crossbar makes and no shutter closes, whoever asked
 // for them.
 func (f *fakeBox) lit() (out []circuit.Pair) {
+	if f.sonic != nil {
+		return f.sonic.lit()
+	}
 	if f.scpi != nil {
 		for _, p := range f.scpi.state.Map {
 			out = append(out, circuit.Pair{A: p.In, B: p.Out})
@@ -124,6 +142,17 @@ func (f *fakeBox) closed() map[string]bool {
 
 // cut is a connection taken away at the box itself, and join one made there.
 func (f *fakeBox) cut(a, b uint16) {
+	if f.sonic != nil {
+		locked := f.sonic.locked
+		f.sonic.locked = ""
+		for _, c := range slices.Clone(f.sonic.wanted) {
+			if x, y := pairOf(c); x == int(a) || y == int(b) {
+				_, _ = f.sonic.Update([]string{c.ID}, nil)
+			}
+		}
+		f.sonic.locked = locked
+		return
+	}
 	if f.scpi != nil {
 		f.scpi.state.Map = slices.DeleteFunc(f.scpi.state.Map, func(p hal.PortPair) bool { return p.In == a || p.Out == b })
 		return
@@ -133,6 +162,16 @@ func (f *fakeBox) cut(a, b uint16) {
 }
 
 func (f *fakeBox) join(a, b uint16, group string) {
+	if f.sonic != nil { // what is in its way stays in the list, and is invalid
+		for _, m := range f.sonic.made { // any order: all are treated alike
+			m.invalid = m.invalid || m.a == int(a) || m.b == int(b)
+		}
+		c := sonic.Connection{ID: fmt.Sprint(group, a, b), A: name(0, int(a)), B: name(1, int(b))}
+		f.sonic.wanted = append(slices.DeleteFunc(f.sonic.wanted, func(o sonic.Connection) bool { return o.ID == c.ID }), c)
+		delete(f.sonic.made, c.ID)
+		f.sonic.make([]sonic.Connection{c})
+		return
+	}
 	f.cut(a, b)
 	if f.scpi != nil {
 		f.scpi.state.Map = append(f.scpi.state.Map, hal.PortPair{In: a, Out: b})
@@ -144,7 +183,9 @@ func (f *fakeBox) join(a, b uint16, group string) {
 
 // lock is another user's, "" nobody's.
 func (f *fakeBox) lock(owner string) {
-	if f.scpi != nil {
+	if f.sonic != nil {
+		f.sonic.locked = owner
+	} else if f.scpi != nil {
 		f.scpi.locked = owner
 	} else {
 		f.tl1.s.Locked = owner
@@ -154,7 +195,9 @@ func (f *fakeBox) lock(owner string) {
 // restart takes all connections with it.
 func (f *fakeBox) restart() {
 	f.hangUp()
-	if f.scpi != nil {
+	if f.sonic != nil {
+		f.sonic.reboot(false)
+	} else if f.scpi != nil {
 		f.scpi.state.Map = nil
 	} else {
 		f.tl1.s.made = nil
@@ -222,13 +265,13 @@ func (s *service) Submit(now time.Duration, w agent.Work) error {
 	case f.refused:
 		c.Err = fmt.Errorf("dial tcp: connection refused: %w", hal.ErrNoDevice)
 	case f.babble:
-		if at, reply = now+300*time.Millisecond, []byte("odd"+string(f.end)); f.tl1 != nil {
+		if at, reply = now+300*time.Millisecond, append([]byte("odd"), f.end); f.tl1 != nil {
 			reply = []byte("\r\n\n   box 26-01-01 00:00:00\r\nA  1 REPT EVT CRS\r\n;")
 		}
 	case !f.halfOpen:
 		if f.scpi != nil {
 			f.scpi.dark = f.dark
-		} else {
+		} else if f.tl1 != nil {
 			f.tl1.dark = f.dark
 		}
 		f.far.say(m.W)

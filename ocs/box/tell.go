@@ -83,11 +83,13 @@ func (x *Box) judge(now time.Duration, c *circuit.Circuit, goal request, err err
 	c.Took = now - goal.at
 	switch said, refused := x.report.Refused[pair]; {
 	case slices.Contains(x.report.Map, pair):
-		x.measure(c)
+		x.measure(c, slices.Contains(goal.Create, pair))
 	case refused:
 		c.State, c.Err = proto.Failed, said
 	default:
-		if slices.Contains(goal.Create, pair) && err != nil {
+		if slices.Contains(x.report.Stale, pair) {
+			c.Err = fmt.Errorf("%w: it has it in its list alone", hal.ErrBoxNotMade)
+		} else if slices.Contains(goal.Create, pair) && err != nil {
 			c.Err = err
 		} else if was != proto.Failed || c.Err == nil {
 			c.Err = fmt.Errorf("%w: it was taken away at the box", hal.ErrBoxNotMade)
@@ -105,10 +107,26 @@ func (x *Box) judge(now time.Duration, c *circuit.Circuit, goal request, err err
 	x.events = append(x.events, circuit.Event{Kind: kind[c.State], At: now, Pair: c.Pair, Loss: c.Loss, Err: c.Err})
 }
 
-// measure judges a circuit that the box has by its shutters and meters.
-func (x *Box) measure(c *circuit.Circuit) {
+// measure judges a circuit that the box has by its shutters and meters, or, where it has
+// none, by its word. What was made just now is waited for.
+func (x *Box) measure(c *circuit.Circuit, fresh bool) {
 	a, b := int(c.Pair.A), x.report.In+int(c.Pair.B)
+	light, told := x.report.Lights[hal.PortPair{In: c.Pair.A, Out: c.Pair.B}]
+	if told {
+		c.Loss = proto.MilliDBm(light.MilliDB)
+	}
 	switch {
+	case told && light.Lit:
+		c.State, c.Err = proto.Tuned, nil
+	case told && (light.Tuning || fresh && light.Failed()):
+		if c.State != proto.Tuning {
+			c.State, c.Err = proto.Tuning, errTunes
+		}
+		x.tuning = true
+	case told && light.Failed():
+		c.State, c.Err = proto.Failed, fmt.Errorf("%w: %s", errNoLight, light.Text)
+	case told:
+		c.State, c.Err = proto.Blocked, nil
 	case slices.Contains(x.report.Blocked, a) || slices.Contains(x.report.Blocked, b):
 		c.State, c.Err = proto.Blocked, nil
 	case !x.report.HasMeters:
