@@ -36,7 +36,7 @@ PREFIX ?= /usr/local
 install: build ## commands, units (not enabled) and an example into $(DESTDIR)$(PREFIX)
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/systemd/system $(DESTDIR)$(PREFIX)/share/doc/ringlight
 	install -m 755 $(addprefix bin/,$(CMDS)) $(DESTDIR)$(PREFIX)/bin/
-	for u in agent planner; do sed 's,/usr/bin/,$(PREFIX)/bin/,' cmd/install/ocs-$$u.service >$(DESTDIR)$(PREFIX)/lib/systemd/system/ocs-$$u.service; done
+	for u in agent planner slurm; do sed 's,/usr/bin/,$(PREFIX)/bin/,' cmd/install/ocs-$$u.service >$(DESTDIR)$(PREFIX)/lib/systemd/system/ocs-$$u.service; done
 	install -m 644 cmd/install/agent.json hal/boardfile/default.json $(DESTDIR)$(PREFIX)/share/doc/ringlight/
 
 .PHONY: packages bench-packages

@@ -1,7 +1,7 @@
 # Runs as root in a container under systemd, started by packages.sh.
 set -eu
 export DEBIAN_FRONTEND=noninteractive
-fail() { echo "FAILED: $*"; systemctl status --no-pager ocs-agent ocs-planner board || true; journalctl --no-pager -u ocs-agent -u ocs-planner -u board | tail -30; exit 1; }
+fail() { echo "FAILED: $*"; systemctl status --no-pager ocs-agent ocs-planner ocs-slurm slurmctld board || true; journalctl --no-pager -u ocs-agent -u ocs-planner -u ocs-slurm -u slurmctld -u board | tail -30; exit 1; }
 say() { echo "ok: $*"; }
 until_true() { # until_true SECONDS WORDS...: a command comes true
   local end=$((SECONDS + $1)); shift
@@ -58,7 +58,8 @@ say "restarted: no light changed"
 sleep 2
 is ocs-planner NRestarts 0 && journalctl -q --no-pager -u ocs-planner | grep -q "ocsctl fabric new" || fail "a planner without a fabric does not say how to write one, once"
 say "a planner without a fabric does not start, and says how to write one"
-ocsctl fabric new -o /etc/ringlight/fabric.json >/dev/null
+seq -f 'n%02g' 0 19 >/run/names
+ocsctl fabric new -nodes 20 -tp 16 -spares 4 -names /run/names -o /etc/ringlight/fabric.json >/dev/null
 systemctl start ocs-planner || fail "the planner does not start"
 ocsctl ring list >/dev/null || fail "the planner does not answer"
 kill -STOP "$(pid ocs-planner)"
@@ -66,9 +67,48 @@ until_true 60 is ocs-planner NRestarts 1 && until_true 10 is ocs-planner ActiveS
 ocsctl ring list >/dev/null || fail "the planner does not answer again"
 say "planner: starts as its package has it, answers, is restarted when it stands still"
 
+# Slurm, by the page: a cluster as every one has it, and then what is typed.
+grep -qsw localhost /etc/hosts || echo 127.0.0.1 localhost "$(hostname)" >>/etc/hosts
+cat >/etc/slurm/slurm.conf <<C
+ClusterName=c
+SlurmctldHost=localhost
+SlurmUser=slurm
+StateSaveLocation=/var/lib/slurm/slurmctld
+SlurmdSpoolDir=/var/spool/slurmd.%n
+SlurmdPidFile=/run/slurmd.%n.pid
+SlurmdLogFile=/var/log/slurmd.%n.log
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+SlurmdParameters=config_overrides
+ReturnToService=2
+MpiDefault=none
+NodeName=n[00-19] NodeHostname=localhost NodeAddr=127.0.0.1 Port=[17000-17019] CPUs=4
+C
+rm -f /run/munge/munge.pid; systemctl restart munge || fail "no munge"
+systemctl stop ocs-planner
+systemd-run -q --unit boards -p Restart=always ocs-sim agents -fabric-file /etc/ringlight/fabric.json -modules 1
+[ -s /in/slurm.typed ] && sh -e /in/slurm.typed || fail "what docs/slurm.md says to type fails"
+for n in $(cat /run/names); do mkdir -p /var/spool/slurmd.$n; slurmd -N $n || fail "slurmd of $n"; done
+until_true 60 sh -c '[ "$(grep -c SwitchName=ring /etc/slurm/topology.conf)" = 4 ]' || fail "the watcher writes no topology"
+until_true 60 sh -c '[ "$(sinfo -h -t idle -o %D)" = 20 ]' || { sinfo; fail "not all nodes are idle"; }
+job=$(sbatch --parsable -N4 --switches=1 -D /tmp -o /tmp/out --wrap 'date +%s%3N')
+until_true 60 test -s /tmp/out || { scontrol show job "$job"; tail -n 5 /var/log/slurm/slurmctld.log; fail "the job does not run"; }
+lit=$(timeout 1 ocsctl job watch c-"$job" -json | sed -n 's/.*"event":"ready","at_ms":\([0-9]*\).*/\1/p' | head -1) start=$(cat /tmp/out)
+[ -n "$lit" ] && [ "$start" -ge "$lit" ] || fail "the script began at $start, light came at $lit"
+is_released() { ocsctl job show c-"$job" -json | grep -q '"state":"released"'; }
+until_true 20 is_released || fail "its ring is not given back"
+job=$(sbatch --parsable -N4 -D /tmp --comment=ringlight:tp=6 --wrap true)
+held() { scontrol show job "$job" >/run/held; grep -q 'Reason=JobHeldAdmin' /run/held && grep -q 'AdminComment=ringlight:' /run/held; }
+until_true 60 held || { cat /run/held; fail "a job that no waiting helps is not held"; }
+! setpriv --reuid nobody --clear-groups ocsctl job list -http unix:/run/ocs-planner/http >/dev/null 2>&1 || fail "nobody may ask on the socket"
+until_true 20 is ocs-slurm ActiveState active && is ocs-slurm NRestarts 0 || fail "the watcher did not stay"
+say "Slurm, as the page is typed: a script began $((start - lit)) ms after light, what is hopeless is held, $(grep -o 'AdminComment=.*' /run/held | cut -c1-60)"
+for n in $(cat /run/names); do kill "$(cat /run/slurmd.$n.pid)"; done; systemctl stop slurmctld boards
+
 dpkg --purge ringlight-agent ringlight-planner ringlight-tools >/dev/null 2>&1
 rm -f /etc/ringlight/agent.json /etc/ringlight/fabric.json
 rmdir /etc/ringlight 2>/dev/null || true
+rm -rf /run/ocs-slurm* # notes are kept until a reboot
 left=$(find / -xdev \( -name 'ocs-*' -o -name 'ringlight*' -o -name 'ocsctl*' \) -not -path '/proc/*' -not -path '/sys/*' -not -path '/in/*' -not -path '/var/log/*' -not -path '/tmp/*')
 [ -z "$left" ] || fail "left behind: $left"
 say "purged; nothing is left"

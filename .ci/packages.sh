@@ -27,6 +27,7 @@ else echo "packages: not looked through, no lintian"; fi
 if have systemd-analyze; then
   systemd-analyze security --offline=true --threshold=20 cmd/install/ocs-agent.service --no-pager | tail -1
   systemd-analyze security --offline=true --threshold=15 cmd/install/ocs-planner.service --no-pager | tail -1
+  systemd-analyze security --offline=true --threshold=20 cmd/install/ocs-slurm.service --no-pager | tail -1
 else echo "packages: exposure not looked at, no systemd-analyze"; fi
 
 for c in debootstrap systemd-nspawn; do have $c || { echo "packages: not installed anywhere, no $c"; exit 0; }; done
@@ -36,7 +37,7 @@ case $arch in amd64 | arm64) ;; *) echo "packages: not installed anywhere, no pl
 suite=$(. /etc/os-release && [ "$ID" = debian ] && echo "$VERSION_CODENAME" || echo stable) # this machine's: the cgroups that it has
 root=${ROOT:-$work/root} # ROOT: a root folder that is at hand
 if [ ! -x "$root/lib/systemd/systemd" ]; then
-  debootstrap --variant=minbase --include=systemd,systemd-sysv "$suite" "$root" >"$work/debootstrap.log" 2>&1 ||
+  debootstrap --variant=minbase --include=systemd,systemd-sysv,perl,munge,slurmctld,slurmd,slurm-client "$suite" "$root" >"$work/debootstrap.log" 2>&1 ||
     { echo "packages: not installed anywhere, debootstrap: $(tail -1 "$work/debootstrap.log")"; exit 0; }
 fi
 mkdir -p "$work/in"
@@ -45,12 +46,21 @@ mkdir "$work/newer"
 VERSION=v99 cmd/install/deb.sh "$work/newer" "$arch" >/dev/null
 cp "$work"/newer/*.deb "$work/in/"
 cp .ci/packages-inside.sh "$work/in/run.sh"
+# What docs/slurm.md says to type, as it stands there.
+sed -n '/^## Set it up/,/^## /{/^```sh$/,/^```$/{/^```/!p}}' docs/slurm.md >"$work/in/slurm.typed"
 cat >"$work/in/judge.service" <<'U'
 [Service]
 Type=oneshot
 ExecStart=/bin/sh -c "bash /in/run.sh >/in/log 2>&1; echo $? >/in/rc; systemctl --no-block poweroff"
 U
-timeout -k 5 300 systemd-nspawn -q --register=no --keep-unit --volatile=overlay -D "$root" --bind="$work/in:/in" \
+# A network of its own. The C library finds no IPv4 address of a name on a machine that has none beside loopback's.
+net=()
+if command -v ip >/dev/null && ip netns add "rl$$" 2>/dev/null; then
+  trap 'ip netns del "rl$$"; rm -rf "$work"' EXIT
+  ip -n "rl$$" link set lo up; ip -n "rl$$" addr add 192.0.2.1/32 dev lo
+  net=(--network-namespace-path="/run/netns/rl$$")
+fi
+timeout -k 5 420 systemd-nspawn -q ${net[@]+"${net[@]}"} --register=no --keep-unit --volatile=overlay -D "$root" --bind="$work/in:/in" \
   --bind-ro="$work/in/judge.service:/etc/systemd/system/judge.service" --boot systemd.unit=multi-user.target systemd.wants=judge.service >"$work/console" 2>&1 </dev/null || true
 if [ ! -f "$work/in/rc" ]; then echo "packages: not installed anywhere, no systemd in a container here: $(tail -1 "$work/console")"; exit 0; fi
 cat "$work/in/log"

@@ -58,17 +58,21 @@ fill() { # fill PACKAGE ARCH BINARIES: what is in it
     mkdir -p "$root/etc/ringlight" ;;
   ringlight-planner)
     put 644 "$here/ocs-planner.service" lib/systemd/system/ocs-planner.service
+    put 644 "$here/sysusers.conf" usr/lib/sysusers.d/$p.conf
     put 644 "$here/planner.json" etc/ringlight/planner.json
     echo /etc/ringlight/planner.json >"$root/DEBIAN/conffiles" ;;
   ringlight-tools)
+    put 644 "$here/sysusers.conf" usr/lib/sysusers.d/$p.conf
+    put 644 "$here/ocs-slurm.service" lib/systemd/system/ocs-slurm.service
+    for s in prolog epilog; do put 755 "$here/slurm-$s" "usr/libexec/ringlight/slurm-$s"; done
     for m in docs/monitoring/*; do put 644 "$m" "usr/share/doc/$p/monitoring/$(basename "$m")"; done ;;
   esac
 }
 
 scripts() { # scripts PACKAGE: what dpkg runs
   local unit=
-  case $1 in ringlight-agent) unit=ocs-agent ;; ringlight-planner) unit=ocs-planner ;; *) return 0 ;; esac
-  sed "s/@UNIT@/$unit/g" "$here/postinst" >"$root/DEBIAN/postinst"
+  case $1 in ringlight-agent) unit=ocs-agent ;; ringlight-planner) unit=ocs-planner ;; ringlight-tools) unit=ocs-slurm ;; esac
+  sed "s/@UNIT@/$unit/g; s/@PACKAGE@/$1/g" "$here/postinst" >"$root/DEBIAN/postinst"
   sed "s/@UNIT@/$unit/g" "$here/prerm" >"$root/DEBIAN/prerm"
   sed "s/@UNIT@/$unit/g" "$here/postrm" >"$root/DEBIAN/postrm"
   chmod 755 "$root"/DEBIAN/p*

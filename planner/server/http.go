@@ -243,7 +243,7 @@ func (s *server) read(ctx context.Context, by chan<- func(*planner.Planner), f f
 // ErrEnded is what a Read returns when the planner has ended.
 var ErrEnded = errors.New("server: the planner has ended")
 
-// serveHTTP starts the server that the configuration asks for, if any.
+// serveHTTP starts the servers that the configuration asks for, if any.
 func (s *server) serveHTTP() (stop func() error, err error) {
 	if s.cfg.HTTP == "" {
 		return func() error { return nil }, nil
@@ -256,17 +256,27 @@ func (s *server) serveHTTP() (stop func() error, err error) {
 	jobapi.New(settled{s}, s.mayAct).Mount(mux)
 	ctx, cancel := context.WithCancel(context.Background())
 	go seen.Follow(ctx)
-	cfg := s.cfg.http()
-	h, err := StartHTTP(cfg, s.trusting(mux))
-	if err != nil {
+	var all []*HTTP
+	var urls []string
+	stop = func() (err error) {
 		cancel()
-		return nil, err
+		for _, h := range all {
+			err = errors.Join(err, h.Close())
+		}
+		return err
 	}
-	s.cfg.Log.Info("http server started", "url", h.URL())
+	for _, cfg := range s.cfg.http() {
+		h, err := StartHTTP(cfg, s.trusting(mux))
+		if err != nil {
+			return nil, errors.Join(err, stop())
+		}
+		all, urls = append(all, h), append(urls, h.URL())
+		s.cfg.Log.Info("http server started", "url", h.URL())
+	}
 	if s.cfg.HTTPReady != nil {
-		s.cfg.HTTPReady(h.URL())
+		s.cfg.HTTPReady(strings.Join(urls, ","))
 	}
-	return func() error { cancel(); return h.Close() }, nil
+	return stop, nil
 }
 
 // routes are what the HTTP server shows.

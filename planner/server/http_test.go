@@ -205,22 +205,31 @@ func certificate(t *testing.T, dir, name string, parent *tls.Certificate) (cert 
 	return cert, certFile, keyFile
 }
 
-// Goal: the planner answers while it runs, and who asks as it ends is not left
-// waiting.
+// Goal: the planner answers while it runs, on every address that it is to listen on, and
+// who asks as it ends is not left waiting.
 func TestHTTPOfARunningPlanner(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	url, ended := make(chan string, 1), make(chan error, 1)
 	var asked *server
-	cfg := Config{Fabric: testFabric(), Listen: "127.0.0.1:0", State: filepath.Join(t.TempDir(), "p.db"), HTTP: "127.0.0.1:0", HTTPReady: func(u string) { url <- u }}
+	socket := filepath.Join(t.TempDir(), "s")
+	cfg := Config{Fabric: testFabric(), Listen: "127.0.0.1:0", State: filepath.Join(t.TempDir(), "p.db"), HTTP: "127.0.0.1:0, unix:" + socket, HTTPReady: func(u string) { url <- u }}
 	go func() { ended <- Run(ctx, cfg) }()
-	got, err := http.Get(<-url + "/healthz")
-	if err != nil {
-		t.Fatal(err)
+	loopback, unix, _ := strings.Cut(<-url, ",")
+	if unix != "unix:"+socket {
+		t.Errorf("the second address is %q", unix)
 	}
-	text, _ := io.ReadAll(got.Body)
-	if got.StatusCode != 200 || !strings.HasPrefix(string(text), "ok: term ") {
-		t.Errorf("%s: %s", got.Status, text)
+	local := http.Client{Transport: &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) { return net.Dial("unix", socket) }}}
+	for base, c := range map[string]*http.Client{loopback: http.DefaultClient, "http://planner": &local} { // any order: each by itself
+		got, err := c.Get(base + "/healthz")
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, _ := io.ReadAll(got.Body)
+		got.Body.Close()
+		if got.StatusCode != 200 || !strings.HasPrefix(string(text), "ok: term ") {
+			t.Errorf("%s: %s: %s", base, got.Status, text)
+		}
 	}
 	cancel()
 	if err := <-ended; err != nil {

@@ -50,10 +50,10 @@ type Config struct {
 
 	MinReconnect, MaxReconnect time.Duration // of the link; 0: the link's own and 5 s
 
-	// HTTP is where the HTTP server listens: host:port, or unix:PATH; empty:
-	// there is none. Beyond loopback it wants the PEM files above.
+	// HTTP is where the HTTP server listens: host:port or unix:PATH, several with
+	// commas; empty: nowhere. Beyond loopback it wants the PEM files above.
 	HTTP      string
-	HTTPReady func(url string) // is told where it listens, before Ready is called
+	HTTPReady func(url string) // is told where it listens, with commas, before Ready is called
 
 	Log *slog.Logger
 	// Ready is told the broker's URL and the start's configuration when the
@@ -165,7 +165,7 @@ func (c *Config) Check() error {
 	if c.State == "" {
 		return &proto.Error{Code: proto.Invalid, Field: "state", Limit: "a file", Reason: "empty"}
 	}
-	if h := c.http(); c.HTTP != "" {
+	for _, h := range c.http() {
 		if err := h.Check(); err != nil {
 			return err
 		}
@@ -198,8 +198,14 @@ func (c *Config) embedded() BrokerConfig {
 	return BrokerConfig{Listen: c.Listen, CAFile: ca, CertFile: cert, KeyFile: key, Passwords: c.Passwords, Insecure: c.Insecure, Log: c.Log}
 }
 
-func (c *Config) http() HTTPConfig {
-	return HTTPConfig{Addr: c.HTTP, CAFile: c.CAFile, CertFile: c.CertFile, KeyFile: c.KeyFile, Log: c.Log}
+func (c *Config) http() (all []HTTPConfig) {
+	if c.HTTP == "" {
+		return nil
+	}
+	for addr := range strings.SplitSeq(c.HTTP, ",") {
+		all = append(all, HTTPConfig{Addr: strings.TrimSpace(addr), CAFile: c.CAFile, CertFile: c.CertFile, KeyFile: c.KeyFile, Log: c.Log})
+	}
+	return all
 }
 
 func (c *Config) link(broker string, start planner.Config) mqtt.Config {
