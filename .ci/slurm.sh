@@ -87,7 +87,7 @@ SchedulerParameters=sched_interval=1,sched_min_interval=0,batch_sched_delay=0,bf
 NodeName=$all NodeHostname=localhost NodeAddr=127.0.0.1 Port=[$first-$((first + last))] CPUs=4
 PartitionName=gpu Nodes=ALL Default=YES OverSubscribe=EXCLUSIVE
 C
-until_true 60 sh -c "bin/ocsctl job submit try -tp 16 -rings 4 -dry-run | grep -q 'fits now'" || fail "the rings do not come into service"
+until_true 180 sh -c "bin/ocsctl job submit try -tp 16 -rings 4 -dry-run | grep -q 'fits now'" || fail "the rings do not come into service"
 until_true 60 sh -c "[ \$(bin/ocs-slurm topology -format slurm-tree | grep -c SwitchName=ring) = 4 ]" || fail "not four rings"
 bin/ocs-slurm topology -format $form >"$W/$file"
 head -c 1024 /dev/urandom >"$W/munge.key"; chmod 400 "$W/munge.key"; chmod 755 "$W"
@@ -135,6 +135,21 @@ for j in $a $b; do ask show ring-$j | grep -o '"gpu_order":\[[^}]*' | grep -o '"
 for j in $a $b; do sl scontrol show hostnames "$(sl squeue -h -j $j -o %N)" | sed 's/.*/"&"/' | sort >"$W/theirs"; ask show ring-$j | grep -o '"gpu_order":\[[^}]*' | grep -o '"n[0-9]*"' | sort -u >"$W/ours"; cmp -s "$W/theirs" "$W/ours" || fail "job $j has other nodes with Slurm than with light"; done
 say "two jobs: no node is two jobs', so no fibre is; each has light on Slurm's nodes"
 touch "$W/go"; for j in $a $b; do until_true 30 is $j COMPLETED || is $j "" || fail "job $j: $(state $j)"; done
+rm "$W/go"; settled
+
+# A running job is made smaller: its rings stay, and nobody is given the nodes that it lost.
+z=$(submit $(rings_of 2) --comment=ringlight:tp=16 "$D/stay"); until_true 30 is $z RUNNING || fail "job $z is $(state $z)"
+sl scontrol show hostnames "$(sl squeue -h -j $z -o %N)" | sort >"$W/had"
+sl scontrol update JobId=$z NumNodes=4 >/dev/null
+sl scontrol show hostnames "$(sl squeue -h -j $z -o %N)" | sort >"$W/has"
+taken=$(comm -23 "$W/had" "$W/has" | paste -sd,); [ "$(wc -l <"$W/has")" = 4 ] || fail "job $z has $(paste -sd, "$W/has")"
+kept() { [ "$(sl sinfo -h -N -n "$taken" -o '%T %E' | grep -c "drain.*ringlight: job $z has its light still")" = 4 ]; }
+until_true 20 kept || { sl sinfo -N -o '%N %T %E'; fail "nodes of job $z's light are free"; }
+ask show ring-$z | grep -q '"state":"ready"' || fail "job $z is not ready"
+told_of() { sl scontrol show job $z | grep -q 'AdminComment=ringlight: its light cannot be made smaller' || grep -q "for JobId=$z to get a db_index" "$W/log/slurmctld.log"; } # without accounting 22.05 takes none
+until_true 20 told_of || fail "job $z is not told"
+say "job $z was made smaller: $taken drained, its light stays; $(sl sinfo -h -N -n "${taken%%,*}" -o %E)"
+touch "$W/go"; until_true 30 is $z COMPLETED || is $z "" || fail "job $z: $(state $z)"
 rm "$W/go"; settled
 
 # 2. Ranks as srun prints them are those of light, GPU by GPU.

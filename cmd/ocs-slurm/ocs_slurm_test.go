@@ -191,6 +191,69 @@ func TestTopologyIsWrittenOnce(t *testing.T) {
 	}
 }
 
+// Goal: nodes that Slurm takes from a running job, whose light they carry, are given to
+// nobody until it ends, and the job is told so once; then they are resumed. What waits,
+// starts or ends is not compared. Method: a planner's job of four nodes, and what squeue
+// and sinfo say before it is made smaller, after, and at its end.
+func TestJobMadeSmallerKeepsItsNodes(t *testing.T) {
+	srv := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "/topology") {
+			fmt.Fprint(out, `{"fabric":"f1","gpus_per_node":4,"tp":8,"rings":[],"nodes":[{"host":"n0","state":"well"},{"host":"n1","state":"well"},{"host":"n2","state":"well"},{"host":"n3","state":"lost","cause":"no light"}]}`)
+			return
+		}
+		fmt.Fprint(out, `{"jobs":[{"id":"a-7","generation":4,"wish":{"tp":8,"rings":2,"nodes":["n[0-3]"]}}]}`)
+	}))
+	defer srv.Close()
+	p := planner{}
+	fs := cli.NewFlags("watch")
+	p.flags(fs)
+	p.to.URL = srv.URL
+	c, err := p.client(fs, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var told []string
+	queue, drained := "", map[string]string{"n0": "none", "n1": "none", "n2": "none", "n3": "none"}
+	w := watcher{planner: c, patience: time.Second, silent: map[string]time.Time{}, say: func(string, ...any) {}, run: func(_ context.Context, name string, args ...string) (string, error) {
+		switch {
+		case name == "squeue":
+			return queue, nil
+		case name == "sinfo":
+			out := ""
+			for host, why := range drained { // any order, as sinfo's
+				out += host + "|" + map[bool]string{true: "idle", false: "drained"}[why == "none"] + "|" + why + "\n"
+			}
+			return out, nil
+		case args[0] == "show":
+			return "ClusterName = a\n", nil
+		}
+		told = append(told, strings.Join(args[1:], " "))
+		if host, ok := strings.CutPrefix(args[1], "NodeName="); ok {
+			drained[host] = "none"
+			if len(args) > 3 {
+				drained[host] = strings.TrimPrefix(args[3], "Reason=")
+			}
+		}
+		return "", nil
+	}}
+	look := func(q, want string) {
+		t.Helper()
+		queue, told = q, nil
+		if err := w.look(t.Context(), time.Unix(1000, 0)); err != nil {
+			t.Error(err)
+		}
+		if got := strings.Join(told, "; "); got != want {
+			t.Errorf("%s: %q\nwant %q", q, got, want)
+		}
+	}
+	look("7|RUNNING|n[0-3]\n", "NodeName=n3 State=DRAIN Reason=ringlight: no light")
+	look("7|CONFIGURING|n[0-1]\n", "")
+	look("7|RUNNING|n[0-1]\n", "NodeName=n2 State=DRAIN Reason=ringlight: job 7 has its light still; "+
+		"JobId=7 AdminComment=ringlight: its light cannot be made smaller; n2 drained until it ends")
+	look("7|RUNNING|n[0-1]\n", "")
+	look("", "NodeName=n2 State=UNDRAIN")
+}
+
 // Goal: a task finds its place, and one that stands elsewhere than light meets it
 // is told so, and so is the shell that evaluates it.
 // Method: a file of ranks.

@@ -98,6 +98,7 @@ type watcher struct {
 	written             time.Time // the topology, last
 	silent              map[string]time.Time
 	orphans             map[string]orphan // by the planner's job
+	taken               map[string]string // by host: Slurm's job that it was taken from, whose light it has
 	say                 func(text string, args ...any)
 }
 
@@ -114,7 +115,7 @@ func (w *watcher) look(ctx context.Context, now time.Time) error {
 	if err != nil {
 		return errors.Join(append(errs, err)...)
 	}
-	errs = append(errs, w.drains(ctx, top, now), w.sweep(ctx, now))
+	errs = append(errs, w.sweep(ctx, now), w.drains(ctx, top, now))
 	if w.file != "" && now.Sub(w.written) >= w.spacing {
 		text, _, err := top.Text(w.format)
 		if err == nil {
@@ -146,6 +147,10 @@ func (w *watcher) drains(ctx context.Context, top *job.Topology, now time.Time) 
 			continue
 		}
 		w.say(map[bool]string{true: "drained in Slurm", false: "resumed in Slurm"}[c.reason != ""], "nodes", hostlist.Print(c.hosts), "reason", c.reason)
+		if c.job != "" {
+			_, err := w.run(ctx, "scontrol", "update", "JobId="+c.job, "AdminComment="+mark+"its light cannot be made smaller; "+hostlist.Print(c.hosts)+" drained until it ends")
+			errs = append(errs, err)
+		}
 	}
 	return errors.Join(errs...)
 }
@@ -154,6 +159,7 @@ func (w *watcher) drains(ctx context.Context, top *job.Topology, now time.Time) 
 type change struct {
 	reason string
 	hosts  []string
+	job    string // of Slurm, that they were taken from
 }
 
 // changes are the differences between how nodes are and what sinfo says of them.
@@ -183,13 +189,19 @@ func (w *watcher) changes(top *job.Topology, sinfo string, now time.Time) (out [
 		if n.State == job.Lost || n.State == job.Drained || n.State == job.Silent && now.Sub(w.silent[n.Host]) >= w.patience {
 			want = mark + clip(cmp.Or(n.Cause, string(n.State)))
 		}
+		from := w.taken[n.Host]
+		if want != "" {
+			from = ""
+		} else if from != "" {
+			want = mark + "job " + from + " has its light still"
+		}
 		ours := strings.HasPrefix(reason, mark)
 		if reason != "" && !ours || reason == want || n.State == job.Silent && want == "" {
 			continue // somebody else's word, or no news
 		}
 		at := slices.IndexFunc(out, func(c change) bool { return c.reason == want })
 		if at < 0 {
-			at, out = len(out), append(out, change{reason: want})
+			at, out = len(out), append(out, change{reason: want, job: from})
 		}
 		out[at].hosts = append(out[at].hosts, n.Host)
 	}
@@ -225,21 +237,37 @@ func (w *watcher) sweep(ctx context.Context, now time.Time) error {
 	}
 	mine := w.planner.As(ownerOf(cluster))
 	all, err := mine.List(ctx)
-	if err != nil || len(all) == 0 {
+	if err != nil {
 		return err
+	}
+	if len(all) == 0 {
+		w.taken = nil
+		return nil
 	}
 	// After the planner was asked, so that no job that begins is missing. One that
 	// waits in the queue may begin while we look: it has what it needs, or its
 	// prolog puts it right.
-	queue, err := w.run(ctx, "squeue", "-h", "-a", "-o", "%A")
+	queue, err := w.run(ctx, "squeue", "-h", "-a", "-o", "%A|%T|%N")
 	if err != nil {
 		return err
 	}
-	alive, gone := strings.Fields(queue), map[string]orphan{}
+	alive, gone, taken := map[string]string{}, map[string]orphan{}, map[string]string{}
+	for line := range strings.Lines(queue) {
+		number, is, _ := strings.Cut(strings.TrimSpace(line), "|")
+		alive[number] = is
+	}
 	var errs []error
 	for _, v := range all {
 		number, ours := strings.CutPrefix(v.ID, cluster+"-")
-		if !ours || number == "" || strings.Trim(number, "0123456789") != "" || slices.Contains(alive, number) {
+		if !ours || number == "" || strings.Trim(number, "0123456789") != "" {
+			continue
+		}
+		if is, lives := alive[number]; lives {
+			if nodes, runs := strings.CutPrefix(is, "RUNNING|"); runs {
+				for _, host := range takenFrom(v.Wish, nodes) {
+					taken[host] = number
+				}
+			}
 			continue
 		}
 		o := w.orphans[v.ID]
@@ -256,8 +284,22 @@ func (w *watcher) sweep(ctx context.Context, now time.Time) error {
 		}
 		w.say("rings given back of a job that Slurm does not run", "job", v.ID)
 	}
-	w.orphans = gone
+	w.orphans, w.taken = gone, taken
 	return errors.Join(errs...)
+}
+
+// takenFrom are the nodes of a job's light that Slurm does not give it any more (scontrol
+// update NumNodes): nobody else has light there until it ends.
+func takenFrom(w *job.Wish, nodes string) (out []string) {
+	has, err := hostlist.Parse(nodes, maxHosts)
+	if err != nil || w == nil {
+		return nil
+	}
+	for _, list := range w.Nodes {
+		asked, _ := hostlist.Parse(string(list), maxHosts) // as Slurm said it to the prolog
+		out = append(out, asked...)
+	}
+	return slices.DeleteFunc(out, func(host string) bool { return slices.Contains(has, host) })
 }
 
 // tellReasons tells Slurm why jobs did not start. Slurm wants none of its commands
