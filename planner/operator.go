@@ -139,6 +139,9 @@ func (p *Planner) answerIdle(client string, payload []byte) {
 
 // onJob does what is asked of a job that has a name.
 func onJob(p *Planner, q *proto.OpRequest) error {
+	if err := p.jobs.At(q.Name, q.Revision); err != nil {
+		return err
+	}
 	switch q.Noun {
 	case proto.NounSubmit:
 		return p.jobs.Put(q.Name, string(q.Text))

@@ -93,6 +93,7 @@ type OpRequest struct {
 	Generation Generation `cbor:"24,keyasint,omitempty"` // of NounTrace
 	Software   string     `cbor:"25,keyasint,omitempty"` // of NounRollout
 	Name       string     `cbor:"26,keyasint,omitempty"` // of NounSubmit, NounRelease, NounRouted and NounClearFibre; a server or leaf of the core, of NounDrain and NounUndrain
+	Revision   uint64     `cbor:"27,keyasint,omitempty"` // of NounSubmit and NounRelease: refused where the job is at another; 0: whatever it is at
 }
 
 // EditStatus is what an edit of a fabric comes to. Nothing is changed where

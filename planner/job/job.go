@@ -33,9 +33,11 @@ const (
 
 // Event is one thing that happened to a job.
 type Event struct {
-	Generation uint64 `json:"generation"` // of the job: the event's number
-	Event      string `json:"event"`      // a state that began, node_lost, replaced or left
-	AtMS       uint64 `json:"at_ms"`      // by the planner's wall clock
+	Generation uint64 `json:"generation"`    // of the job: the event's number
+	Number     uint64 `json:"number"`        // among the events of all jobs
+	Job        string `json:"job,omitempty"` // where several are told of
+	Event      string `json:"event"`         // a state that began, node_lost, replaced, left or restored
+	AtMS       uint64 `json:"at_ms"`         // by the planner's wall clock
 	Cause      string `json:"cause,omitempty"`
 
 	Ring      proto.RingID `json:"ring,omitempty"`

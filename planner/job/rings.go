@@ -65,8 +65,8 @@ func (t ringJobs) settle() {
 		t.store(x, 1)
 		return
 	}
-	t.stored++
-	*x = c.then // as the store has it since the generation was decided
+	*x = c.then // as the store has it since the generation was decided, but for its event's number
+	t.store(x, 1)
 	t.look(x)
 }
 
@@ -117,8 +117,7 @@ func (t ringJobs) place(x *job) {
 	}
 	if records := t.rings.Claim(x.ID, x.Size, s, own); records != nil {
 		*x = then
-		t.stored++
-		t.j.Persist(records...)
+		t.store(x, 1, records...)
 		t.look(x)
 		return
 	}

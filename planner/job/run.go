@@ -3,6 +3,7 @@ package job
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	"ringlight/planner/journal"
@@ -64,7 +65,11 @@ func (t *Table) Run() {
 // begin takes up what a former planner left.
 func (t *Table) begin() {
 	t.began, t.lent = true, nil
+	t.all.sort()
 	for _, x := range t.order() {
+		if i := slices.IndexFunc(x.events, func(e Event) bool { return e.Number == 0 }); i >= 0 {
+			t.store(x, len(x.events)-i) // of a decision that ended with the planner, or of an earlier release
+		}
 		x.at = t.j.Now
 		t.of(x.wish).resume(x)
 	}

@@ -72,6 +72,22 @@ type Table struct {
 	stored  uint64 // times that something was
 	routers ledger
 	lent    map[proto.JobID]*core.Lent // by the core when it moved last; nil: not asked since
+	all     told
+}
+
+// FieldRevision is named where a job is at another revision than it must be.
+const FieldRevision = "If-Match"
+
+// At says why a job is not at a revision, its last event; 0: any will do.
+func (t *Table) At(id string, revision uint64) error {
+	now := uint64(0)
+	if x := t.jobs[id]; x != nil {
+		now = x.Gen
+	}
+	if revision == 0 || revision == now {
+		return nil
+	}
+	return &proto.Error{Code: proto.Conflict, Field: FieldRevision, Limit: strconv.Quote(strconv.FormatUint(now, 10)), Reason: fmt.Sprintf("job %.80s is not at %d any more", id, revision)}
 }
 
 // claim is a share that a generation brings.
@@ -283,6 +299,13 @@ func (x *job) records(events int) []journal.Record {
 
 // store writes a job and its last events down.
 func (t *Table) store(x *job, events int, more ...journal.Record) {
+	for i := len(x.events) - events; i < len(x.events); i++ {
+		if e := &x.events[i]; e.Number == 0 {
+			t.all.last++
+			e.Number = t.all.last
+			t.all.add(x.ID, *e)
+		}
+	}
 	records := append(more, x.records(events)...)
 	for len(x.events) > maxEvents || x.handedOver() > maxHandOvers {
 		records = append(records, journal.Record{Key: toldKey(x.ID, x.events[0].Generation)}) // forgotten
@@ -326,6 +349,10 @@ func (t *Table) Restore(prefix, rest string, raw []byte) error {
 		}
 		x := t.at(id)
 		x.events = append(x.events, e) // keys are in order
+		if e.Number != 0 {
+			t.all.last, t.all.mixed = max(t.all.last, e.Number), true
+			t.all.add(id, e)
+		}
 		return nil
 	}
 	if err := CheckID(rest); err != nil {

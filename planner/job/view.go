@@ -91,13 +91,24 @@ func (t *Table) Get(id string) (*View, error) {
 
 // List are all jobs that are not released, in order of arrival.
 func (t *Table) List() []*View {
-	out := []*View{}
+	out, _ := t.Page(0, maxJobs, func(*Wish) bool { return true })
+	return out
+}
+
+// Page are some of those whose wish is wanted, after a place in the list; next is the
+// place to go on from, 0: there are no more.
+func (t *Table) Page(after uint64, most int, wanted func(*Wish) bool) (out []*View, next uint64) {
+	out = []*View{}
 	for _, x := range t.order() {
-		if !x.State.ended() {
-			out = append(out, t.view(x, false))
+		switch {
+		case x.State.ended() || x.Seq <= after || !wanted(x.wish):
+		case len(out) == most:
+			return out, next
+		default:
+			out, next = append(out, t.view(x, false)), x.Seq
 		}
 	}
-	return out
+	return out, 0
 }
 
 // Events are those after a number; complete is false where some between are

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,6 +21,7 @@ import (
 const (
 	MaxID     = 64
 	maxOwner  = 80 // chosen: slurm/ or kubernetes/ before a cluster's name
+	maxLabels = 32 // chosen
 	maxRings  = 4096
 	maxSpares = 4096
 	// maxHold bounds how long a place is kept. chosen: a week.
@@ -63,6 +65,8 @@ type Wish struct {
 	// Owner is who may release or change the job, such as slurm/CLUSTER; absent: whoever
 	// names no owner.
 	Owner string `json:"owner,omitempty"`
+	// Labels are words of whoever asks, for lists.
+	Labels map[string]string `json:"labels,omitempty"`
 	// Circuits is asked for in place of rings.
 	Circuits *Circuits `json:"circuits,omitempty"`
 }
@@ -140,6 +144,28 @@ func plain(text string, most int, others string) bool {
 	})
 }
 
+// badLabel is the first label that is not one, "" where all are.
+func (w *Wish) badLabel() string {
+	for _, name := range slices.Sorted(maps.Keys(w.Labels)) {
+		if !plain(name, maxOwner, "._-/") || name == "" || !plain(w.Labels[name], maxOwner, "._-/:@") {
+			return name + "=" + w.Labels[name]
+		}
+	}
+	return ""
+}
+
+// Labelled tells whether a wish has all labels of a list: name=value, or a name alone
+// for any value, with commas between.
+func (w *Wish) Labelled(list string) bool {
+	for want := range strings.SplitSeq(list, ",") {
+		name, value, valued := strings.Cut(want, "=")
+		if is, ok := w.Labels[name]; !ok || valued && is != value {
+			return false
+		}
+	}
+	return true
+}
+
 // ParseWish reads a wish and fills in what it leaves out.
 func ParseWish(f *fabric.Fabric, text []byte) (*Wish, error) {
 	if len(text) > MaxWish {
@@ -169,6 +195,10 @@ func (w *Wish) check(f *fabric.Fabric) error {
 		return wrong("policy", "wait, shrink or fail", "%.40q", string(w.Policy))
 	case CheckOwner(w.Owner) != nil:
 		return CheckOwner(w.Owner)
+	case len(w.Labels) > maxLabels:
+		return wrong("labels", fmt.Sprintf("at most %d", maxLabels), "%d", len(w.Labels))
+	case w.badLabel() != "":
+		return wrong("labels", fmt.Sprintf("names of 1 to %d letters, digits and . _ - /, values of at most %d, : @ too", maxOwner, maxOwner), "%.200q", w.badLabel())
 	case w.Circuits != nil:
 		return w.checkCircuits(f)
 	}

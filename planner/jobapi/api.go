@@ -45,11 +45,12 @@ func New(s Source, may func(*http.Request) error) *API {
 
 // route is one thing that can be asked for.
 type route struct {
-	method, path, short string
-	query               []parameter
-	serve               func(*API, http.ResponseWriter, *http.Request) error
-	body                any // what is sent, nil: nothing
-	answer              any // what comes back; nil: text
+	method, path, name, short string
+	query                     []parameter
+	revised                   bool // it may be made conditional on the job's revision
+	serve                     func(*API, http.ResponseWriter, *http.Request) error
+	body                      any // what is sent, nil: nothing
+	answer                    any // what comes back; nil: text
 }
 
 type parameter struct{ name, about string }
@@ -59,7 +60,16 @@ var ofOwner = parameter{"owner", "whose job it is: refused where its wish says a
 
 // jobs is the answer to a list.
 type jobs struct {
-	Jobs []*job.View `json:"jobs"`
+	Jobs     []*job.View `json:"jobs"`
+	Number   uint64      `json:"number"`             // of the last event of any job, to watch from
+	Continue string      `json:"continue,omitempty"` // for the next page; absent: this is the last
+}
+
+// tidings is the answer of a long poll for all jobs.
+type tidings struct {
+	Events   []job.Event `json:"events"`
+	Complete bool        `json:"complete"` // false: some before them are not kept any more; the list has all that counts
+	Number   uint64      `json:"number"`   // of the last event there is; where complete is false, watch from it
 }
 
 // news is the answer to a long poll.
@@ -82,27 +92,36 @@ type exchange struct {
 }
 
 var routes = []route{
-	{method: "GET", path: "/v1/jobs", short: "every job that is not released, who came first first",
-		query: []parameter{{"owner", "those of this owner alone; absent: of all"}}, serve: (*API).list, answer: jobs{}},
-	{method: "PUT", path: "/v1/jobs/{id}", short: "ask for a job; the same wish under the same name is the same job",
-		query: []parameter{{"dry_run", "say what it would get, and reserve nothing"}}, serve: (*API).put, body: job.Wish{}, answer: job.View{}},
-	{method: "GET", path: "/v1/jobs/{id}", short: "a job as it stands; with watch, what happens to it after an event, as server-sent events where they are accepted",
+	{method: "GET", path: "/v1/jobs", name: "listJobs", short: "every job that is not released, who came first first",
+		query: []parameter{{"owner", "those of this owner alone; absent: of all"}, {"labels", "those alone that have all of these: name=value, or a name for any value, with commas between"},
+			{"limit", "at most so many, 1 to 1000; absent: all"}, {"continue", "what the page before ended with"}}, serve: (*API).list, answer: jobs{}},
+	{method: "PUT", path: "/v1/jobs/{id}", name: "putJob", short: "ask for a job; the same wish under the same name is the same job",
+		query: []parameter{{"dry_run", "say what it would get, and reserve nothing"}}, revised: true, serve: (*API).put, body: job.Wish{}, answer: job.View{}},
+	{method: "GET", path: "/v1/jobs/{id}", name: "getJob", short: "a job as it stands; with watch, what happens to it after an event, as server-sent events where they are accepted",
 		query: []parameter{{"watch", "the number of the last event that is known, 0: none"}, {"wait_ms", "how long to wait for one, at most 60000; absent: 30000"}}, serve: (*API).get, answer: job.View{}},
-	{method: "DELETE", path: "/v1/jobs/{id}", short: "give a job's rings and spares back", query: []parameter{ofOwner}, serve: (*API).release, answer: job.View{}},
-	{method: "POST", path: "/v1/jobs/{id}/replace", short: "drain a node of the job, so that a spare takes its place", query: []parameter{ofOwner}, serve: (*API).replace, body: exchange{}, answer: job.View{}},
-	{method: "GET", path: "/v1/jobs/{id}/files/{name}", short: "a file for the launcher, by the order of the light",
+	{method: "DELETE", path: "/v1/jobs/{id}", name: "releaseJob", short: "give a job's rings and spares back", query: []parameter{ofOwner}, revised: true, serve: (*API).release, answer: job.View{}},
+	{method: "POST", path: "/v1/jobs/{id}/replace", name: "replaceNode", short: "drain a node of the job, so that a spare takes its place", query: []parameter{ofOwner}, serve: (*API).replace, body: exchange{}, answer: job.View{}},
+	{method: "GET", path: "/v1/jobs/{id}/files/{name}", name: "getJobFile", short: "a file for the launcher, by the order of the light",
 		query: []parameter{{"pp", "rings of one pipeline; absent: 1, of circuits their stages"}, {"cp", "rings or domains that share a sequence; absent: 1"},
 			{"hosts", "network of the addresses of GPUs, in files with routes; absent: " + job.DefaultHosts.String()}, {"ports", "and of ports of leaves and spines; absent: " + job.DefaultPorts.String()}, {"generation", "refuse where the job is not at this event any more"}, {"owner", "refuse where the job is another's; absent: whosoever"}}, serve: (*API).file},
-	{method: "GET", path: "/v1/routers", short: "what leaves, spines and servers must hold of the routes of jobs, and are known to hold",
+	{method: "GET", path: "/v1/events", name: "watchJobs", short: "what happens to any job after an event, as server-sent events where they are accepted; who is which rank is with each job's own",
+		query: []parameter{{"watch", "the number of the last event that is known, of a list or of an event; absent: 0, none"}, {"wait_ms", "how long to wait for one, at most 60000; absent: 30000"}}, serve: (*API).all, answer: tidings{}},
+	{method: "GET", path: "/v1/routers", name: "listRouters", short: "what leaves, spines and servers must hold of the routes of jobs, and are known to hold",
 		query: []parameter{{"news", "the number of the last answer that is known: wait for another"}, {"wait_ms", "how long to wait, at most 60000; absent: 30000"}}, serve: (*API).routers, answer: routers{}},
-	{method: "PUT", path: "/v1/routers/{router}/jobs/{id}", short: "say what was read back from a router: the digest of the job's routes, none, or why it does not hold what it must", serve: (*API).routed, body: job.Routed{}, answer: routers{}},
-	{method: "GET", path: "/v1/topology", short: "every ring and node as they stand: for schedulers",
+	{method: "PUT", path: "/v1/routers/{router}/jobs/{id}", name: "putRouterJob", short: "say what was read back from a router: the digest of the job's routes, none, or why it does not hold what it must", serve: (*API).routed, body: job.Routed{}, answer: routers{}},
+	{method: "GET", path: "/v1/topology", name: "getTopology", short: "every ring and node as they stand: for schedulers",
 		query: []parameter{{"format", strings.Join(job.TopologyFormats, ", ") + "; absent: json"}}, serve: (*API).topology, answer: job.Topology{}},
-	{method: "GET", path: "/v1/openapi.json", short: "this description", serve: (*API).description},
+	{method: "GET", path: "/v1/openapi.json", name: "getDescription", short: "this description", serve: (*API).description},
 }
+
+const (
+	anyPath     = "/v1/"
+	fieldMethod = "method"
+)
 
 // Mount adds the API to what a server shows.
 func (a *API) Mount(mux *http.ServeMux) {
+	mux.HandleFunc(anyPath, a.unknown(mux))
 	safe := http.NewCrossOriginProtection() // no page of another site acts through a browser
 	for _, r := range routes {
 		mux.Handle(r.method+" "+r.path, safe.Handler(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
@@ -149,6 +168,12 @@ func status(err error) int {
 		return http.StatusRequestEntityTooLarge
 	case !errors.As(err, &wire):
 		return http.StatusServiceUnavailable
+	}
+	switch wire.Field {
+	case job.FieldRevision:
+		return http.StatusPreconditionFailed
+	case fieldMethod:
+		return http.StatusMethodNotAllowed
 	}
 	switch wire.Code {
 	case proto.NotFound:
@@ -215,18 +240,8 @@ func (a *API) show(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	w.Header().Set("ETag", strconv.Quote(strconv.FormatUint(v.Generation, 10)))
 	return write(w, v)
-}
-
-func (a *API) list(w http.ResponseWriter, r *http.Request) error {
-	all := jobs{}
-	if err := a.source.Read(r.Context(), func(p *planner.Planner) { all.Jobs = planner.JobsOf(p).List() }); err != nil {
-		return err
-	}
-	if owner := r.URL.Query().Get("owner"); owner != "" {
-		all.Jobs = slices.DeleteFunc(all.Jobs, func(v *job.View) bool { return v.Wish.Owner != owner })
-	}
-	return write(w, all)
 }
 
 func (a *API) put(w http.ResponseWriter, r *http.Request) error {
@@ -254,7 +269,11 @@ func (a *API) put(w http.ResponseWriter, r *http.Request) error {
 	if err := job.CheckID(id); err != nil {
 		return err // before it is on its way
 	}
-	if _, err := a.source.Ask(r.Context(), proto.OpRequest{Noun: proto.NounSubmit, Bundle: -1, Name: id, Text: proto.Part(text), Author: author(r)}); err != nil {
+	at, err := revision(r)
+	if err != nil {
+		return err
+	}
+	if _, err := a.source.Ask(r.Context(), proto.OpRequest{Noun: proto.NounSubmit, Bundle: -1, Name: id, Revision: at, Text: proto.Part(text), Author: author(r)}); err != nil {
 		return err
 	}
 	return a.show(w, r)
@@ -284,7 +303,11 @@ func (a *API) release(w http.ResponseWriter, r *http.Request) error {
 	if err := job.CheckID(id); err != nil {
 		return err
 	}
-	if _, err := a.source.Ask(r.Context(), proto.OpRequest{Noun: proto.NounRelease, Bundle: -1, Name: id, Text: proto.Part(r.URL.Query().Get("owner")), Author: author(r)}); err != nil {
+	at, err := revision(r)
+	if err != nil {
+		return err
+	}
+	if _, err := a.source.Ask(r.Context(), proto.OpRequest{Noun: proto.NounRelease, Bundle: -1, Name: id, Revision: at, Text: proto.Part(r.URL.Query().Get("owner")), Author: author(r)}); err != nil {
 		return err
 	}
 	return a.show(w, r)

@@ -7,8 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -28,6 +31,7 @@ type source struct {
 	now   time.Duration
 	reply []proto.Packet
 	asked uint16
+	disk  map[string][]byte
 }
 
 func (s *source) Now() (time.Duration, uint64) {
@@ -43,7 +47,10 @@ func (s *source) Send(p proto.Packet) {
 func (s *source) run(d time.Duration) {
 	for end := s.now + d; ; {
 		for {
-			if _, due := s.host.Transaction(); due {
+			if records, due := s.host.Transaction(); due {
+				for _, r := range records {
+					s.disk[r.Key] = r.Value
+				}
 				s.host.Stored()
 			} else if _, more := s.host.Step(); !more {
 				break
@@ -93,12 +100,31 @@ func (s *source) Ask(_ context.Context, q proto.OpRequest) (*proto.OpReply, erro
 // served is the API of such a planner, of 64 nodes.
 func served(t *testing.T) (url string, s *source) {
 	t.Helper()
-	cfg, err := planner.Start(planner.State{}, fabric.Default(), 7)
+	s = &source{disk: map[string][]byte{}}
+	s.begin(t)
+	mux := http.NewServeMux()
+	New(s, func(*http.Request) error { return nil }).Mount(mux)
+	h := httptest.NewServer(mux)
+	t.Cleanup(h.Close)
+	return h.URL, s
+}
+
+// begin starts a planner from what the disk holds, and brings it into service.
+func (s *source) begin(t *testing.T) {
+	t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var st planner.State
+	for _, key := range slices.Sorted(maps.Keys(s.disk)) {
+		if s.disk[key] != nil {
+			st = append(st, planner.Record{Key: key, Value: s.disk[key]})
+		}
+	}
+	cfg, err := planner.Start(st, fabric.Default(), 7)
 	if err != nil {
 		t.Fatal(err)
 	}
 	cfg.Alone = true
-	s = &source{}
 	s.host = planner.NewHost(cfg, s)
 	s.host.Deliver(proto.Packet{Kind: proto.LinkUp})
 	topics := proto.Topics{Fabric: "f1"}
@@ -115,25 +141,25 @@ func served(t *testing.T) (url string, s *source) {
 	other.Bundle = 1
 	say(topics.Reported(0), &proto.Reported{Version: proto.Version, Session: 1, Seq: 1, Mode: proto.ModeService, Bundles: []proto.BundleReport{light, other}})
 	s.run(5 * time.Minute)
-	mux := http.NewServeMux()
-	New(s, func(*http.Request) error { return nil }).Mount(mux)
-	h := httptest.NewServer(mux)
-	t.Cleanup(h.Close)
-	return h.URL, s
 }
 
 type answer struct {
 	status int
 	text   string
+	etag   string
+	allow  string
 	job    job.View
 	Error  struct{ Code, Field, Limit, Message string }
 }
 
-func ask(t *testing.T, method, url, body string) (a answer) {
+func ask(t *testing.T, method, url, body string, match ...string) (a answer) {
 	t.Helper()
 	r, err := http.NewRequest(method, url, strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
+	}
+	for _, m := range match {
+		r.Header.Set("If-Match", m)
 	}
 	got, err := http.DefaultClient.Do(r)
 	if err != nil {
@@ -141,10 +167,28 @@ func ask(t *testing.T, method, url, body string) (a answer) {
 	}
 	defer got.Body.Close()
 	text, _ := io.ReadAll(got.Body)
-	a.status, a.text = got.StatusCode, string(text)
+	a.status, a.text, a.etag, a.allow = got.StatusCode, string(text), got.Header.Get("ETag"), got.Header.Get("Allow")
 	_ = json.Unmarshal(text, &a) // files are no JSON
 	_ = json.Unmarshal(text, &a.job)
 	return a
+}
+
+// describes: openapi.json has such an answer of a route.
+func describes(t *testing.T, method, path string, status int) bool {
+	t.Helper()
+	var d struct {
+		Paths map[string]map[string]struct{ Responses map[string]any }
+	}
+	if err := json.Unmarshal(openapi, &d); err != nil {
+		t.Fatal(err)
+	}
+	for of, ops := range d.Paths { // any order: one is it
+		is := regexp.MustCompile("^" + regexp.MustCompile("{[a-z]+}").ReplaceAllString(of, "[^/]+") + "$")
+		if is.MatchString(path) && ops[strings.ToLower(method)].Responses[fmt.Sprint(status)] != nil {
+			return true
+		}
+	}
+	return false
 }
 
 // Goal: what is not acceptable is refused with its field and limit, and nothing is
@@ -208,13 +252,28 @@ func TestBadRequestsAreRefused(t *testing.T) {
 		{"POST", "/v1/jobs/a/replace", `{"in":3}`, 400, "body"},
 		{"POST", "/v1/jobs/a/replace", strings.Repeat(" ", 10<<20), 413, "body"},
 		{"GET", "/v1/topology?format=png", ``, 400, "format"},
+		{"GET", "/v1/jobs?limit=0", ``, 400, "limit"},
+		{"GET", "/v1/jobs?limit=1001", ``, 400, "limit"},
+		{"GET", "/v1/jobs?continue=b", ``, 400, "continue"},
+		{"GET", "/v1/events?watch=-1", ``, 400, "watch"},
+		{"PUT", "/v1/jobs/a", `{"tp":32,"labels":{"":"x"}}`, 400, "labels"},
+		{"PUT", "/v1/jobs/a", `{"tp":32,"labels":{"team":"a b"}}`, 400, "labels"},
+		{"GET", "/v1/", ``, 404, "path"},
+		{"GET", "/v1/job/a", ``, 404, "path"},
+		{"PUT", "/v1/jobs/a/b", ``, 404, "path"},
+		{"POST", "/v1/jobs", ``, 405, "method"},
+		{"PATCH", "/v1/jobs/a", ``, 405, "method"},
+		{"DELETE", "/v1/topology", ``, 405, "method"},
 	} {
 		a := ask(t, c.method, url+c.path, c.body)
 		if a.status != c.status || a.Error.Field != c.field || a.Error.Limit == "" || a.Error.Message == "" {
 			t.Errorf("%s %.60s %.60s: %d %+v, want %d %s", c.method, c.path, c.body, a.status, a.Error, c.status, c.field)
 		}
+		if path, _, _ := strings.Cut(c.path, "?"); c.field == "method" && a.allow == "" || c.field != "method" && c.field != "path" && !describes(t, c.method, path, a.status) {
+			t.Errorf("%s %.60s: %d is not described, or nothing is allowed", c.method, path, a.status)
+		}
 	}
-	if a := ask(t, "GET", url+"/v1/jobs", ""); strings.TrimSpace(a.text) != `{"jobs":[]}` {
+	if a := ask(t, "GET", url+"/v1/jobs", ""); strings.TrimSpace(a.text) != `{"jobs":[],"number":0}` {
 		t.Errorf("something was reserved: %s", a.text)
 	}
 }
@@ -438,8 +497,150 @@ func TestWatchersOfOneAddressLeavePlaces(t *testing.T) {
 			}
 			a.hub.mu.Unlock()
 		}
-		if text := <-told; !strings.Contains(text, ": events of a job") && !strings.Contains(text, `"events":[],"complete":true`) && !strings.Contains(text, `"events":null,"complete":true`) {
+		if text := <-told; !strings.Contains(text, ": events\n") && !strings.Contains(text, `"events":[],"complete":true`) && !strings.Contains(text, `"events":null,"complete":true`) {
 			t.Errorf("%q is told %s", accept, text)
+		}
+	}
+}
+
+// Goal: what changes a job can be made conditional on the revision that one has seen, and
+// is refused, by its own status, once it has another; without a condition it is not.
+// Method: a job that is asked for, released under an old and under its own revision; one
+// that is not there; what is no revision.
+func TestRevisionIsACondition(t *testing.T) {
+	url, s := served(t)
+	const wish = `{"tp":32}`
+	if a := ask(t, "PUT", url+"/v1/jobs/a", wish, `"3"`); a.status != 412 || a.Error.Field != "If-Match" || a.Error.Limit != `"0"` {
+		t.Errorf("of a job that is not there: %d %+v", a.status, a.Error)
+	}
+	first := ask(t, "PUT", url+"/v1/jobs/a", wish)
+	if first.status != 200 || first.etag != fmt.Sprintf("%q", fmt.Sprint(first.job.Generation)) {
+		t.Fatalf("%d, ETag %s of %+v", first.status, first.etag, first.job)
+	}
+	if a := ask(t, "PUT", url+"/v1/jobs/a", wish, first.etag); a.status != 200 || a.etag != first.etag {
+		t.Errorf("the same wish at its own revision: %d, ETag %s", a.status, a.etag)
+	}
+	for _, bad := range []string{`7`, `*`, `W/"1"`, `"x"`, `"0"`, `"1", "2"`} {
+		if a := ask(t, "DELETE", url+"/v1/jobs/a", "", bad); a.status != 400 || a.Error.Field != "header If-Match" {
+			t.Errorf("%s: %d %+v", bad, a.status, a.Error)
+		}
+	}
+	ask(t, "DELETE", url+"/v1/jobs/a", "")
+	ask(t, "PUT", url+"/v1/jobs/a", wish)
+	s.run(time.Second)
+	if a := ask(t, "DELETE", url+"/v1/jobs/a", "", first.etag); a.status != 412 {
+		t.Errorf("at an old revision: %d %s", a.status, a.text)
+	}
+	now := ask(t, "GET", url+"/v1/jobs/a", "")
+	if now.job.State == job.Released {
+		t.Error("it was released all the same")
+	}
+	if a := ask(t, "DELETE", url+"/v1/jobs/a", "", now.etag); a.status != 200 || a.job.State != job.Released || a.etag == now.etag {
+		t.Errorf("at its own: %d %s", a.status, a.text)
+	}
+}
+
+// Goal: lists have the jobs of some labels, page by page, each that stays once, in the
+// order of arrival, whatever comes and goes between two pages.
+// Method: jobs of two teams, pages of two; one is released and one comes meanwhile.
+func TestListsByLabelAndPage(t *testing.T) {
+	url, _ := served(t)
+	for i, labels := range []string{`{"team":"a","stage":"1"}`, `{"team":"b"}`, `{"team":"a"}`, `{}`, `{"team":"a","stage":"2"}`} {
+		if a := ask(t, "PUT", fmt.Sprintf("%s/v1/jobs/j%d", url, i), `{"tp":32,"labels":`+labels+`}`); a.status != 200 {
+			t.Fatal(a.text)
+		}
+	}
+	page := func(query string) (names []string, next string) {
+		t.Helper()
+		var l jobs
+		if err := json.Unmarshal([]byte(ask(t, "GET", url+"/v1/jobs"+query, "").text), &l); err != nil {
+			t.Fatal(err)
+		}
+		for _, v := range l.Jobs {
+			names = append(names, v.ID)
+		}
+		return names, l.Continue
+	}
+	for query, want := range map[string]string{"": "[j0 j1 j2 j3 j4]", "?labels=team": "[j0 j1 j2 j4]", "?labels=team=a": "[j0 j2 j4]", "?labels=team=a,stage": "[j0 j4]",
+		"?labels=stage=2,team=a": "[j4]", "?labels=team=": "[]", "?labels=team=a&limit=3": "[j0 j2 j4]", "?owner=x&labels=team": "[]"} {
+		if got, next := page(query); fmt.Sprint(got) != want || next != "" {
+			t.Errorf("%s: %v, %q, want %s", query, got, next, want)
+		}
+	}
+	got, next := page("?limit=2")
+	ask(t, "DELETE", url+"/v1/jobs/j1", "")
+	ask(t, "PUT", url+"/v1/jobs/j5", `{"tp":32}`)
+	for next != "" {
+		var more []string
+		more, next = page("?limit=2&continue=" + next)
+		got = append(got, more...)
+	}
+	if fmt.Sprint(got) != "[j0 j1 j2 j3 j4 j5]" {
+		t.Errorf("pages of two: %v", got)
+	}
+}
+
+// Goal: one watch tells what happens to all jobs, each event once, by a number that goes
+// on over a start of the planner; who is too far behind, or ahead, is told so.
+// Method: two jobs, a watch that stops in between, a planner that is begun anew from its
+// store, and a stream.
+func TestWatchOfAllResumes(t *testing.T) {
+	url, s := served(t)
+	var seen []string
+	last := uint64(0)
+	look := func(want ...string) {
+		t.Helper()
+		var n tidings
+		if err := json.Unmarshal([]byte(ask(t, "GET", fmt.Sprintf("%s/v1/events?wait_ms=0&watch=%d", url, last), "").text), &n); err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, e := range n.Events {
+			if e.Number != last+1 || e.HandOver != nil {
+				t.Errorf("event %d after %d: %+v", e.Number, last, e)
+			}
+			last = e.Number
+			got = append(got, fmt.Sprintf("%s %d %s", e.Job, e.Generation, e.Event))
+		}
+		if !n.Complete || n.Number != last || !slices.Equal(got, want) {
+			t.Errorf("complete %v, number %d: %q, want %q", n.Complete, n.Number, got, want)
+		}
+		seen = append(seen, got...)
+	}
+	look()
+	ask(t, "PUT", url+"/v1/jobs/b", `{"tp":32}`)
+	look("b 1 waiting")
+	ask(t, "PUT", url+"/v1/jobs/a", `{"tp":32}`)
+	ask(t, "DELETE", url+"/v1/jobs/b", "")
+	s.begin(t)
+	look("a 1 waiting", "b 2 released")
+	ask(t, "DELETE", url+"/v1/jobs/a", "")
+	look("a 2 released")
+	look()
+	var l jobs
+	if err := json.Unmarshal([]byte(ask(t, "GET", url+"/v1/jobs", "").text), &l); err != nil || l.Number != last {
+		t.Errorf("a list is at %d, the events at %d: %v", l.Number, last, err)
+	}
+	if a := ask(t, "GET", url+"/v1/events?wait_ms=0&watch=1000", ""); !strings.Contains(a.text, `"complete":false,"number":4`) {
+		t.Errorf("who is ahead: %s", a.text)
+	}
+	r, err := http.NewRequestWithContext(t.Context(), "GET", url+"/v1/events?watch=0", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Accept", "text/event-stream")
+	r.Header.Set("Last-Event-ID", "2")
+	got, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer got.Body.Close()
+	lines := bufio.NewScanner(got.Body)
+	for _, want := range []string{"id: 3", "event: released", "id: 4", "event: released"} {
+		for lines.Scan() && !strings.HasPrefix(lines.Text(), want[:4]) {
+		}
+		if lines.Text() != want {
+			t.Errorf("%q, want %q", lines.Text(), want)
 		}
 	}
 }

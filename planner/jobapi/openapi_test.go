@@ -8,6 +8,7 @@ import (
 	"os"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -35,6 +36,8 @@ func schema(t reflect.Type, named map[string]any) any {
 		return map[string]any{"description": "a node's name or number", "oneOf": []any{map[string]any{"type": "string"}, map[string]any{"type": "integer"}}}
 	case values[t] != nil:
 		return map[string]any{"type": "string", "enum": values[t]}
+	case t.Kind() == reflect.Map:
+		return map[string]any{"type": "object", "additionalProperties": schema(t.Elem(), named)}
 	}
 	switch t.Kind() {
 	case reflect.Pointer:
@@ -78,6 +81,10 @@ func schema(t reflect.Type, named map[string]any) any {
 				}
 			}
 			s := map[string]any{"type": "object", "properties": properties, "additionalProperties": false}
+			if name == "Event" { // what it is called is a plain text in Go
+				properties["event"].(map[string]any)["enum"] = append(values[reflect.TypeFor[job.State]()], job.NodeLost, job.Replaced, job.Left, job.Restored)
+				required = slices.DeleteFunc(required, func(key string) bool { return reflect.TypeFor[job.HandOver]() == keyOf(t, key) })
+			}
 			if name == "Wish" {
 				s["oneOf"] = []any{map[string]any{"required": []string{"tp"}}, map[string]any{"required": []string{"circuits"}}}
 			}
@@ -91,20 +98,66 @@ func schema(t reflect.Type, named map[string]any) any {
 	return map[string]any{"type": "integer"}
 }
 
+// keyOf is the embedded type that a key of a struct is of, nil where it is its own.
+func keyOf(t reflect.Type, key string) reflect.Type {
+	for i := range t.NumField() {
+		if f := t.Field(i); f.Anonymous {
+			of := f.Type
+			if of.Kind() == reflect.Pointer {
+				of = of.Elem()
+			}
+			for k := range of.NumField() {
+				if name, _, _ := strings.Cut(of.Field(k).Tag.Get("json"), ","); name == key {
+					return of
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// statuses are the refusals that a route may answer with, and why.
+func statuses(r *route) map[string]string {
+	out := map[string]string{"403": "the certificate may not do that", "503": "the planner is not in service, or too many watch; ask again"}
+	if len(r.query) > 0 || r.body != nil || strings.Contains(r.path, "{") || r.method != "GET" {
+		out["400"] = "something is not known, or beyond its limit"
+	}
+	if strings.Contains(r.path, "{") {
+		out["404"] = "there is no such job, file or router"
+	}
+	if r.method != "GET" {
+		out["504"] = "the planner did not answer in time; ask again"
+	}
+	if strings.Contains(r.path, "{") && !strings.HasSuffix(r.path, "{id}") || r.method != "GET" {
+		out["409"] = "the job, or its owner, stands otherwise"
+	}
+	if r.revised {
+		out["412"] = "the job is not at the revision of If-Match"
+	}
+	if r.body != nil {
+		out["413"] = "the body is too long"
+	}
+	return out
+}
+
 func described() []byte {
 	named := map[string]any{}
 	paths := map[string]map[string]any{}
-	refused := map[string]any{"description": "refused: code, field, limit and message", "content": map[string]any{"application/json": map[string]any{"schema": map[string]any{
-		"type": "object", "properties": map[string]any{"error": map[string]any{"type": "object", "properties": map[string]any{
-			"code": map[string]any{"type": "string"}, "field": map[string]any{"type": "string"}, "limit": map[string]any{"type": "string"}, "message": map[string]any{"type": "string"}}}}}}}}
+	text := map[string]any{"type": "string"}
+	named["Refusal"] = map[string]any{"type": "object", "required": []string{"error"}, "properties": map[string]any{"error": map[string]any{
+		"type": "object", "required": []string{"code", "message"}, "properties": map[string]any{"code": text, "field": text, "limit": text, "message": text}}}}
+	etag := map[string]any{"ETag": map[string]any{"description": "the job's revision: its generation, quoted", "schema": text}}
 	for _, r := range routes {
-		op := map[string]any{"summary": r.short}
+		op := map[string]any{"summary": r.short, "operationId": r.name}
 		var parameters []any
 		for _, m := range regexp.MustCompile(`{(\w+)}`).FindAllStringSubmatch(r.path, -1) {
 			parameters = append(parameters, map[string]any{"name": m[1], "in": "path", "required": true, "schema": map[string]any{"type": "string"}})
 		}
 		for _, q := range r.query {
 			parameters = append(parameters, map[string]any{"name": q.name, "in": "query", "description": q.about, "schema": map[string]any{"type": "string"}})
+		}
+		if r.revised {
+			parameters = append(parameters, map[string]any{"name": "If-Match", "in": "header", "description": "an ETag of the job: refuse where it is at another revision", "schema": text})
 		}
 		if parameters != nil {
 			op["parameters"] = parameters
@@ -127,7 +180,15 @@ func described() []byte {
 				content["text/event-stream"] = map[string]any{"schema": schema(reflect.TypeFor[job.Event](), named)}
 			}
 		}
-		op["responses"] = map[string]any{"200": map[string]any{"description": "done", "content": content}, "default": refused}
+		done := map[string]any{"description": "done", "content": content}
+		if _, job := r.answer.(job.View); job {
+			done["headers"] = etag
+		}
+		responses := map[string]any{"200": done}
+		for status, why := range statuses(&r) { // any order: a map
+			responses[status] = map[string]any{"description": why, "content": map[string]any{"application/json": map[string]any{"schema": map[string]any{"$ref": "#/components/schemas/Refusal"}}}}
+		}
+		op["responses"] = responses
 		if paths[r.path] == nil {
 			paths[r.path] = map[string]any{}
 		}
@@ -137,7 +198,9 @@ func described() []byte {
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
 	e.SetIndent("", " ")
-	_ = e.Encode(map[string]any{"openapi": "3.1.0", "info": map[string]any{"title": "Ringlight jobs", "version": "1"}, "paths": paths, "components": map[string]any{"schemas": named}})
+	_ = e.Encode(map[string]any{"openapi": "3.1.0", "info": map[string]any{"title": "Ringlight jobs", "version": "1"}, "paths": paths,
+		"security":   []any{map[string]any{}, map[string]any{"certificate": []any{}}},
+		"components": map[string]any{"schemas": named, "securitySchemes": map[string]any{"certificate": map[string]any{"type": "mutualTLS", "description": "beyond loopback and the unix socket"}}}})
 	return b.Bytes()
 }
 

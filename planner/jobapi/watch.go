@@ -95,18 +95,53 @@ func (h *hub) run() {
 }
 
 func (a *API) get(w http.ResponseWriter, r *http.Request) error {
+	if !streams(r) && !r.URL.Query().Has("watch") {
+		return a.show(w, r)
+	}
+	id := r.PathValue("id")
+	return a.watch(w, r, func(after uint64) (u heard, err error) {
+		n, err := a.news(r.Context(), id, after)
+		if err != nil {
+			return u, err
+		}
+		return heard{events: n.Events, complete: n.Complete, answer: n, whole: n.Job, last: n.Job.Generation, number: func(e *job.Event) uint64 { return e.Generation }}, nil
+	})
+}
+
+// all tells what happens to any job.
+func (a *API) all(w http.ResponseWriter, r *http.Request) error {
+	return a.watch(w, r, func(after uint64) (heard, error) {
+		var n tidings
+		err := a.source.Read(r.Context(), func(p *planner.Planner) { n.Events, n.Number, n.Complete = planner.JobsOf(p).Told(after) })
+		whole := map[string]uint64{"number": n.Number}
+		return heard{events: n.Events, complete: n.Complete, answer: n, whole: whole, last: n.Number, number: func(e *job.Event) uint64 { return e.Number }}, err
+	})
+}
+
+// heard is what has happened after an event.
+type heard struct {
+	events   []job.Event
+	complete bool
+	answer   any // to a long poll
+	whole    any // for a stream that has missed some, which goes on after last
+	last     uint64
+	number   func(*job.Event) uint64 // that the stream counts by
+}
+
+func streams(r *http.Request) bool {
+	return strings.Contains(r.Header.Get("Accept"), "text/event-stream")
+}
+
+// watch answers with what is new as soon as something is.
+func (a *API) watch(w http.ResponseWriter, r *http.Request, news func(after uint64) (heard, error)) error {
 	after, err := number(r, "watch", 0, proto.MaxCount, 0)
 	if err != nil {
 		return err
 	}
-	stream := strings.Contains(r.Header.Get("Accept"), "text/event-stream")
-	if stream && r.Header.Get("Last-Event-ID") != "" {
-		if after, err = strconv.ParseUint(r.Header.Get("Last-Event-ID"), 10, 63); err != nil {
-			return &proto.Error{Code: proto.Invalid, Field: "Last-Event-ID", Limit: "the number of an event", Reason: fmt.Sprintf("%.40q", r.Header.Get("Last-Event-ID"))}
+	if id := r.Header.Get("Last-Event-ID"); streams(r) && id != "" {
+		if after, err = strconv.ParseUint(id, 10, 63); err != nil {
+			return &proto.Error{Code: proto.Invalid, Field: "Last-Event-ID", Limit: "the number of an event", Reason: fmt.Sprintf("%.40q", id)}
 		}
-	}
-	if !stream && !r.URL.Query().Has("watch") {
-		return a.show(w, r)
 	}
 	wait, err := number(r, "wait_ms", 0, maxWait, 30_000)
 	if err != nil {
@@ -117,26 +152,26 @@ func (a *API) get(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	defer a.hub.leave(woken)
-	if stream {
-		return a.stream(w, r, after, woken)
+	if streams(r) {
+		return a.stream(w, r, after, woken, news)
 	}
 	late := time.NewTimer(time.Duration(wait) * time.Millisecond)
 	defer late.Stop()
 	for {
-		n, err := a.news(r.Context(), r.PathValue("id"), after)
+		u, err := news(after)
 		if err != nil {
 			return err
 		}
-		if len(n.Events) > 0 || !n.Complete {
-			return write(w, n)
+		if len(u.events) > 0 || !u.complete {
+			return write(w, u.answer)
 		}
 		select {
 		case _, ok := <-woken:
 			if !ok {
-				return write(w, n)
+				return write(w, u.answer)
 			}
 		case <-late.C:
-			return write(w, n)
+			return write(w, u.answer)
 		case <-r.Context().Done():
 			return nil
 		}
@@ -159,15 +194,15 @@ func (a *API) news(ctx context.Context, id string, after uint64) (n news, err er
 	return n, err
 }
 
-// stream tells a job's events as they come. Where some are not kept any more,
-// "missed" comes first, with the job.
-func (a *API) stream(w http.ResponseWriter, r *http.Request, after uint64, woken chan struct{}) error {
+// stream tells events as they come. Where some are not kept any more, "missed" comes
+// first, with the job or the number to go on from.
+func (a *API) stream(w http.ResponseWriter, r *http.Request, after uint64, woken chan struct{}, news func(after uint64) (heard, error)) error {
 	out := http.NewResponseController(w)
 	begun := false
 	alive := time.NewTicker(quiet)
 	defer alive.Stop()
 	for {
-		n, err := a.news(r.Context(), r.PathValue("id"), after)
+		u, err := news(after)
 		if err != nil {
 			if begun {
 				return nil // the connection ends; the next request is told why
@@ -177,21 +212,24 @@ func (a *API) stream(w http.ResponseWriter, r *http.Request, after uint64, woken
 		if !begun {
 			w.Header().Set("Content-Type", "text/event-stream")
 			begun = true
-			fmt.Fprint(w, ": events of a job\n\n")
+			fmt.Fprint(w, ": events\n\n")
 		}
-		if !n.Complete {
-			data, _ := json.Marshal(n.Job)
-			fmt.Fprintf(w, "id: %d\nevent: missed\ndata: %s\n\n", n.Job.Generation, data)
-			after, n.Events = n.Job.Generation, nil
+		if !u.complete {
+			data, _ := json.Marshal(u.whole)
+			fmt.Fprintf(w, "id: %d\nevent: missed\ndata: %s\n\n", u.last, data)
+			after, u.events = u.last, nil
 		}
-		for i := range n.Events {
-			e := &n.Events[i]
+		for i := range u.events {
+			e := &u.events[i]
 			data, _ := json.Marshal(e)
-			fmt.Fprintf(w, "id: %d\nevent: %s\ndata: %s\n\n", e.Generation, e.Event, data)
-			after = e.Generation
+			after = u.number(e)
+			fmt.Fprintf(w, "id: %d\nevent: %s\ndata: %s\n\n", after, e.Event, data)
 		}
 		if err := out.Flush(); err != nil {
 			return nil // it went away
+		}
+		if len(u.events) > 0 && after < u.last {
+			continue // there are more
 		}
 		select {
 		case _, ok := <-woken:
