@@ -278,6 +278,7 @@ type BundleStatus struct {
 	Modules      int            `json:"modules_done"`
 	Measurements uint32         `json:"measurements"`
 	ElapsedUS    int64          `json:"elapsed_us"`
+	ReadUS       int64          `json:"read_us"`            // age of the newest reading of its modules, 0: there is none
 	Reason       string         `json:"reason,omitempty"`   // why it is not ready
 	HeldByHand   bool           `json:"held_by_hand"`       // until the planner's next plan
 	Held         string         `json:"held,omitempty"`     // what of the path in use is held against drift; none of the dark

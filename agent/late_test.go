@@ -113,3 +113,21 @@ func TestLateEdgesAreTold(t *testing.T) {
 		}
 	}
 }
+
+// Goal: an agent tells how old what it says of a board is.
+// Method: its buses answer, then answer nothing for 40 s.
+func TestAgeOfABoardsAnswersIsTold(t *testing.T) {
+	f := startFleet(&fleet{t: t, decide: fleetDecide, health: 10 * time.Second}, 2, 1).join()
+	f.run(30*time.Second, nil)
+	read := func() time.Duration {
+		return time.Duration(f.nodes[1].host.Status(f.world.Now()).Bundles[0].ReadUS) * time.Microsecond
+	}
+	if age := read(); age <= 0 || age > 15*time.Second {
+		t.Errorf("answers: read %v ago", age)
+	}
+	f.asked = func(y *fleetNode, _ Work) bool { return y == f.nodes[1] }
+	f.run(40*time.Second, nil)
+	if age := read(); age < 39*time.Second || age > 55*time.Second {
+		t.Errorf("silent for 40 s: read %v ago", age)
+	}
+}

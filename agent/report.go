@@ -154,7 +154,13 @@ func (a *nodeOptics) addStatus(s *Status) {
 				bs.Lit = append(bs.Lit, p.String())
 			}
 		}
-		s.Bundles = append(s.Bundles, bs)
+		told := len(s.samples)
 		s.samples = b.optics.Samples(time.Duration(s.UptimeUS)*time.Microsecond, s.samples)
+		for at, x := range s.samples[told:] {
+			if age := int64(x.AgeMillis) * 1000; at == 0 || age < bs.ReadUS {
+				bs.ReadUS = age
+			}
+		}
+		s.Bundles = append(s.Bundles, bs)
 	}
 }

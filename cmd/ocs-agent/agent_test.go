@@ -4,10 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"ringlight/agent"
 	"ringlight/cmd/cli"
@@ -313,5 +315,35 @@ func TestEndDuringACalibration(t *testing.T) {
 	code = program().Run(ctx, []string{"calibrate", "-config", config}, cli.Terminal{In: strings.NewReader(""), Out: io.Discard, Err: &why})
 	if kept, err := filepath.Glob(state + "/calibration*"); code != cli.Failed || !strings.Contains(why.String(), "interrupted") || len(kept) > 0 || err != nil {
 		t.Errorf("calibrate: exit %d, kept %v, %v: %s", code, kept, err, why.String())
+	}
+}
+
+// Goal: who looks at an agent is told that its board says nothing any more, and of one
+// that answers, or is being calibrated, nothing of the kind.
+// Method: agents at a socket that say how long ago they read it.
+func TestStatusOfASilentBoard(t *testing.T) {
+	for _, c := range []struct {
+		read   time.Duration
+		step   string
+		silent bool
+	}{{3 * time.Second, "", false}, {19 * time.Second, "", false}, {42 * time.Second, "", true}, {42 * time.Second, "heaters", false}} {
+		path := filepath.Join(t.TempDir(), "s")
+		l, err := net.Listen("unix", path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		go func() {
+			conn, err := l.Accept()
+			if err == nil {
+				json.NewDecoder(conn).Decode(new(agent.Question))
+				json.NewEncoder(conn).Encode(&agent.Answer{Status: &agent.Status{Bundles: []agent.BundleStatus{{State: "tuned", Step: c.step, ReadUS: c.read.Microseconds()}}}})
+				conn.Close()
+			}
+		}()
+		_, out, _ := command(t, "status", "-config", write(t, "c.json", `{"socket":"`+path+`","board":{"kind":"sim"}}`))
+		l.Close()
+		if strings.Contains(out, "its board has answered nothing for 42s") != c.silent || !strings.Contains(out, "tuned") {
+			t.Errorf("read %v ago: %s", c.read, out)
+		}
 	}
 }

@@ -67,7 +67,7 @@ func (c *Config) setPath(ctx context.Context, b proto.BundleID, p proto.Path, as
 	}
 	fmt.Printf("bundle %d is on %s after %v of board time (bus %d us, settle %d us)\n", b, s.Path, ans.Took.Round(time.Microsecond),
 		ans.Ledger.BusMicros, ans.Ledger.SettleMicros)
-	printBundle(&s)
+	printBundle(&s, c.healthPeriod())
 	return nil
 }
 

@@ -58,13 +58,13 @@ func (c *Config) status(ctx context.Context, asJSON bool) (err error) {
 	if number.IsSwitch() {
 		what, number = "switch", number-proto.FirstSwitch
 	}
-	fmt.Printf("%s %d  %s  term %d generation %d  link %s  board up %v  events waiting %d  refused %d\n", what, number, r.Mode.Words(), r.Term, r.Generation,
+	fmt.Printf("%s %d  %s  term %d generation %d  link %s  up %v  events waiting %d  refused %d\n", what, number, r.Mode.Words(), r.Term, r.Generation,
 		link, (time.Duration(s.UptimeUS) * time.Microsecond).Round(time.Millisecond), s.Unacked, r.RefusedMessages)
 	for _, x := range r.Sides {
 		fmt.Printf("%-5v side of ring %d: %v, candidate %d of plan %d, peer %d\n", x.Side, x.Ring, x.State, x.Current, x.Working, x.Peer)
 	}
 	for _, b := range s.Bundles {
-		printBundle(&b)
+		printBundle(&b, c.healthPeriod())
 	}
 	if s.Switch != nil {
 		printSwitch(s.Switch)
@@ -143,7 +143,11 @@ func power(p proto.MilliDBm) *int32 {
 	return &v
 }
 
-func printBundle(b *agent.BundleStatus) {
+// staleAfter is how old the newest reading of a bundle may be, as the planner has it.
+const staleAfter = 20 * time.Second
+
+// printBundle prints a bundle whose modules are read once a period, -1: never.
+func printBundle(b *agent.BundleStatus, period time.Duration) {
 	calibrated := "calibrated"
 	if !b.Calibrated {
 		calibrated = "not calibrated"
@@ -156,20 +160,16 @@ func printBundle(b *agent.BundleStatus) {
 	if b.Step != "" {
 		fmt.Printf("  calibrating: %s, module %d", b.Step, b.Modules)
 	}
-	if b.Held != "" {
-		fmt.Printf("  drift: %s", b.Held)
-	}
-	if b.NotHeld != "" {
-		fmt.Printf(" (%s)", b.NotHeld)
-	}
-	if b.Unproven != "" {
-		fmt.Printf("  unproven: %s", b.Unproven)
-	}
 	if b.HeldByHand {
 		fmt.Print("  held by hand")
 	}
-	if b.Reason != "" {
-		fmt.Printf("  (%s)", b.Reason)
+	for _, x := range [...][2]string{{"  drift: %s", b.Held}, {" (%s)", b.NotHeld}, {"  unproven: %s", b.Unproven}, {"  (%s)", b.Reason}} {
+		if x[1] != "" {
+			fmt.Printf(x[0], x[1])
+		}
+	}
+	if age := time.Duration(b.ReadUS) * time.Microsecond; b.Step == "" && period > 0 && age >= max(staleAfter, 2*period) {
+		fmt.Printf("  its board has answered nothing for %v: all of this is from before", age.Round(time.Second))
 	}
 	fmt.Println()
 }
