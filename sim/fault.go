@@ -260,6 +260,18 @@ func (b *board) check(f Fault) error {
 		case "bus":
 			if limit = len(b.buses); n < limit && b.hw.Buses[n].Kind != hal.I2C {
 				return fmt.Errorf("sim: fault %v: not an I2C bus", f)
+			} else if n < limit && len(b.lay.chips[n]) == 0 {
+				return fmt.Errorf("sim: fault %v: bus %d: no chip is on it", f, n)
+			}
+		case "address":
+			if len(b.lay.at(f.Bus, f.Addr)) == 0 {
+				var there []string
+				for addr, chips := range b.lay.byAddr[f.Bus] {
+					if len(chips) > 0 {
+						there = append(there, fmt.Sprintf("%#02x", addr))
+					}
+				}
+				return fmt.Errorf("sim: fault %v: address %#02x: bus %d has chips at %s", f, n, f.Bus, strings.Join(there, ", "))
 			}
 		}
 		if n < 0 || limit > 0 && n >= limit {

@@ -46,7 +46,7 @@ func FuzzParseFault(f *testing.F) {
 // A fault that the board has no place for must be refused.
 func TestFaultsMustFitTheBoard(t *testing.T) {
 	r := newRig(t, 2, 4)
-	for _, s := range []string{"stuck:2/0/0", "stuck:0/4/0", "stuck:0/0/36", "walk:0/0/36", "laser:0/0/8", "diode:0/0/loopback/8", "nack:99/0x10", "bus:1", "stretch:99/0x10/1", "byte:1/0", "noise:0/4/1", "noise:0/0/5000"} {
+	for _, s := range []string{"stuck:2/0/0", "stuck:0/4/0", "stuck:0/0/36", "walk:0/0/36", "laser:0/0/8", "diode:0/0/loopback/8", "nack:99/0x10", "nack:0/0x7f", "nack:0/0x7fff", "flip:0/0x03/5", "stretch:0/0x03/100", "byte:0/0x03", "bus:1", "stretch:99/0x10/1", "byte:1/0", "noise:0/4/1", "noise:0/0/5000"} {
 		f, err := ParseFault(s)
 		if err != nil {
 			t.Fatal(err)
