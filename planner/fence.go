@@ -24,6 +24,9 @@ const (
 	// are short enough to wait out before a term is raised.
 	BeatPeriod = 2 * time.Second
 	beatsAlive = 3 // periods within which a live planner is heard
+	// slowEcho is how long the broker may take to give a sign of life back. chosen: a few
+	// of them there and back are longer than an agent may take to answer.
+	slowEcho = time.Second
 
 	// gatherQuiet ends the listening at start when some device stays unheard.
 	// chosen: longer than an agent's first retry to connect.
@@ -96,7 +99,7 @@ func (p *Planner) sign(online bool) *proto.PlannerState {
 // Will is the planner's death note: the packet that its link registers.
 func (c *Config) Will() proto.Packet {
 	payload, err := proto.Encode(&proto.PlannerState{Version: proto.Version, Planner: c.PlannerID, Term: c.Term,
-		PeriodMillis: uint32(BeatPeriod.Milliseconds()), Fabric: c.Fabric.Name, Life: c.Life, Layout: layoutOf(c.Fabric)})
+		PeriodMillis: uint32(BeatPeriod.Milliseconds()), Fabric: c.Fabric.Name, Life: c.Life, Layout: layoutOf(c.Fabric), Host: proto.Clip(c.Host)})
 	if err != nil {
 		panic("planner: own death note is refused: " + err.Error())
 	}
@@ -109,7 +112,10 @@ func (c *Config) Will() proto.Packet {
 func (p *Planner) onPlanner(m *proto.PlannerState, retained bool) {
 	if m.Planner == p.j.Planner && m.Life == p.j.Life {
 		if p.j.LinkUp && !retained {
-			p.echo = m.Seq
+			p.echo, p.lag = m.Seq, p.j.Now-p.beaten+time.Duration(p.beat-m.Seq)*BeatPeriod
+			if p.lags++; p.lag < slowEcho {
+				p.lags = 0
+			}
 		}
 		return // our own word, come back
 	}

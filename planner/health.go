@@ -69,6 +69,9 @@ const lossy = 3
 // loses says what shows that messages are lost or late, and for how long; "": nothing does.
 func (b *alarmBook) loses() (why string, age time.Duration) {
 	p := b.root.p
+	if p.lags >= beatsAlive {
+		return fmt.Sprintf("the planner's own last %d messages took long to come back from the broker, the last of them %v", p.lags, p.lag.Round(100*time.Millisecond)), time.Duration(p.lags) * BeatPeriod
+	}
 	if n := p.beat - p.echo; p.echo != 0 && n >= beatsAlive {
 		return fmt.Sprintf("none of the planner's own last %d messages, one every %v, has come back from the broker", n, BeatPeriod), time.Duration(n) * BeatPeriod
 	}

@@ -53,9 +53,16 @@ func (w *fleet) losesReports(n int) {
 	}
 }
 
-// echoes: the broker gives the planner's last sign of life back to it.
-func (w *fleet) echoes() {
-	w.hear(w.topics.Planner(), proto.TopicPlanner, &proto.PlannerState{Version: proto.Version, PeriodMillis: 2000, Planner: w.p.j.Planner, Life: w.p.j.Life, Online: true, Term: w.p.j.Term, Seq: w.p.beat})
+// echoes: the broker gives the planner's next signs of life back to it, each after so long.
+func (w *fleet) echoes(after time.Duration, n int) {
+	for range n {
+		seq := w.p.beat + 1
+		for w.p.beat < seq {
+			w.run(100 * time.Millisecond)
+		}
+		w.run(after)
+		w.hear(w.topics.Planner(), proto.TopicPlanner, &proto.PlannerState{Version: proto.Version, PeriodMillis: 2000, Planner: w.p.j.Planner, Life: w.p.j.Life, Online: true, Term: w.p.j.Term, Seq: seq})
+	}
 }
 
 // anew starts the planner where other ones may be, or none of the nodes is.
@@ -183,8 +190,10 @@ var states = []made{
 	{"the planner lost its broker", func(w *fleet) { w.linkUp = false; w.step(Event{Kind: LinkDown}) }, proto.HealthFailed, "broker/lost", "it was lost", fabric.Params{}},
 	{"the broker loses messages", func(w *fleet) { w.losesReports(3) }, proto.HealthDegraded, "broker/slow", "messages of 3 agents were lost or late within a minute, as their later ones show: 4-6", fabric.Params{}},
 	{"two agents have a bad network", func(w *fleet) { w.losesReports(2) }, proto.HealthOK, "", "", fabric.Params{}},
-	{"the broker gives nothing back", func(w *fleet) { w.echoes(); w.run(8 * time.Second) }, proto.HealthDegraded, "broker/slow", "none of the planner's own last", fabric.Params{}},
-	{"the broker gives back what it is given", func(w *fleet) { w.echoes(); w.run(4 * time.Second); w.echoes() }, proto.HealthOK, "", "", fabric.Params{}},
+	{"the broker gives nothing back", func(w *fleet) { w.echoes(0, 1); w.run(8 * time.Second) }, proto.HealthDegraded, "broker/slow", "none of the planner's own last", fabric.Params{}},
+	{"the broker is slow", func(w *fleet) { w.echoes(2400*time.Millisecond, 5) }, proto.HealthDegraded, "broker/slow", "took long to come back from the broker, the last of them 2.5s", fabric.Params{}},
+	{"the broker was slow twice", func(w *fleet) { w.echoes(2400*time.Millisecond, 2) }, proto.HealthOK, "", "", fabric.Params{}},
+	{"the broker gives back what it is given", func(w *fleet) { w.echoes(0, 1); w.run(4 * time.Second); w.echoes(0, 1) }, proto.HealthOK, "", "", fabric.Params{}},
 	{"the store takes no writes", given("store", "a write is under way since then"), proto.HealthFailed, "store/x", "a write is under way", fabric.Params{}},
 	{"the disk is nearly full", given("disk", "3 MiB are free"), proto.HealthDegraded, "disk/x", "3 MiB are free", fabric.Params{}},
 	{"the audit chain is damaged", given("audit", "record 7 is not there"), proto.HealthFailed, "audit/x", "record 7", fabric.Params{}},

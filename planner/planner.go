@@ -120,6 +120,8 @@ type Planner struct {
 	beaten     time.Duration // when the last sign of life was given
 	beat       uint64        // its number
 	echo       uint64        // the number of the last one that the broker gave back on this link, 0: none
+	lag        time.Duration // how long that one was away
+	lags       int           // how many in a row were away for slowEcho
 	seenTerm   proto.Term    // ours will be above it
 	shown      proto.Term    // the highest of another planner's that is shown
 	raises     int           // of the term, in this life
@@ -247,7 +249,7 @@ func (p *Planner) Step(ev Event, out []Action) []Action {
 
 func (p *Planner) onLinkUp() {
 	now := p.j.Now
-	p.j.LinkUp, p.linkSince, p.listenFrom, p.beatAt, p.echo = true, now, now, now, 0
+	p.j.LinkUp, p.linkSince, p.listenFrom, p.beatAt, p.echo, p.lags = true, now, now, now, 0, 0
 	p.links++
 	if p.alone {
 		p.alone, p.linkSince = false, now-beatsAlive*BeatPeriod

@@ -241,7 +241,7 @@ func TestAgainstARunningFabric(t *testing.T) {
 	}
 	// ... when both have a planner; else the one that has is meant.
 	for _, both := range []bool{true, false} {
-		state, err := proto.Encode(&proto.PlannerState{Version: proto.Version, Planner: 7, Life: 7, Term: 1, Online: both, PeriodMillis: 2000, Fabric: "stray"})
+		state, err := proto.Encode(&proto.PlannerState{Version: proto.Version, Planner: 7, Life: 8, Host: "head", Term: 1, Online: both, PeriodMillis: 2000, Fabric: "stray"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -305,7 +305,7 @@ func aloneOne(t *testing.T, broker string, link *mqtt.Link) {
 		t.Errorf("%+v", s)
 	}
 	code, out, _ := ctl(t, "status", "-fabric", "stray", "-broker", broker)
-	if clitest.Fits(t, "status", out); code != 1 || !strings.HasPrefix(out, "stray not_in_service: ") || !strings.Contains(out, "1: 1 in service") || !strings.Contains(out, "not known without a planner: nodes") {
+	if clitest.Fits(t, "status", out); code != 1 || !strings.HasPrefix(out, "stray not_in_service: ") || !strings.Contains(out, "none answers; head (000008) is gone") || !strings.Contains(out, "1: 1 in service") || !strings.Contains(out, "not known without a planner: nodes") {
 		t.Errorf("exit %d\n%s", code, out)
 	}
 }

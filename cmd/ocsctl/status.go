@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -31,6 +30,8 @@ type statusJSON struct {
 	Alarms  []raisedJSON     `json:"alarms"` // those that nobody acknowledged
 	Breaks  []proto.Break    `json:"breaks_next"`
 	Missing []string         `json:"missing,omitempty"` // what nobody says who answers
+
+	leads string // what is said of it first: of what nobody acknowledged the gravest, and where that comes from
 }
 
 type brokerJSON struct {
@@ -66,12 +67,12 @@ type checkJSON struct {
 	Under   string  `json:"under,omitempty"`
 }
 
-// line is the finding in a few words.
-func (c *checkJSON) line() string {
-	if strings.Contains(c.Text, c.Subject) {
-		return c.Text
+// brief is an alarm in a few words.
+func brief(a *proto.AlarmStatus) string {
+	if strings.Contains(a.What, a.Subject) {
+		return a.What
 	}
-	return c.Subject + ": " + c.Text
+	return a.Subject + ": " + a.What
 }
 
 // wantedJSON is what the description asks for.
@@ -150,15 +151,29 @@ func status(ctx context.Context, args []string, out io.Writer) error {
 // judge takes what the checks found.
 func (j *statusJSON) judge(s proto.HealthState, found []proto.AlarmStatus) {
 	j.Health = max(s, health.Worst(found)).String()
-	finds, known := map[string]bool{}, map[string]bool{}
+	finds, known, of := map[string]bool{}, map[string]bool{}, map[string]*proto.AlarmStatus{}
+	rank := uint32(0)
 	for i := range found {
 		a := &found[i]
-		finds[a.Check] = true
+		finds[a.Check], of[a.ID] = true, a
 		j.Checks = append(j.Checks, checkJSON{a.Check, a.State.String(), a.Subject, a.What, a.Why, a.Remedy, moment(a.SinceMillis), a.Under})
 		if known[a.ID] = a.AckMillis != 0 || known[a.Under]; a.Under == "" && a.AckMillis == 0 {
 			j.Alarms = append(j.Alarms, raisedJSON{unlessZero(a.SinceMillis), a.Severity.String(), a.Node, a.What, a.Why, a.Remedy, a.Subject, 0})
 		} else if a.Under != "" && !known[a.Under] && len(j.Alarms) > 0 {
 			j.Alarms[len(j.Alarms)-1].More++
+		}
+		if r := 1 + one(a.State.String() == j.Health) + 2*one(!known[a.ID]); r > rank {
+			rank, j.leads = r, ": "+brief(a)
+			root := a
+			for of[root.Under] != nil {
+				root = of[root.Under]
+			}
+			if root != a {
+				j.leads += ", from " + brief(root)
+			}
+			if root.AckMillis != 0 {
+				j.leads += ", acknowledged by " + root.AckAuthor
+			}
 		}
 	}
 	for i := range health.Checks {
@@ -191,11 +206,7 @@ func unlessZero(millis uint64) *uint64 {
 // text is the answer for people: how it is in one word, then each part. planner is
 // what is said of one that does not answer.
 func (j *statusJSON) text(out io.Writer, s *proto.Status, planner string) {
-	first := j.Fabric + " " + j.Health
-	if worst := slices.IndexFunc(j.Checks, func(c checkJSON) bool { return c.State == j.Health && c.State != "ok" }); worst >= 0 {
-		first += ": " + j.Checks[worst].line()
-	}
-	cli.Say(out, "%s", first)
+	cli.Say(out, "%s", j.Fabric+" "+j.Health+j.leads)
 	t := cli.Table{Screen: cli.ScreenOf(out)}
 	t.Row("  broker", j.Broker.URL)
 	spares := fmt.Sprintf(", %d of %s", j.Spares, proto.Count(int(j.Wanted.Spares), "spare"))

@@ -92,7 +92,7 @@ var missing = []string{"nodes that no agent speaks for", "spares", "acknowledgem
 // status is as much of a planner's answer as agents give: devices by what they
 // said last, rings as they applied them, links by the light of both ends.
 func (k *kept) status() (*proto.Status, []proto.AlarmStatus) {
-	s := &proto.Status{Term: k.planner.Term, Planner: proto.PlannerCopy{Planner: k.planner.Planner, Host: k.planner.Host}}
+	s := &proto.Status{Term: k.planner.Term, Planner: proto.PlannerCopy{Planner: k.planner.Planner, Life: k.planner.Life, Host: k.planner.Host}}
 	x := health.Facts{Idle: k.lastWord(), Remedy: "start it, or look at its log: systemctl status ocs-planner", Nodes: len(k.presence)}
 	rings := map[proto.RingID]*ringKept{}
 	var ids []proto.NodeID
@@ -188,12 +188,13 @@ func one(yes bool) uint32 {
 
 // lastWord is how the planner was last heard.
 func (k *kept) lastWord() string {
-	switch p := k.planner; {
+	p := k.planner
+	last := proto.PlannerCopy{Planner: p.Planner, Life: p.Life, Host: p.Host}
+	switch {
 	case p.Planner == 0:
 		return "none answers, and none has ever spoken here"
 	case p.Online:
-		return fmt.Sprintf("none answers; the broker keeps a sign of %s of term %d", proto.PlannerCopy{Planner: p.Planner, Host: p.Host}, p.Term)
-	default:
-		return fmt.Sprintf("none answers; %s is gone", proto.PlannerCopy{Planner: p.Planner, Host: p.Host})
+		return fmt.Sprintf("none answers; the broker keeps a sign of %s of term %d", last, p.Term)
 	}
+	return fmt.Sprintf("none answers; %s is gone", last)
 }

@@ -121,7 +121,7 @@ func (a *Asker) Ask(ctx context.Context, q proto.OpRequest) (*proto.OpReply, err
 		return nil, err
 	}
 	request := proto.Packet{Kind: proto.Publish, Topic: a.Topics.Request(a.Name), Payload: payload, QoS: proto.TopicRequest.QoS()}
-	idle := &proto.Error{Code: proto.Expired, Field: "fabric", Reason: fmt.Sprintf("no planner answers for fabric %s; its log: systemctl status ocs-planner; what is known without one: ocsctl status", a.Topics.Fabric)}
+	idle := &proto.Error{Code: proto.Expired, Field: "fabric", Reason: fmt.Sprintf("no planner answers for fabric %s within %v; its log: systemctl status ocs-planner; what is known without one: ocsctl status", a.Topics.Fabric, a.patience())}
 	began := time.Now()
 	for end := began.Add(a.Wait); time.Now().Before(end); {
 		// A link that is down takes nothing; the question is asked again.

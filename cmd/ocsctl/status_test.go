@@ -1,0 +1,71 @@
+package main
+
+import (
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"ringlight/planner/health"
+	"ringlight/proto"
+)
+
+// Goal: the first line of status is of what is news, the gravest first, with where it
+// comes from; what somebody knows of comes first only where there is nothing else, and
+// then with who knows.
+// Method: alarms in the order of a planner's answer.
+func TestHeadline(t *testing.T) {
+	dead := proto.AlarmStatus{ID: "4/dead", Check: "dead", Subject: "node 4", What: "dead", State: proto.HealthDegraded}
+	down := proto.AlarmStatus{ID: "ring-1/down", Check: "ring_down", Subject: "ring 1", What: "ring 1 is down", State: proto.HealthFailed, Under: "4/dead"}
+	spare := proto.AlarmStatus{ID: "9/offline", Check: "offline", Subject: "node 9", What: "offline", State: proto.HealthDegraded}
+	known := func(a proto.AlarmStatus) proto.AlarmStatus { a.AckMillis, a.AckAuthor = 5, "alice"; return a }
+	for want, found := range map[string][]proto.AlarmStatus{ // any order: independent
+		"ok":                        nil,
+		"degraded: node 4: dead":    {dead, spare},
+		"degraded: node 9: offline": {spare, known(dead)},
+		"degraded: node 4: dead, acknowledged by alice":                    {known(dead)},
+		"failed: ring 1 is down, from node 4: dead":                        {dead, down, spare},
+		"failed: node 9: offline":                                          {spare, known(dead), down},
+		"failed: ring 1 is down, from node 4: dead, acknowledged by alice": {known(dead), down},
+	} {
+		var j statusJSON
+		j.judge(health.Worst(found), found)
+		if got := j.Health + j.leads; got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+// Goal: who says how long to wait is not told after less that nobody is there.
+// Method: a broker that answers nothing, as one that is slow, asked with and without.
+func TestTimeoutIsAsSaid(t *testing.T) {
+	t.Parallel()
+	broker := silentBroker(t)
+	for _, c := range []struct {
+		args []string
+		took time.Duration
+	}{{nil, patience}, {[]string{"-timeout", "3s"}, 3 * time.Second}, {[]string{"-timeout", "500ms"}, 500 * time.Millisecond}} {
+		began := time.Now()
+		code, _, errs := ctl(t, append([]string{"status", "-broker", broker}, c.args...)...)
+		if took := time.Since(began); code != 1 || took < c.took || !strings.Contains(errs, "no connection within "+c.took.String()) {
+			t.Errorf("%v: exit %d after %v: %s", c.args, code, took, errs)
+		}
+	}
+}
+
+// silentBroker takes connections and says nothing on them.
+func silentBroker(t *testing.T) string {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		for {
+			if _, err := l.Accept(); err != nil {
+				return
+			}
+		}
+	}()
+	return "mqtt://" + l.Addr().String()
+}
