@@ -116,7 +116,9 @@ func (b *alarmBook) device(t *member.Table, d *member.Device) (x health.Device, 
 			}
 			x.Said = append(x.Said, s)
 			if a.Kind == proto.EvBoundNotMet && !d.ID.IsSwitch() {
-				x.Slow = hbd.SlowOf(p.rings, d.ID)
+				if x.Slow = hbd.SlowOf(p.rings, d.ID); x.Slow != nil && x.Slow.All {
+					x.Slow.Text = a.Text + ": " + x.Slow.Text
+				}
 			}
 			b.raised[x.IDOf(&s)] = by{d.Report.Session, a.SinceMicros}
 			if a.Kind == proto.EvPathFailed && x.What == "isolated" && s.Since != 0 && (x.Since == 0 || s.Since < x.Since) ||
@@ -174,7 +176,7 @@ func (b *alarmBook) about(id proto.NodeID, bundle int16) (out []proto.WhyLine) {
 		if a.Under != "" {
 			text += "; it follows from " + a.Under
 		} else if a.Remedy != "" {
-			text += "; to do: " + a.Remedy
+			text += "; to do: " + strings.Replace(a.Remedy, "ocsctl why ", "ocsctl why -all ", 1)
 		}
 		out = append(out, proto.WhyLine{AtMillis: b.j.Wall, Node: id, Bundle: -1, Rule: "check", Text: proto.Clip(text), Measured: proto.NoPower, Expected: proto.NoPower})
 	}

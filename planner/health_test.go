@@ -174,6 +174,16 @@ var states = []made{
 		w.birth(4, false)
 		w.raises(5, proto.EvBoundNotMet, proto.SeverityWarning, "recovery takes up to 1950 us")
 	}, proto.HealthDegraded, "4/slows", "it takes up to 700 us to find light, the others of its ring 150", fabric.Params{}},
+	{"the nodes of a ring are all slow", func(w *fleet) {
+		for id := range proto.NodeID(8) {
+			w.raises(id, proto.EvBoundNotMet, proto.SeverityWarning, "recovery takes up to 1950 us")
+		}
+	}, proto.HealthDegraded, "ring-1/slow", "recovery takes up to 1950 us: its members say that they take up to 150 us (node 0) to find light", fabric.Params{}},
+	{"all in a ring were slow", func(w *fleet) {
+		w.raises(4, proto.EvBoundNotMet, proto.SeverityWarning, "recovery takes up to 1950 us")
+		w.nodes[4].alarms = nil
+		w.report(&w.nodes[4])
+	}, proto.HealthOK, "", "", fabric.Params{}},
 	{"a liar", func(w *fleet) {
 		for i := range 3 {
 			w.hear(w.topics.Presence(8), proto.TopicPresence, &proto.Presence{Version: 1, Node: 8, Session: w.nodes[8].session, Online: true, SeenTerm: proto.Term(i+1) * 1000})

@@ -3,6 +3,7 @@ package hbd
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"ringlight/planner/health"
@@ -193,13 +194,13 @@ func slowest(e proto.Envelope) uint32 {
 }
 
 // SlowOf is the member that makes the ring of a node wait at least twice as long as all
-// others would, nil when none does.
+// others would, or what all take where none does; nil: it is in no ring.
 func SlowOf(h *Rings, id proto.NodeID) (slow *health.Slow) {
 	r := h.ring(h.nodes[id].Group)
 	if r == nil {
 		return nil
 	}
-	worst := uint32(0)
+	worst, all := uint32(0), []string(nil)
 	for _, t := range [...]struct {
 		does string
 		of   func(proto.Envelope) uint32
@@ -216,10 +217,14 @@ func SlowOf(h *Rings, id proto.NodeID) (slow *health.Slow) {
 				second = max(second, own)
 			}
 		}
+		all = append(all, fmt.Sprintf("up to %d us (node %d) to %s", most, who, t.does))
 		if most-second > worst && most >= 2*second {
 			worst = most - second
 			slow = &health.Slow{ID: who, Text: fmt.Sprintf("it says that it takes up to %d us to %s, the others of its ring %d", most, t.does, second)}
 		}
+	}
+	if slow == nil {
+		slow = &health.Slow{All: true, Text: fmt.Sprintf("its members say that they take %s; hold_off_us is %d", strings.Join(all, ", "), h.fab.HoldOffUS)}
 	}
 	return slow
 }

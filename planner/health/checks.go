@@ -65,11 +65,20 @@ var Checks = []Check{
 	out("no ring possible", "what nodes measured of their optics lets rings work", "on its host: ocs-agent calibrate", false),
 	{"slow", "no node slows its ring", proto.HealthDegraded, "on its host: ocs-agent calibrate, or another board; ocsctl quarantine SUBJECT -reason TEXT keeps it out", false,
 		func(x *Facts, tell func(finding)) {
-			told := map[proto.NodeID]bool{}
+			told := map[string]bool{}
 			for i := range x.Devices {
-				if d := &x.Devices[i]; d.Slow != nil && !told[d.Slow.ID] {
-					told[d.Slow.ID] = true
-					tell(finding{id: slows(d.Slow.ID), subject: Subject(d.Slow.ID), node: &d.Slow.ID, ring: d.Ring, text: "slows its ring", cause: d.Slow.Text})
+				d := &x.Devices[i]
+				if d.Slow == nil {
+					continue
+				}
+				f := finding{id: place(d.Slow.ID) + "/slows", subject: Subject(d.Slow.ID), node: &d.Slow.ID, ring: d.Ring, text: "slows its ring", cause: d.Slow.Text}
+				if d.Slow.All {
+					f = finding{id: fmt.Sprintf("ring-%d/slow", d.Ring), subject: fmt.Sprintf("ring %d", d.Ring), ring: d.Ring, text: fmt.Sprintf("ring %d may take longer than 1 ms to recover", d.Ring), cause: d.Slow.Text,
+						remedy: "on the hosts, while they are quiet: ocs-agent calibrate; boards as processes are never quicker"}
+				}
+				if !told[f.id] {
+					told[f.id] = true
+					tell(f)
 				}
 			}
 		}},
@@ -86,7 +95,9 @@ var Checks = []Check{
 		})},
 	{"path_failed", "every path that is tried works", proto.HealthDegraded, "ocsctl why SUBJECT; its module, bus or fibre", true, said(func(k proto.EventKind) bool { return k == proto.EvPathFailed })},
 	{"journal", "agents can write their journals", proto.HealthDegraded, "make room on its disk, or mend that; the agent tries again by itself", true, said(func(k proto.EventKind) bool { return k == proto.EvJournal })},
-	{"device", "no device has another alarm of its own", proto.HealthDegraded, "ocsctl why SUBJECT", false, said(func(k proto.EventKind) bool { return k != proto.EvPathFailed && k != proto.EvJournal })},
+	{"device", "no device has another alarm of its own", proto.HealthDegraded, "ocsctl why SUBJECT", false, said(func(k proto.EventKind) bool {
+		return k != proto.EvPathFailed && k != proto.EvJournal && k != proto.EvBoundNotMet
+	})},
 	{"light_low", "bundles have the light of their calibration", proto.HealthDegraded, "a laser or its connector: ocsctl why SUBJECT; change the module, or calibrate it", false, low},
 	{"fibre_dark", "no fibre is held to be cut", proto.HealthDegraded, "clean or change the fibre; then: ocsctl link clear SUBJECT", false, fibres(func(x *Fibre) bool { return x.State != proto.FibreLit })},
 	{"fibre_flapping", "no fibre comes and goes", proto.HealthDegraded, "clean both ends of the fibre, or change it", false, fibres(func(x *Fibre) bool { return x.State == proto.FibreLit })},
@@ -186,9 +197,6 @@ func device(one func(*Device, *finding) bool) func(*Facts, func(finding)) {
 		}
 	}
 }
-
-// slows is the id of the alarm of a node that slows its ring.
-func slows(id proto.NodeID) string { return place(id) + "/slows" }
 
 // out makes the check for one cause that keeps devices out of plans.
 func out(word, looks, remedy string, grave bool) Check {

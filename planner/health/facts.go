@@ -63,6 +63,7 @@ type Device struct {
 type Slow struct {
 	ID   proto.NodeID
 	Text string
+	All  bool // no other is much quicker
 }
 
 // Said is an alarm of a device's own.

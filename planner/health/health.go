@@ -157,9 +157,6 @@ func (u *under) cause(a *proto.AlarmStatus) string {
 		if id == "" && strings.HasSuffix(a.ID, "/"+proto.EvClosed.Slug()) {
 			id = u.ofRing(a.Ring)
 		}
-		if strings.HasSuffix(a.ID, "/"+proto.EvBoundNotMet.Slug()) {
-			id = u.slow(*a.Node)
-		}
 	case a.Check == "rings_missing" || a.Check == "spares":
 		id = u.lost()
 	case a.Ring != 0:
@@ -169,15 +166,6 @@ func (u *under) cause(a *proto.AlarmStatus) string {
 		return ""
 	}
 	return id
-}
-
-// slow is what keeps a node's ring from recovering in time.
-func (u *under) slow(id proto.NodeID) string {
-	at := slices.IndexFunc(u.x.Devices, func(d Device) bool { return d.ID == id && d.Slow != nil })
-	if at < 0 {
-		return ""
-	}
-	return slows(u.x.Devices[at].Slow.ID)
 }
 
 // ofRing is what is wrong with a ring: a member, or a fibre.

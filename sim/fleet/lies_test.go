@@ -456,7 +456,7 @@ func (b *liars) holds(c *lying) (how string, broke []string) {
 			b.must(b.inject.apply(&Fault{Verb: NodeDark, Node: hurt}))
 			goOn(b.now+2*time.Second, nil)
 			for _, a := range b.p.Alarms() {
-				if a.What == proto.EvBoundNotMet.Words() && *a.Node != b.who.id && !b.follows(&a) {
+				if a.Check == "slow" && a.Node != nil && *a.Node != b.who.id && !b.follows(&a) {
 					fails("(b) blamed: %s: %s", a.ID, a.Why)
 				}
 			}
