@@ -140,7 +140,7 @@ func (a *nodeOptics) addStatus(s *Status) {
 		o := b.optics.Status()
 		bs := BundleStatus{Bundle: proto.BundleID(i), Machine: o.Machine.String(), Ready: o.Ready, Calibrated: o.Calibrated,
 			Path: o.Path.String(), Target: o.Target.String(), State: o.State.String(), Lit: []string{},
-			Expected: o.Expected, Measured: o.Measured, LimitErrors: o.LimitErrors, BusErrors: o.BusErrors,
+			Expected: o.Expected.Known(), Measured: o.Measured.Known(), LimitErrors: o.LimitErrors, BusErrors: o.BusErrors,
 			Step: o.Progress.Step, Modules: o.Progress.Done, Measurements: o.Progress.Measurements,
 			ElapsedUS: o.Progress.Elapsed.Microseconds(), HeldByHand: a.manual.ops[i] != nil && a.manual.ops[i].held,
 			Hold: b.optics.Holds()}

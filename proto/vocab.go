@@ -56,6 +56,14 @@ func (p MilliDBm) String() string {
 	return strconv.FormatFloat(float64(p)/1000, 'f', 2, 64) + " dBm"
 }
 
+// Known is nil for a power that was never measured.
+func (p MilliDBm) Known() *MilliDBm {
+	if p == NoPower {
+		return nil
+	}
+	return &p
+}
+
 // Path is where a bundle sends its light and which photodiodes it listens to.
 type Path uint8
 

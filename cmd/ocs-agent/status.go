@@ -47,7 +47,7 @@ func (c *Config) status(ctx context.Context, asJSON bool) (err error) {
 	}
 	s := ans.Status
 	if asJSON {
-		return printJSON(statusOf(s, running))
+		return printJSON(statusJSON{running, s, proto.Plain(&s.Reported)})
 	}
 	r := &s.Reported
 	link := "down"
@@ -116,31 +116,7 @@ func (c *Config) look(ctx context.Context) (*agent.Answer, error) {
 type statusJSON struct {
 	Running bool `json:"running"`
 	*agent.Status
-	Reported any                `json:"reported"`
-	Bundles  []bundleStatusJSON `json:"bundles"`
-}
-
-type bundleStatusJSON struct {
-	*agent.BundleStatus
-	Expected *int32 `json:"expected_mdbm"` // null: never measured
-	Measured *int32 `json:"measured_mdbm"`
-}
-
-func statusOf(s *agent.Status, running bool) statusJSON {
-	j := statusJSON{Running: running, Status: s, Reported: proto.Plain(&s.Reported), Bundles: []bundleStatusJSON{}}
-	for i := range s.Bundles {
-		b := &s.Bundles[i]
-		j.Bundles = append(j.Bundles, bundleStatusJSON{b, power(b.Expected), power(b.Measured)})
-	}
-	return j
-}
-
-func power(p proto.MilliDBm) *int32 {
-	if p == proto.NoPower {
-		return nil
-	}
-	v := int32(p)
-	return &v
+	Reported any `json:"reported"`
 }
 
 // staleAfter is how old the newest reading of a bundle may be, as the planner has it.
@@ -154,7 +130,7 @@ func printBundle(b *agent.BundleStatus, period time.Duration) {
 	}
 	lit := cmp.Or(strings.Join(b.Lit, " "), "none")
 	fmt.Printf("bundle %d  %-9s %-7s %s  light on: %s", b.Bundle, b.Path, b.State, calibrated, lit)
-	if b.Measured != proto.NoPower {
+	if b.Measured != nil {
 		fmt.Printf("  own light %v (expected %v)", b.Measured, b.Expected)
 	}
 	if b.Step != "" {

@@ -34,13 +34,7 @@ type ackJSON struct {
 }
 
 func alarmOf(a *proto.AlarmStatus) alarmLine {
-	l := alarmLine{ID: a.ID, SinceMS: unlessZero(a.SinceMillis), Check: a.Check, Subject: a.Subject, Remedy: a.Remedy, Severity: a.Severity.String(), Node: a.Node, What: a.What, Why: a.Why}
-	if a.Ring != 0 {
-		l.Ring = &a.Ring
-	}
-	if a.Under != "" {
-		l.Under = &a.Under
-	}
+	l := alarmLine{ID: a.ID, SinceMS: known(&a.SinceMillis), Ring: known(&a.Ring), Under: known(&a.Under), Check: a.Check, Subject: a.Subject, Remedy: a.Remedy, Severity: a.Severity.String(), Node: a.Node, What: a.What, Why: a.Why}
 	if a.AckMillis != 0 {
 		l.Acknowledged = &ackJSON{a.AckAuthor, a.AckReason, a.AckMillis}
 	}
@@ -94,21 +88,25 @@ func alarm(ctx context.Context, args []string, out io.Writer) error {
 	return wrongUsage("alarm", "list, or ack ALARM", "%q", strings.Join(words, " "))
 }
 
+// text is what is wrong, and what to do where that is the cause.
+func (a *alarmLine) text() string {
+	text := a.What
+	if a.Why != "" && a.Why != a.What {
+		text += " (" + a.Why + ")"
+	}
+	if a.Under != nil {
+		return ".. " + text
+	}
+	return text + "; to do: " + a.Remedy
+}
+
 func printAlarms(out io.Writer, all []alarmLine) {
 	if len(all) == 0 {
 		fmt.Fprintln(out, "no alarms")
 		return
 	}
 	rows(out, "ALARM\tSEVERITY\tSINCE\tWHAT", all, func(a alarmLine) string {
-		text := a.What
-		if a.Why != "" && a.Why != a.What {
-			text += ": " + a.Why
-		}
-		if a.Under != nil {
-			text = ".. " + text
-		} else if a.Remedy != "" {
-			text += "; to do: " + a.Remedy
-		}
+		text := a.text()
 		if k := a.Acknowledged; k != nil {
 			text += fmt.Sprintf(" [known: %s, by %s]", k.Reason, k.Author)
 		}

@@ -34,11 +34,11 @@ type linkJSON struct {
 }
 
 type linkEndJSON struct {
-	Node   proto.NodeID   `json:"node"`
-	Bundle proto.BundleID `json:"bundle"`
-	Port   string         `json:"port"`
-	State  string         `json:"state"`
-	Light  *int32         `json:"measured_mdbm"` // null: never measured
+	Node   proto.NodeID    `json:"node"`
+	Bundle proto.BundleID  `json:"bundle"`
+	Port   string          `json:"port"`
+	State  string          `json:"state"`
+	Light  *proto.MilliDBm `json:"measured_mdbm"` // null: never measured
 }
 
 type clearedJSON struct {
@@ -48,13 +48,9 @@ type clearedJSON struct {
 
 func linkOf(s *proto.LinkStatus) linkJSON {
 	end := func(e *proto.JointEnd) linkEndJSON {
-		return linkEndJSON{e.Node, e.Bundle, e.Path.String(), e.State.String(), power(e.Measured)}
+		return linkEndJSON{e.Node, e.Bundle, e.Path.String(), e.State.String(), e.Measured.Known()}
 	}
-	j := linkJSON{s.Fibre, end(&s.A), end(&s.B), s.State.String(), nil, moment(s.SinceMillis), moment(s.NextMillis)}
-	if s.Ring != 0 {
-		j.Ring = &s.Ring
-	}
-	return j
+	return linkJSON{s.Fibre, end(&s.A), end(&s.B), s.State.String(), known(&s.Ring), moment(s.SinceMillis), moment(s.NextMillis)}
 }
 
 func link(ctx context.Context, args []string, out io.Writer) error {

@@ -47,18 +47,18 @@ type reportedJSON struct {
 }
 
 type bundleJSON struct {
-	Bundle     proto.BundleID `json:"bundle"`
-	Path       string         `json:"path"`
-	State      string         `json:"state"`
-	Cause      string         `json:"cause"`
-	SinceUS    uint64         `json:"since_us"`
-	Measured   *int32         `json:"measured_mdbm"` // null: never measured
-	Expected   *int32         `json:"expected_mdbm"`
-	Flaps      uint32         `json:"flaps"`
-	Calibrated bool           `json:"calibrated"`
-	Held       string         `json:"held"` // of the path, against drift
-	drift      string         // the same for people
-	why        string         // Cause for people
+	Bundle     proto.BundleID  `json:"bundle"`
+	Path       string          `json:"path"`
+	State      string          `json:"state"`
+	Cause      string          `json:"cause"`
+	SinceUS    uint64          `json:"since_us"`
+	Measured   *proto.MilliDBm `json:"measured_mdbm"` // null: never measured
+	Expected   *proto.MilliDBm `json:"expected_mdbm"`
+	Flaps      uint32          `json:"flaps"`
+	Calibrated bool            `json:"calibrated"`
+	Held       string          `json:"held"` // of the path, against drift
+	drift      string          // the same for people
+	why        string          // Cause for people
 }
 
 type sideJSON struct {
@@ -78,20 +78,8 @@ type alarmJSON struct {
 	Text     string         `json:"text,omitempty"`
 }
 
-// power is null when it was never measured, which is not zero.
-func power(p proto.MilliDBm) *int32 {
-	if p == proto.NoPower {
-		return nil
-	}
-	v := int32(p)
-	return &v
-}
-
 func nodeOf(s *proto.NodeStatus) nodeJSON {
-	n := nodeJSON{Node: s.Node, Name: s.Name, Online: s.Online, Mode: s.Mode.String(), Usable: s.Usable, WantGeneration: s.Want, Generation: s.Generation, Reason: s.Reason}
-	if s.Ring != 0 {
-		n.Ring = &s.Ring
-	}
+	n := nodeJSON{Node: s.Node, Ring: known(&s.Ring), Name: s.Name, Online: s.Online, Mode: s.Mode.String(), Usable: s.Usable, WantGeneration: s.Want, Generation: s.Generation, Reason: s.Reason}
 	if d := s.Drain; d != nil {
 		n.Drain = &drainNoteJSON{d.Author, d.Reason, d.SinceMillis}
 	}
@@ -104,7 +92,7 @@ func nodeOf(s *proto.NodeStatus) nodeJSON {
 	for i := range r.Bundles {
 		b := &r.Bundles[i]
 		j.Bundles = append(j.Bundles, bundleJSON{b.Bundle, b.Path.String(), b.State.String(), b.Cause.String(), b.SinceMicros,
-			power(b.Measured), power(b.Expected), b.Flaps, !b.Calibration.IsZero(), b.Held.String(), r.Holding(b), b.Cause.Words()})
+			b.Measured.Known(), b.Expected.Known(), b.Flaps, !b.Calibration.IsZero(), b.Held.String(), r.Holding(b), b.Cause.Words()})
 	}
 	for i := range r.Sides {
 		d := &r.Sides[i]
@@ -170,11 +158,11 @@ func nodeRows(w io.Writer, nodes []nodeJSON) {
 	}
 }
 
-func dBm(p *int32) string {
+func dBm(p *proto.MilliDBm) string {
 	if p == nil {
 		return "-"
 	}
-	return proto.MilliDBm(*p).String()
+	return p.String()
 }
 
 func printNode(out io.Writer, n *nodeJSON) {

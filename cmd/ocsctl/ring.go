@@ -34,13 +34,13 @@ type jointJSON struct {
 }
 
 type endJSON struct {
-	Node     proto.NodeID   `json:"node"`
-	Bundle   proto.BundleID `json:"bundle"`
-	Path     string         `json:"path"`
-	State    string         `json:"state"`
-	Measured *int32         `json:"measured_mdbm"` // null: never measured
-	Expected *int32         `json:"expected_mdbm"`
-	Losses   uint32         `json:"losses"` // of light, ever
+	Node     proto.NodeID    `json:"node"`
+	Bundle   proto.BundleID  `json:"bundle"`
+	Path     string          `json:"path"`
+	State    string          `json:"state"`
+	Measured *proto.MilliDBm `json:"measured_mdbm"` // null: never measured
+	Expected *proto.MilliDBm `json:"expected_mdbm"`
+	Losses   uint32          `json:"losses"` // of light, ever
 }
 
 func ringOf(s *proto.RingStatus) ringJSON {
@@ -55,7 +55,7 @@ func ringOf(s *proto.RingStatus) ringJSON {
 }
 
 func endOf(e *proto.JointEnd) endJSON {
-	return endJSON{e.Node, e.Bundle, e.Path.String(), e.State.String(), power(e.Measured), power(e.Expected), e.Losses}
+	return endJSON{e.Node, e.Bundle, e.Path.String(), e.State.String(), e.Measured.Known(), e.Expected.Known(), e.Losses}
 }
 
 const ringHelp = `A ring is in_service when all its members report the generation that last

@@ -83,14 +83,8 @@ type wantedJSON struct {
 }
 
 type raisedJSON struct {
-	SinceMS  *uint64       `json:"since_ms"` // null: not known
-	Severity string        `json:"severity"`
-	Node     *proto.NodeID `json:"node"` // null: of no single one
-	What     string        `json:"what"`
-	Why      string        `json:"why"`
-	Remedy   string        `json:"remedy"`
-	Subject  string        `json:"subject"`
-	More     int           `json:"consequences"` // alarms that follow from it
+	alarmLine
+	More int `json:"consequences"` // alarms that follow from it
 }
 
 const statusHelp = `Where the fabric stands, at a glance. The first line has one word: ok, degraded
@@ -158,7 +152,7 @@ func (j *statusJSON) judge(s proto.HealthState, found []proto.AlarmStatus) {
 		finds[a.Check], of[a.ID] = true, a
 		j.Checks = append(j.Checks, checkJSON{a.Check, a.State.String(), a.Subject, a.What, a.Why, a.Remedy, moment(a.SinceMillis), a.Under})
 		if known[a.ID] = a.AckMillis != 0 || known[a.Under]; a.Under == "" && a.AckMillis == 0 {
-			j.Alarms = append(j.Alarms, raisedJSON{unlessZero(a.SinceMillis), a.Severity.String(), a.Node, a.What, a.Why, a.Remedy, a.Subject, 0})
+			j.Alarms = append(j.Alarms, raisedJSON{alarmLine: alarmOf(a)})
 		} else if a.Under != "" && !known[a.Under] && len(j.Alarms) > 0 {
 			j.Alarms[len(j.Alarms)-1].More++
 		}
@@ -196,11 +190,12 @@ func moment(millis uint64) *string {
 	return &text
 }
 
-func unlessZero(millis uint64) *uint64 {
-	if millis == 0 {
+// known is nil for what is zero where nobody knows it.
+func known[T comparable](v *T) *T {
+	if *v == *new(T) {
 		return nil
 	}
-	return &millis
+	return v
 }
 
 // text is the answer for people: how it is in one word, then each part. planner is
@@ -284,15 +279,9 @@ func (j *statusJSON) text(out io.Writer, s *proto.Status, planner string) {
 const maxShown = 5
 
 func (a *raisedJSON) line() string {
-	text := a.What
-	if a.Node != nil && !strings.Contains(text, a.Subject) {
+	text := a.text()
+	if a.Node != nil && !strings.Contains(a.What, a.Subject) {
 		text = placeOf(*a.Node) + ": " + text
-	}
-	if a.Why != "" && a.Why != a.What {
-		text += " (" + a.Why + ")"
-	}
-	if a.Remedy != "" {
-		text += "; to do: " + a.Remedy
 	}
 	if a.More > 0 {
 		text += "; from it " + [2]string{"follow", "follows"}[one(a.More == 1)] + " " + proto.Count(a.More, "alarm")

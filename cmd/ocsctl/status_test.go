@@ -69,3 +69,25 @@ func silentBroker(t *testing.T) string {
 	}()
 	return "mqtt://" + l.Addr().String()
 }
+
+// Goal: a node that was lost and is back tells of it in the three lines that 'why' prints
+// first, with the time and the cause.
+// Method: lines as a planner gives them, of a node and of its neighbour.
+func TestWhyTellsOfALossThatIsOver(t *testing.T) {
+	id, bundle := proto.NodeID(3), int16(0)
+	lines := []whyLineJSON{
+		{Seq: 4, AtMS: 1000, Node: 3, Rule: "Ringlight.1.0.PathFailed", Cause: "own_fault", sentence: "path failed: address not acknowledged"},
+		{Seq: 5, AtMS: 2000, Node: 2, Rule: "Ringlight.1.0.LightLost", Cause: "light_lost", sentence: "light lost, peer 3"},
+		{Seq: 6, AtMS: 5000, Node: 3, Rule: "Ringlight.1.0.Applied", Cause: "plan", sentence: "applied"},
+		{AtMS: 9000, Node: 3, Rule: "placement", Text: "in no ring: spare", place: "3"},
+		{AtMS: 9000, Node: 3, Bundle: &bundle, Rule: "bundle", Text: "loopback, tuned", place: "3/0"},
+	}
+	j := whyJSON{Node: &id, Lines: lines}
+	if got := strings.Join(j.answer(true), "\n"); !strings.Contains(got, ".000 own fault: path failed: address not acknowledged\nlast: ") || strings.Count(got, "lost: ") != 1 {
+		t.Error(got)
+	}
+	j.Lines = lines[1:]
+	if got := strings.Join(j.answer(true), "\n"); strings.Contains(got, "lost: ") {
+		t.Errorf("of a neighbour's loss: %s", got)
+	}
+}

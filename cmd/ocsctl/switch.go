@@ -32,11 +32,11 @@ type switchReport struct {
 }
 
 type switchPortsJSON struct {
-	PortA uint16      `json:"port_a"`
-	PortB uint16      `json:"port_b"`
-	Job   proto.JobID `json:"job"`
-	State string      `json:"state"`
-	Loss  *int32      `json:"loss_millidb"` // null: not measured
+	PortA uint16          `json:"port_a"`
+	PortB uint16          `json:"port_b"`
+	Job   proto.JobID     `json:"job"`
+	State string          `json:"state"`
+	Loss  *proto.MilliDBm `json:"loss_millidb"` // null: not measured
 }
 
 type switchAlarmJSON struct {
@@ -56,7 +56,7 @@ func switchFrom(s *proto.NodeStatus) switchJSON {
 	}
 	j.switchReport = &switchReport{Term: r.Term, UptimeUS: r.UptimeMicros, LastEvent: r.LastEvent, DarkUS: r.DarkMicros, Circuits: []switchPortsJSON{}, Alarms: []switchAlarmJSON{}}
 	for _, c := range r.Circuits {
-		j.Circuits = append(j.Circuits, switchPortsJSON{c.A, c.B, c.Job, c.State.String(), power(c.Loss)})
+		j.Circuits = append(j.Circuits, switchPortsJSON{c.A, c.B, c.Job, c.State.String(), c.Loss.Known()})
 	}
 	for i := range r.Alarms {
 		a := &r.Alarms[i]
@@ -103,7 +103,7 @@ func printSwitch(out io.Writer, s *switchJSON) {
 }
 
 // decibel is a loss for people.
-func decibel(millidB *int32) string {
+func decibel(millidB *proto.MilliDBm) string {
 	if millidB == nil {
 		return "-"
 	}

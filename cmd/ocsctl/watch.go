@@ -29,7 +29,7 @@ type watchJSON struct {
 	Count      uint32           `json:"count,omitempty"`
 	Generation proto.Generation `json:"generation,omitempty"`
 	Ledger     *ledgerJSON      `json:"ledger,omitempty"`
-	Measured   *int32           `json:"measured_mdbm,omitempty"`
+	Measured   *proto.MilliDBm  `json:"measured_mdbm,omitempty"`
 	Text       string           `json:"text,omitempty"`
 	Switch     *int             `json:"switch,omitempty"` // where Node is a switch; its ports and their job
 	PortA      *uint16          `json:"port_a,omitempty"`
@@ -163,7 +163,7 @@ func (cl *client) news(p proto.Packet, last map[speaker]string) (watchJSON, bool
 func eventLine(e *proto.Event) watchJSON {
 	line := watchJSON{Kind: "event", Node: &e.Node, Seq: e.Seq, Event: e.Kind.MessageID(), Severity: e.Severity.String(), AtUS: e.AtMicros,
 		Bundle: &e.Bundle, Path: e.Path.String(), FromPath: e.FromPath.String(), Ring: e.Ring, Cause: e.Cause.String(), Count: e.Count,
-		Generation: e.Generation, Measured: power(e.Measured), Text: e.Text, words: e.Kind.Words()}
+		Generation: e.Generation, Measured: e.Measured.Known(), Text: e.Text, words: e.Kind.Words()}
 	switch e.Kind {
 	case proto.EvLightLost, proto.EvLightFound, proto.EvSwitched, proto.EvRestored, proto.EvClosed, proto.EvBanned:
 		line.Side, line.Peer = e.Side.String(), &e.Peer

@@ -29,8 +29,8 @@ type whyLineJSON struct {
 	Rule       string           `json:"rule"`
 	Cause      string           `json:"cause"`
 	Text       string           `json:"text"`
-	Measured   *int32           `json:"measured_mdbm"`
-	Expected   *int32           `json:"expected_mdbm"`
+	Measured   *proto.MilliDBm  `json:"measured_mdbm"`
+	Expected   *proto.MilliDBm  `json:"expected_mdbm"`
 	Generation proto.Generation `json:"generation"`
 
 	place, sentence string // for people
@@ -74,7 +74,7 @@ func why(ctx context.Context, args []string, out io.Writer) error {
 	}
 	for i := range r.Why {
 		l := &r.Why[i]
-		j.Lines = append(j.Lines, whyLineJSON{l.Seq, l.AtMillis, l.Node, place(l.Bundle), l.Rule, l.Cause.String(), l.Text, power(l.Measured), power(l.Expected), l.Gen, l.Place(), l.Sentence()})
+		j.Lines = append(j.Lines, whyLineJSON{l.Seq, l.AtMillis, l.Node, place(l.Bundle), l.Rule, l.Cause.String(), l.Text, l.Measured.Known(), l.Expected.Known(), l.Gen, l.Place(), l.Sentence()})
 	}
 	return c.print(out, j, func() { j.print(out, *all, c.say) })
 }
@@ -118,11 +118,14 @@ func (l *whyLineJSON) what() string {
 func (j *whyJSON) answer(last bool) (lines []string) {
 	var at, wrong, light []string
 	who, led := "", 0
-	var latest whyLineJSON
+	var latest, lost whyLineJSON
 	for _, l := range j.Lines {
 		if l.Seq != 0 || l.AtMS == 0 {
 			if led++; l.Seq != 0 && l.why() != "" {
 				latest = l
+			}
+			if j.Node != nil && l.Node == *j.Node && slices.Contains(losses, l.Rule[strings.LastIndexByte(l.Rule, '.')+1:]) {
+				lost = l
 			}
 			continue
 		}
@@ -156,14 +159,23 @@ func (j *whyJSON) answer(last bool) (lines []string) {
 	say(who, at, "")
 	say("wrong", wrong, "nothing")
 	say("light", light, "")
-	if last && latest.Seq != 0 {
-		lines = append(lines, fmt.Sprintf("last: %s %s: %s", time.UnixMilli(int64(latest.AtMS)).Format("2006-01-02 15:04:05.000"), latest.why(), latest.what()))
+	happened := func(name string, l whyLineJSON) {
+		if last && l.Seq != 0 {
+			lines = append(lines, fmt.Sprintf("%s: %s %s", name, time.UnixMilli(int64(l.AtMS)).Format("2006-01-02 15:04:05.000"), strings.TrimPrefix(l.why()+": "+l.what(), ": ")))
+		}
 	}
+	if lost.Seq != latest.Seq {
+		happened("lost", lost)
+	}
+	happened("last", latest)
 	if last && led > 0 {
 		lines = append(lines, fmt.Sprintf("-all shows %s that led to it", proto.Count(led, "line")))
 	}
 	return lines
 }
+
+// losses are the rules of lines that tell that a node, its agent or its light went.
+var losses = []string{"LightLost", "PathFailed", "Isolated", "HostFault", "dead", "unreachable", "silent", "step_over"}
 
 func clock(l whyLineJSON) string {
 	switch {
