@@ -98,7 +98,7 @@ var Checks = []Check{
 	{"device", "no device has another alarm of its own", proto.HealthDegraded, "ocsctl why SUBJECT", false, said(func(k proto.EventKind) bool {
 		return k != proto.EvPathFailed && k != proto.EvJournal && k != proto.EvBoundNotMet
 	})},
-	{"light_low", "bundles have the light of their calibration", proto.HealthDegraded, "a laser or its connector: ocsctl why SUBJECT; change the module, or calibrate it", false, low},
+	{"light_low", "bundles have the light of their calibration", proto.HealthDegraded, "ocsctl why SUBJECT has the temperatures; cool, clean, calibrate or change the module", false, low},
 	{"fibre_dark", "no fibre is held to be cut", proto.HealthDegraded, "clean or change the fibre; then: ocsctl link clear SUBJECT", false, fibres(func(x *Fibre) bool { return x.State != proto.FibreLit })},
 	{"fibre_flapping", "no fibre comes and goes", proto.HealthDegraded, "clean both ends of the fibre, or change it", false, fibres(func(x *Fibre) bool { return x.State == proto.FibreLit })},
 	ringsThat(proto.RingDown, "ring_down", "every ring has light", proto.HealthFailed, true),
@@ -135,7 +135,7 @@ func remedyOf(cause string) string {
 	for _, r := range [...][2]string{
 		{"too warm", "it is too warm: air flow, fans, the heat sink of the module; it is tried again by itself once it is cool"},
 		{"on the wrong side", "its light is switched badly, a heater or its supply: on its host ocs-agent calibrate; if that fails, another module"},
-		{"below its calibration", "a laser or its connector: clean it, or change the module; then on its host: ocs-agent calibrate"},
+		{"below its calibration", "a laser, its connector, or a module that is too warm, which is known 10 s later: clean it, or change the module; then on its host: ocs-agent calibrate"},
 		{"not answer", "power and bus of its board; it is read again by itself"},
 	} {
 		if strings.Contains(cause, r[0]) {
@@ -239,7 +239,7 @@ func low(x *Facts, tell func(finding)) {
 		for _, l := range d.Low {
 			tell(finding{id: fmt.Sprintf("%s/%d/light-low", place(d.ID), l.Bundle), subject: fmt.Sprintf("bundle %s/%d", place(d.ID), l.Bundle), node: &d.ID, ring: d.Ring,
 				text:  fmt.Sprintf("bundle %d has %s dB less light of its own than its calibration expects", l.Bundle, strings.TrimSuffix(l.Missing.String(), " dBm")),
-				cause: "a laser has failed or ages, or a path of the module has drifted"})
+				cause: "a laser has failed or ages, its connector is dirty, the module is too warm, or a path of it has drifted"})
 		}
 	}
 }
