@@ -129,6 +129,8 @@ bench-core: build ## switch agents killed in the middle of every stage, RUNS (20
 	bin/ocs-sim core -runs $(or $(RUNS),200) -collectives ring,halving-doubling,double-tree,all-to-all
 	bin/ocs-sim core -kind leaf-spine -changes 12 -runs $(or $(RUNS),200)
 	bin/ocs-sim core -changes 8 -runs $(or $(RUNS),200) -grow 8,6
+	bin/ocs-sim core -kind leaf-spine -changes 8 -runs $(or $(RUNS),50) -grow 12,10
+	bin/ocs-sim core -kind direct -servers 16 -changes 8 -runs $(or $(RUNS),50) -grow 24,10
 
 .PHONY: bench-lock
 bench-lock: ## the unbounded walk of docs/board.md for a simulated day; a day of +-10 K in each mode of the lock, external and loopback; a step, a ramp; lasers that die, wander, hop (BOARDS, 1)

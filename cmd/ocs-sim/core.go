@@ -28,7 +28,7 @@ func core(ctx context.Context, args []string, t cli.Terminal) error {
 	ahead := fs.Bool("look-ahead", true, "with -runs, of a direct core: provision jobs beside those whose servers they get, and flip")
 	kill := fs.Bool("kill", true, "with -runs: an agent dies in the middle of every stage, planner or broker in some")
 	fail := fs.String("fail", "", "with -runs: parts of these kinds fail after each list and come back later, in what the planner is told and a switch in its supply: any of "+strings.Join(fleet.Fails, ", ")+", or all")
-	grow := fs.String("grow", "", "with -runs, between pods: numbers of pods that the core comes to have while jobs run, as 8,6; planner and agents die meanwhile")
+	grow := fs.String("grow", "", "with -runs: numbers of pods, of leaves, or of servers joined directly that the core comes to have while jobs run, as 8,6; planner and agents die meanwhile")
 	trace := fs.Bool("trace", false, "with -runs: print strikes, violations and the planner's log on stderr")
 	fs.Bool("wide", false, "lines of any length")
 	asJSON := fs.Bool("json", false, "print the result as JSON and nothing else")
@@ -40,7 +40,8 @@ example: ocs-sim core -pods 6 -changes 10 -json
 example: ocs-sim core -kind leaf-spine -leaves 8 -changes 10
 example: ocs-sim core -kind direct -servers 32 -degree 4 -runs 50
 example: ocs-sim core -runs 50 -fail all
-example: ocs-sim core -runs 50 -changes 8 -grow 8,6`); err != nil {
+example: ocs-sim core -runs 50 -changes 8 -grow 8,6
+example: ocs-sim core -kind direct -servers 16 -runs 20 -changes 8 -grow 24,20`); err != nil {
 		return err
 	}
 	var err error
@@ -69,12 +70,12 @@ example: ocs-sim core -runs 50 -changes 8 -grow 8,6`); err != nil {
 	if err != nil {
 		return err
 	}
-	pods, err := podsList(*grow, *runs, kinds, cfg.Core)
+	sizes, err := growList(*grow, *runs, kinds, cfg.Core)
 	if err != nil {
 		return err
 	}
 	if *runs > 0 {
-		return coreSeeds(ctx, t, fs, args, &cfg, pods, kinds, *runs, *ahead, *kill, *trace, *asJSON)
+		return coreSeeds(ctx, t, fs, args, &cfg, sizes, kinds, *runs, *ahead, *kill, *trace, *asJSON)
 	}
 	if cfg.Hold {
 		cfg.Listen = holdAddress
@@ -116,19 +117,22 @@ func failKinds(text string, runs int) (kinds []string, err error) {
 	return kinds, nil
 }
 
-// podsList reads numbers of pods.
-func podsList(text string, runs int, fail []string, c *fabric.Core) (pods []int, err error) {
+// growList reads numbers of pods, leaves or servers.
+func growList(text string, runs int, fail []string, c *fabric.Core) (sizes []int, err error) {
 	if text == "" {
 		return nil, nil
 	}
 	for _, word := range strings.Split(text, ",") {
 		n, wrong := strconv.Atoi(word)
-		if limit := fmt.Sprintf("2 to %d pods, with -runs, between pods, without -fail", c.SwitchSize()); wrong != nil || n < 2 || n > c.SwitchSize() || runs == 0 || c.Alone() || len(fail) > 0 {
-			return nil, cli.AsUsage(&proto.Error{Code: proto.Invalid, Field: "grow", Limit: limit, Reason: fmt.Sprintf("%.40q", text)})
+		if wrong == nil && n > 0 {
+			wrong = fleet.Grown(c, n).Validate()
 		}
-		pods = append(pods, n)
+		if unit, _, _ := fleet.Unit(c); wrong != nil || n < 2 || runs == 0 || len(fail) > 0 {
+			return nil, cli.AsUsage(&proto.Error{Code: proto.Invalid, Field: "grow", Limit: fmt.Sprintf("2 and more %s, as many as switches have ports for, with -runs, without -fail", unit), Reason: fmt.Sprintf("%.40q", text)})
+		}
+		sizes = append(sizes, n)
 	}
-	return pods, nil
+	return sizes, nil
 }
 
 // coreSeeds runs a core on the virtual clock, once for each seed.

@@ -77,7 +77,7 @@ func (c *Circuits) mapFrom(v *switchView) crossMap {
 		if odd {
 			a, b = b, a
 		}
-		if a >= ports || b >= ports || d.to[a] >= 0 || in[b] {
+		if a >= ports || b >= ports || !c.fab.HasPort(v.index(), a) || !c.fab.HasPort(v.index(), b) || d.to[a] >= 0 || in[b] {
 			continue
 		}
 		if c.uniform() && c.reportOf(v.index(), r.B, r.A) == nil {
@@ -120,7 +120,7 @@ func (c *Circuits) adoptSwitch(v *switchView) {
 		v.Unassigned = !carries()
 		return
 	}
-	alone := !c.out.isNew(s)
+	alone := !c.out.isNew(c.fab, s)
 	for _, o := range c.switchesOf(at) {
 		alone = alone && (o == s || c.switches[o].Want.Gen == 0 && c.switches[o].Report == nil)
 	}

@@ -134,6 +134,7 @@ func (c direct) check(s *proto.JobSpec, bad wrongJob) *proto.Error {
 func (c direct) design(from standing, jobs []*job, list bool) design {
 	c.admit(from, jobs, list)
 	d := design{jobs: jobs, maps: c.carry(jobs)}
+	c.out.loops(c.layout, c.able, d.maps)
 	d.stages = c.inOrder(d.maps)
 	c.accountAlone(&c.standing, &d)
 	return d
@@ -241,7 +242,7 @@ func (c *direct) carry(jobs []*job) []crossMap {
 		_, server := c.fab.ServerOf(at)
 		for i, j := range m.to {
 			id := m.job[i]
-			if j < 0 || !c.able[at] || server && !found[id] || c.failed([]slot{{at, uint16(i), uint16(j)}}) || !c.free(out[at], int32(i), j) {
+			if j < 0 || int32(i) == j && !server || !c.able[at] || server && !found[id] || c.failed([]slot{{at, uint16(i), uint16(j)}}) || !c.free(out[at], int32(i), j) {
 				continue
 			}
 			if !found[id] {

@@ -14,10 +14,12 @@ import (
 // A core grows and shrinks at the end of its numbers while jobs run, by the edit with
 // which a fabric does (planner/edit.go). What is new is out until light has proven it:
 // each port of a switch is joined to itself, which goes dark for nobody, and is let in
-// when both switches of the link tell of light. What is to go must carry no job.
+// when both switches of the link tell of light, or where servers are joined directly the
+// server at its fibre: of each interface one fibre after the other. What is to go must
+// carry no job.
 
-// unproven is why a part is out that is new.
-const unproven = "new: light has not proven its ports yet"
+// unproven is why a part is out that is new, noLight that it stays so.
+const unproven, noLight = "new: light has not proven its ports yet", "new, and light did not come through it"
 
 // maxRefusals is as many reasons as an edit is refused for at once. chosen: a page.
 const maxRefusals = 20
@@ -76,6 +78,8 @@ func (x Growth) goneWith(j *job, to *fabric.Core) (gone, renamed []string) {
 	server := func(n int) {
 		leaf := n / max(1, c.fab.LeafServers())
 		switch then := c.fab.Renumber(to, n); {
+		case then < 0 && c.fab.Direct != nil:
+			note(&gone, fmt.Sprintf("server %d", n))
 		case then < 0 && !c.fab.Alone() && leaf/c.fab.LeavesPerPod >= to.Pods:
 			note(&gone, fmt.Sprintf("pod%d", leaf/c.fab.LeavesPerPod))
 		case then < 0:
@@ -109,8 +113,10 @@ func (x Growth) goneWith(j *job, to *fabric.Core) (gone, renamed []string) {
 	for at, m := range c.maps {
 		s := c.switchesOf(at)[0]
 		c.links(at, m, func(a, b int32, id proto.JobID) {
-			if id == j.spec.Job && (s >= to.Switches() || int(max(a, b)) >= to.PortsOf(s)) {
-				note(&gone, fmt.Sprintf("switch%d/a%d", s, max(a, b)))
+			for _, port := range [...]int32{a, b} {
+				if device, name := c.fab.EndOf(s, int(port)); id == j.spec.Job && !to.HasPort(s, int(port)) {
+					note(&gone, device+" "+name)
+				}
 			}
 		})
 	}
@@ -133,8 +139,19 @@ func (x Growth) NewPorts(to *fabric.Core) uint32 {
 // leaves with fixed links, which are no circuits.
 func (x Growth) withNew(why map[string]string, to *fabric.Core) map[string]string {
 	was, out := x.c.fab, []string{}
-	if was.Alone() {
-		return why
+	if was.LeafSpine != nil && was.Switches() > 0 {
+		for n := was.Leaves(); n < to.Leaves(); n++ {
+			out = append(out, fmt.Sprintf("leaf%d", n))
+		}
+		for n := was.Spines; n < to.Spines; n++ {
+			out = append(out, fmt.Sprintf("spine%d", n))
+		}
+	}
+	for s := was.Servers(); was.Direct != nil && s < to.Servers(); s++ {
+		for face := range to.Degree {
+			out = append(out, fmt.Sprintf("%d/if%d", s, face))
+		}
+		out = append(out, fmt.Sprint(s))
 	}
 	for p := was.Pods; p < to.Pods; p++ {
 		out = append(out, fmt.Sprintf("pod%d", p))
@@ -144,7 +161,7 @@ func (x Growth) withNew(why map[string]string, to *fabric.Core) map[string]strin
 			out = append(out, fmt.Sprintf("pod%d-spine%d", p, h))
 		}
 	}
-	if was.SpinesPerPod == to.SpinesPerPod {
+	if !was.Alone() && was.SpinesPerPod == to.SpinesPerPod {
 		for s := was.Switches(); s < to.Switches(); s++ {
 			out = append(out, fmt.Sprintf("switch%d", s))
 		}
@@ -190,7 +207,7 @@ func (x Growth) Refit(to *fabric.Core) (records []journal.Record) {
 		}
 		less := false
 		for i, j := range was[at].to {
-			if ports := len(c.maps[at].to); i < ports && int(j) < ports {
+			if s := c.switchesOf(at)[0]; to.HasPort(s, i) && to.HasPort(s, int(j)) {
 				c.maps[at].to[i], c.maps[at].job[i] = j, was[at].job[i]
 			} else if j >= 0 {
 				less = true // nobody's: of a backup, or of what was being proven
@@ -203,7 +220,7 @@ func (x Growth) Refit(to *fabric.Core) (records []journal.Record) {
 			}
 		}
 	}
-	gone := func(s slot) bool { return s.sw >= len(c.switches) || int(max(s.a, s.b)) >= to.PortsOf(s.sw) }
+	gone := func(s slot) bool { return !to.HasPort(s.sw, int(s.a)) || !to.HasPort(s.sw, int(s.b)) }
 	maps.DeleteFunc(c.tried, func(s slot, _ proto.Generation) bool { return gone(s) })
 	maps.DeleteFunc(c.bad, func(s slot, _ proto.Session) bool { return gone(s) })
 	c.lapses++
@@ -213,19 +230,47 @@ func (x Growth) Refit(to *fabric.Core) (records []journal.Record) {
 	return append(records, badRecords(c.bad), journal.Encode(keyOut, c.out.why))
 }
 
-// isNew: some port of a switch is not proven yet.
-func (o *out) isNew(s int) bool {
+// isNew: some port of a switch, or fibre of a server, is not proven yet.
+func (o *out) isNew(fab *fabric.Core, s int) bool {
+	if server, is := fab.ServerOf(s); is {
+		return o.youngAt(fab, server)
+	}
 	return slices.ContainsFunc(o.young, func(x fabric.SwitchPort) bool { return x.Switch == s })
 }
 
-// loops joins ports that are new to themselves.
+// loops joins ports that are new to themselves, and has interfaces of servers listen
+// there, to one fibre after the other.
 func (o *out) loops(c layout, able []bool, maps []crossMap) {
 	for _, x := range o.young {
 		at, _ := c.mapOf(x.Switch)
-		if i := int32(x.Port); able[at] && maps[at].to[i] < 0 && !slices.Contains(maps[at].to, i) {
-			c.put(maps[at], i, i, 0)
+		i := int32(x.Port)
+		if !able[at] || maps[at].to[i] >= 0 || slices.Contains(maps[at].to, i) {
+			continue
 		}
+		if c.fab.Direct != nil {
+			end := c.pathSlot(x.Switch, i)
+			if !able[end.sw] || !c.free(maps[end.sw], int32(end.a), int32(end.b)) {
+				continue
+			}
+			c.put(maps[end.sw], int32(end.a), int32(end.b), 0)
+		}
+		c.put(maps[at], i, i, 0)
 	}
+}
+
+// youngAt: some fibre of a server is not proven yet.
+func (o *out) youngAt(fab *fabric.Core, server int) bool {
+	return slices.ContainsFunc(o.young, func(x fabric.SwitchPort) bool { s, _ := fab.PortEnd(x.Port); return s == server })
+}
+
+// awaited: a new port is told to show its light, or is told next.
+func (s *standing) awaited(c layout, of []slot) bool {
+	at, _ := c.mapOf(of[0].sw)
+	if c.fab.Direct == nil || !s.able[at] {
+		return s.able[at]
+	}
+	listens := s.maps[of[1].sw].to[of[1].a]
+	return s.able[of[1].sw] && (listens < 0 || listens == int32(of[1].b))
 }
 
 // prove lets in what is new when its ports have shown light on the way to themselves.
@@ -233,7 +278,7 @@ func (o *out) loops(c layout, able []bool, maps []crossMap) {
 // told, until it can. It reports whether there was anything.
 func (x Growth) prove() bool {
 	c := x.c
-	if len(c.out.young) == 0 {
+	if !slices.Contains(slices.Collect(maps.Values(c.out.why)), unproven) {
 		return false
 	}
 	why, from := maps.Clone(c.out.why), standingOf(c)
@@ -243,23 +288,23 @@ func (x Growth) prove() bool {
 			continue
 		}
 		p, _ := c.fab.Part(key)
-		rest, lit, waits := map[string]string{}, 0, false
+		rest, lit, waits := map[string]string{}, 0, len(p.Ports) == 0 && c.out.youngAt(c.fab, p.Servers[0])
 		for _, x := range p.Ports {
 			at, _ := c.mapOf(x.Switch)
 			name := fmt.Sprintf("switch%d/%c%d", x.Switch, "ab"[x.Side], x.Port)
 			of := c.slots(at, int32(x.Port), int32(x.Port))
 			switch {
 			case slices.ContainsFunc(of, func(s slot) bool { return c.bad[s] != 0 }):
-				rest[name] = "new, and light did not come through it"
+				rest[name] = noLight
 			case !slices.ContainsFunc(of, func(s slot) bool { return !c.stateOf(s.sw, proto.Circuit{A: s.a, B: s.b}).Lit() }):
 				lit++
-			case from.able[at]:
+			case from.awaited(c.layout, of):
 				waits = true
 			default:
 				rest[name] = unproven
 			}
 		}
-		if waits || lit == 0 && slices.Contains(slices.Collect(maps.Values(rest)), unproven) {
+		if waits || len(rest) > 0 && lit == 0 && !slices.Contains(slices.Collect(maps.Values(rest)), noLight) {
 			continue
 		}
 		delete(why, key)
@@ -270,7 +315,11 @@ func (x Growth) prove() bool {
 		return false
 	}
 	for s := range c.bad { // any order: each by itself
-		if s.a == s.b && why[fmt.Sprintf("switch%d/a%d", s.sw, s.a)] != "" {
+		at, port := s.sw, int(s.a)
+		if server, is := c.fab.ServerOf(at); is {
+			at, port = port, c.fab.Port(server, int(s.b)/c.fab.Degree)
+		}
+		if why[fmt.Sprintf("switch%d/a%d", at, port)] == noLight {
 			setBad(c, s, false)
 		}
 	}

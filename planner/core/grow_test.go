@@ -135,7 +135,7 @@ func (g *growing) edit(to *fabric.Core) (done bool) {
 	g.c.stages = nil
 	g.record(func() { g.keep(GrowthOf(g.c).Refit(to)...) })
 	g.same(g.again())
-	for range 4 { // a stage for what is new, one for what shows no light, one without either
+	for range 7 { // a stage for what is new, of a server's fibres one each, one for what shows no light, one without either
 		list := false
 		g.record(func() { list = GrowthOf(g.c).prove() })
 		g.realise(g.c.design(g.c.jobs.all, list))
@@ -151,9 +151,40 @@ var growingOf = []fabric.Core{
 	{Pods: 3, LeavesPerPod: 2, SpinesPerPod: 2, SpinePorts: 4, SwitchPorts: 64, LeafLinks: 2, ServersPerLeaf: 2, GPUsPerServer: 4, Wiring: fabric.Interleaved, IotaMille: 500},
 	{Pods: 3, LeavesPerPod: 3, SpinesPerPod: 1, SpinePorts: 6, SwitchPorts: 64, LeafLinks: 1, ServersPerLeaf: 2, GPUsPerServer: 4, Wiring: fabric.Interleaved, IotaMille: 500, Backup: true},
 	{Pods: 4, LeavesPerPod: 2, SpinesPerPod: 1, SpinePorts: 5, SwitchPorts: 64, LeafLinks: 2, ServersPerLeaf: 2, GPUsPerServer: 4, Wiring: fabric.Uniform, IotaMille: 500},
+	{Kind: fabric.KindLeafSpine, GPUsPerServer: 4, SwitchPorts: 64, LeafSpine: &fabric.LeafSpine{Leaves: 6, Spines: 3, GPUsPerLeaf: 8, Switches: 4, AnyToAny: true, FirstSpinePort: 12, PortsPerSpine: 4}},
+	{Kind: fabric.KindDirect, GPUsPerServer: 4, SwitchPorts: 64, Direct: &fabric.Direct{Servers: 8, Degree: 2, SecondPort: 8}},
 }
 
-// Goal: whatever pods, spines and switches come and go at the end of their numbers, no
+// drawEdit is a core with other sizes.
+func drawEdit(was *fabric.Core, r *rand.Rand) *fabric.Core {
+	to := *was
+	switch {
+	case was.LeafSpine != nil:
+		l := *was.LeafSpine
+		to.LeafSpine = &l
+		l.Leaves, l.Spines = max(2, l.Leaves+r.IntN(7)-3), max(1, l.Spines+r.IntN(3)-1)
+		return &to
+	case was.Direct != nil:
+		d := *was.Direct
+		to.Direct = &d
+		d.Servers = max(2, d.Servers+r.IntN(9)-4)
+		return &to
+	}
+	switch r.IntN(3) {
+	case 0:
+		to.SpinesPerPod = max(1, to.SpinesPerPod+r.IntN(3)-1)
+	case 1:
+		if to.SpinesPerPod == 1 {
+			to.SpinePorts = max(to.LeavesPerPod*to.LeafLinks, to.SpinePorts+2*r.IntN(3)-2)
+		}
+	default:
+		to.LeavesPerPod, to.ServersPerLeaf = max(1, to.LeavesPerPod+r.IntN(3)-1), max(1, to.ServersPerLeaf+r.IntN(3)-1)
+	}
+	to.Pods = max(2, to.Pods+r.IntN(5)-2)
+	return &to
+}
+
+// Goal: whatever pods, leaves, servers, spines and switches come and go at the end of their numbers, no
 // circuit of a job goes for it, what is stored is what is known, what is new is let in
 // by light alone, and what comes of it has room for what a core has that was never
 // another one.
@@ -161,8 +192,19 @@ var growingOf = []fabric.Core{
 // list is placed on the grown core and on a new one.
 func TestCoresGrowAndShrink(t *testing.T) {
 	done, refused := 0, 0
+	draw := func(k *fabric.Core, r *rand.Rand, id int) proto.JobSpec {
+		for {
+			s := spec(id, 1+r.IntN(k.Servers()/2), 4, 1)
+			if k.Alone() {
+				s.TP = 1
+			}
+			if (&jobList{fab: k}).check([]proto.JobSpec{s}, designerOf(k)) == nil {
+				return s
+			}
+		}
+	}
 	for seed := range uint64(60) {
-		k := growingOf[seed%3]
+		k := growingOf[seed%5]
 		r := rand.New(rand.NewPCG(seed, 0x960))
 		g := &growing{t: t, c: readyCircuits(&k), store: map[string][]byte{}}
 		g.c.heard, g.c.fresh = true, false
@@ -176,26 +218,15 @@ func TestCoresGrowAndShrink(t *testing.T) {
 			}
 			for range 1 + r.IntN(3) {
 				id++
-				list = append(list, spec(id, 1+r.IntN(g.c.fab.Servers()/2), 4, 1))
+				list = append(list, draw(g.c.fab, r, id))
 			}
 			g.realise(g.c.design(g.c.jobs.list(list), true))
-			to := *g.c.fab
-			switch r.IntN(3) {
-			case 0:
-				to.SpinesPerPod = max(1, to.SpinesPerPod+r.IntN(3)-1)
-			case 1:
-				if to.SpinesPerPod == 1 {
-					to.SpinePorts = max(to.LeavesPerPod*to.LeafLinks, to.SpinePorts+2*r.IntN(3)-2)
-				}
-			default:
-				to.LeavesPerPod, to.ServersPerLeaf = max(1, to.LeavesPerPod+r.IntN(3)-1), max(1, to.ServersPerLeaf+r.IntN(3)-1)
-			}
-			to.Pods = max(2, to.Pods+r.IntN(5)-2)
+			to := drawEdit(g.c.fab, r)
 			was := &fabric.Fabric{Name: "f", Core: g.c.fab}
-			if to.Validate() != nil || was.MayBecome(&fabric.Fabric{Name: "f", Core: &to}) != nil {
+			if to.Validate() != nil || was.MayBecome(&fabric.Fabric{Name: "f", Core: to}) != nil {
 				continue
 			}
-			if !g.edit(&to) {
+			if !g.edit(to) {
 				refused++
 				continue
 			}
@@ -203,10 +234,10 @@ func TestCoresGrowAndShrink(t *testing.T) {
 			if len(g.c.out.why) > 0 {
 				t.Fatalf("seed %d: %v", seed, g.c.out.why)
 			}
-			fresh := readyCircuits(&to)
+			fresh := readyCircuits(to)
 			list = nil
 			for n := range 1 + r.IntN(4) {
-				list = append(list, spec(1000+n, 1+r.IntN(to.Servers()/2), 4, 1))
+				list = append(list, draw(to, r, 1000+n))
 			}
 			a, b := g.c.design(g.c.jobs.list(list), true), fresh.design(fresh.jobs.list(list), true)
 			if a.change.Granted != b.change.Granted || a.change.Realised != b.change.Realised || !slices.Equal(a.change.Waiting, b.change.Waiting) {
@@ -252,6 +283,31 @@ func TestNewPortsWithoutLightStayOut(t *testing.T) {
 	}
 	if n := len(g.circuits()); n == 0 {
 		t.Error("no circuits")
+	}
+}
+
+// Goal: of a new server each fibre by itself is let in by light, or stays out by name.
+// Method: one fibre whose mirrors are dead, one whose server hears nothing.
+func TestNewFibresWithoutLightStayOut(t *testing.T) {
+	k := growingOf[4]
+	g := &growing{t: t, c: readyCircuits(&k), store: map[string][]byte{}, dead: map[slot]bool{{0, 16, 16}: true, {2 + 9, 1, 3}: true}}
+	g.c.heard, g.c.fresh = true, false
+	to, d := k, *k.Direct
+	to.Direct, d.Servers = &d, 10
+	if !g.edit(&to) {
+		t.Fatal("refused")
+	}
+	if parts := slices.Sorted(maps.Keys(g.c.out.why)); !slices.Equal(parts, []string{"switch0/a16", "switch0/b16", "switch1/a19", "switch1/b19"}) || len(g.c.bad) > 0 {
+		t.Fatalf("out: %v, bad: %v", g.c.out.why, g.c.bad)
+	}
+	g.realise(g.c.design(g.c.jobs.list([]proto.JobSpec{{Job: 1, TP: 4, EP: 1, PP: 1, Servers: 10}}), true))
+	for _, x := range g.circuits() {
+		if strings.HasPrefix(x, "switch 0: 16 ") || strings.HasPrefix(x, "switch 1: 19 ") {
+			t.Error(x)
+		}
+	}
+	if j := g.c.jobs.find(1); j.shard == nil || len(g.circuits()) != 2*j.shard.links()+len(j.shard.Servers)*k.Degree-j.shard.links() {
+		t.Errorf("%+v, %q", j.shard, j.why)
 	}
 }
 

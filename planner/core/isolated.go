@@ -50,6 +50,9 @@ func newIsolated(fab *fabric.Core) isolated {
 	if l.Switches > 0 {
 		c.shape = isolate.Optical(l.Leaves, l.GPUsPerLeaf, fab.GPUsPerServer, l.Spines, l.Switches)
 		c.shape.Optics.AnyToAny = l.AnyToAny
+		for h := range c.shape.Optics.Spine {
+			c.shape.Optics.Spine[h] = slices.Repeat([]int{l.SpinePortsPerSwitch()}, l.Switches)
+		}
 	} else {
 		c.shape = isolate.Clos(l.Leaves, l.GPUsPerLeaf, fab.GPUsPerServer, l.Spines)
 	}
@@ -113,6 +116,7 @@ func (c isolated) check(s *proto.JobSpec, bad wrongJob) *proto.Error {
 func (c isolated) design(from standing, jobs []*job, list bool) design {
 	c.admit(from, jobs, list)
 	d := design{jobs: jobs, maps: c.carry(jobs)}
+	c.out.loops(c.layout, c.able, d.maps)
 	if sets := changedMaps(c.maps, d.maps); len(sets) > 0 {
 		d.stages = [][]mapSet{sets}
 	}

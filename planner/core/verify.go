@@ -125,7 +125,8 @@ func (c *Circuits) darkStage(dark []int) {
 	moved := false
 	for _, s := range dark {
 		for _, x := range c.unlit(s) {
-			if back := c.movedByStage(s, x); back || x.Job == 0 && x.A == x.B {
+			back := c.movedByStage(s, x)
+			if _, server := c.fab.ServerOf(s); back || x.Job == 0 && (x.A == x.B || server) {
 				moved = moved || back
 				setBad(c, slot{s, x.A, x.B}, true)
 			}

@@ -220,9 +220,15 @@ func TestCoresMayGrow(t *testing.T) {
 		{pods(func(c *Core) {}), pods(func(c *Core) { c.LeafLinks = 1 }), "core.leaf_links"},
 		{pods(func(c *Core) {}), &Fabric{Name: "f", Core: DefaultDirect()}, "core.kind"},
 		{pods(func(c *Core) {}), &Fabric{Name: "f"}, "core"},
-		{&Fabric{Name: "f", Core: DefaultDirect()}, &Fabric{Name: "f", Core: &Core{Kind: KindDirect, GPUsPerServer: 4, Direct: &Direct{Servers: 33, Degree: 4}}}, "core.servers"},
+		{&Fabric{Name: "f", Core: DefaultDirect()}, &Fabric{Name: "f", Core: &Core{Kind: KindDirect, GPUsPerServer: 4, Direct: &Direct{Servers: 33, Degree: 4}}}, "core.second_port"},
+		{&Fabric{Name: "f", Core: DefaultDirect()}, &Fabric{Name: "f", Core: &Core{Kind: KindDirect, GPUsPerServer: 4, Direct: &Direct{Servers: 33, Degree: 4, SecondPort: 32}}}, ""},
+		{&Fabric{Name: "f", Core: DefaultDirect()}, &Fabric{Name: "f", Core: &Core{Kind: KindDirect, GPUsPerServer: 4, Direct: &Direct{Servers: 32, Degree: 5}}}, "core.degree"},
 		{&Fabric{Name: "f", Core: DefaultLeafSpine()}, &Fabric{Name: "f", Core: &Core{Kind: KindLeafSpine, GPUsPerServer: 4,
-			LeafSpine: &LeafSpine{Leaves: 32, Spines: 8, GPUsPerLeaf: 32, Switches: 32, AnyToAny: true, Queue: FIFO}}}, "core.leaves"},
+			LeafSpine: &LeafSpine{Leaves: 32, Spines: 8, GPUsPerLeaf: 32, Switches: 32, AnyToAny: true, Queue: FIFO}}}, "core.ports_per_spine"},
+		{&Fabric{Name: "f", Core: DefaultLeafSpine()}, &Fabric{Name: "f", Core: &Core{Kind: KindLeafSpine, GPUsPerServer: 4,
+			LeafSpine: &LeafSpine{Leaves: 32, Spines: 16, GPUsPerLeaf: 32, Switches: 32, AnyToAny: true, Queue: EASY}}}, "core.spine_port"},
+		{&Fabric{Name: "f", Core: DefaultLeafSpine()}, &Fabric{Name: "f", Core: &Core{Kind: KindLeafSpine, GPUsPerServer: 4,
+			LeafSpine: &LeafSpine{Leaves: 32, Spines: 16, GPUsPerLeaf: 32, Switches: 32, AnyToAny: true, Queue: EASY, FirstSpinePort: 16}}}, ""},
 	} {
 		var e *Error
 		if err := c.from.MayBecome(c.to); c.field == "" && err != nil || c.field != "" && (!errors.As(err, &e) || e.Field != c.field) {

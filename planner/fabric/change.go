@@ -94,6 +94,24 @@ func (f *Fabric) MayBecome(to *Fabric) error {
 			return wrong("core."+x.key, fmt.Sprintf("%s: a core that runs keeps it, as %s", clip(is), x.why), "%s", clip(then))
 		}
 	}
+	is, then := f.Core.Rows(), to.Core.Rows()
+	for _, key := range slices.Sorted(maps.Keys(is)) {
+		if is[key] != then[key] {
+			return wrong("core."+key, fmt.Sprintf("%d: a core that runs keeps it, as fibres hang there on every switch", is[key]), "%s, which comes to %d", clip(b["core."+key]), then[key])
+		}
+	}
+	return nil
+}
+
+// Rows are the keys that say where fibres hang on every switch of leaves and spines, or
+// of servers: as they are, or as they come to be where they are absent.
+func (c *Core) Rows() map[string]int {
+	switch {
+	case c.Direct != nil:
+		return map[string]int{"second_port": c.second()}
+	case c.LeafSpine != nil && c.LeafSpine.Switches > 0:
+		return map[string]int{"spine_port": c.firstSpine(), "ports_per_spine": c.SpinePortsPerSwitch()}
+	}
 	return nil
 }
 
@@ -110,15 +128,14 @@ func (c *Core) keeps(to *Core) []kept {
 		out = append(out, kept{"spine_ports", "switches are counted group by group, and agents of later groups would have other numbers"})
 	}
 	if c.LeafSpine != nil {
-		out = append(out, kept{"spines", "links of leaves are shared out among them"}, kept{"gpus_per_leaf", "uplinks of leaves are counted by it"},
+		out = append(out, kept{"gpus_per_leaf", "uplinks of leaves are counted by it"},
 			kept{"switches", "uplinks of leaves are shared out among them"}, kept{"any_to_any", "jobs are placed by it"})
-		if c.LeafSpine.Switches > 0 {
-			out = append(out, kept{"leaves", "ports of spines on every switch come after those of all leaves"})
+		if c.LeafSpine.Switches == 0 {
+			out = append(out, kept{"spines", "links of leaves are shared out among them"})
 		}
 	}
 	if c.Direct != nil {
-		out = append(out, kept{"servers", "ports of their second fibres on every switch come after those of their first ones"},
-			kept{"degree", "numbers of servers' agents come after those of the switches of all interfaces"})
+		out = append(out, kept{"degree", "numbers of servers' agents come after those of the switches of all interfaces"})
 	}
 	return out
 }

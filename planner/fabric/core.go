@@ -68,7 +68,7 @@ type Core struct {
 	LeavesPerPod   int    `json:"leaves_per_pod,omitempty"`
 	SpinesPerPod   int    `json:"spines_per_pod,omitempty"` // and groups
 	SpinePorts     int    `json:"spine_ports,omitempty"`    // to switches, and switches of a group
-	SwitchPorts    int    `json:"switch_ports,omitempty"`   // of each side of a switch
+	SwitchPorts    int    `json:"switch_ports,omitempty"`   // of each side of a switch; not of pods and 0: as many as have fibres
 	LeafLinks      int    `json:"leaf_links,omitempty"`     // from each leaf to each spine of its pod
 	ServersPerLeaf int    `json:"servers_per_leaf,omitempty"`
 	GPUsPerServer  int    `json:"gpus_per_server"`
@@ -152,8 +152,8 @@ func (c *Core) Paired() bool { return c.Wiring == Interleaved }
 
 // Ports is how many ports of each side of a switch have fibres.
 func (c *Core) Ports() int {
-	if c.Direct != nil {
-		return 2 * c.Direct.Servers
+	if d := c.Direct; d != nil {
+		return 1 + d.Port(d.Servers-1, 1)
 	}
 	if c.LeafSpine != nil {
 		return c.LeafSpine.ports()

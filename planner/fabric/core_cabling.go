@@ -25,6 +25,9 @@ func (c *Core) CoreFibres() (out []CoreFibre) {
 	for s := range c.Mirrors() {
 		for port := range c.PortsOf(s) {
 			device, name := c.EndOf(s, port)
+			if device == "" {
+				continue
+			}
 			back := name
 			if c.Paired() {
 				_, back = c.EndOf(s^1, port)
@@ -35,18 +38,25 @@ func (c *Core) CoreFibres() (out []CoreFibre) {
 	return out
 }
 
-// EndOf is whose port hangs on a port of a switch: between pods the one that sends there.
+// EndOf is whose port hangs on a port of a switch of mirrors: between pods the one that
+// sends there; "": nobody's.
 func (c *Core) EndOf(s, port int) (device, name string) {
 	if d := c.Direct; d != nil {
 		server, path := d.PortEnd(port)
+		if server >= d.Servers {
+			return "", ""
+		}
 		return fmt.Sprintf("server%d", server), fmt.Sprintf("if%d/external%d", s, path+1)
 	}
 	if l := c.LeafSpine; l != nil {
 		leaf, spine, i := l.EndAt(port)
-		if leaf >= 0 {
+		switch {
+		case leaf >= 0:
 			return fmt.Sprintf("leaf%d", leaf), fmt.Sprintf("up%d", s*l.LeafPorts()+i)
+		case spine >= 0:
+			return fmt.Sprintf("spine%d", spine), fmt.Sprintf("port%d", s*l.SpinePortsPerSwitch()+i)
 		}
-		return fmt.Sprintf("spine%d", spine), fmt.Sprintf("port%d", s*l.SpinePortsPerSwitch()+i)
+		return "", ""
 	}
 	return fmt.Sprintf("pod%d-spine%d", port, s/c.SpinePorts), fmt.Sprintf("ocs%d", s%c.SpinePorts)
 }

@@ -1,6 +1,7 @@
 package fabric
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 
@@ -13,8 +14,8 @@ const KindDirect Kind = "direct"
 // Direct is a core of servers without packet switches. Interface i of every
 // server is a transceiver with two fibres to the switch of optical layer i:
 // external 1 of server s at port s, of both sides, external 2 at port s +
-// Servers. One of the two carries the topology of the job that runs, the other
-// is free for the next one's.
+// Servers; where servers have come later see rowPort. One of the two carries the
+// topology of the job that runs, the other is free for the next one's.
 //
 // The servers' transceivers are switches of one to two beside those of the
 // layers: Degree layers come first, then a switch for each server, whose port i
@@ -22,6 +23,9 @@ const KindDirect Kind = "direct"
 type Direct struct {
 	Servers int `json:"servers"`
 	Degree  int `json:"degree"` // interfaces of a server, and layers
+	// SecondPort is where external 2 of server 0 is. 0: behind all servers' external 1.
+	// A core that grows says it.
+	SecondPort int `json:"second_port,omitempty"`
 }
 
 // Limits of a direct core.
@@ -37,10 +41,12 @@ func DefaultDirect() *Core {
 
 // Port is where the fibre of a path of a server's interface ends, on its layer;
 // path 0 is external 1.
-func (d *Direct) Port(server, path int) int { return server + path*d.Servers }
+func (d *Direct) Port(server, path int) int { return rowPort(d.second(), server, path) }
 
-// PortEnd is whose fibre ends at a port of a layer.
-func (d *Direct) PortEnd(port int) (server, path int) { return port % d.Servers, port / d.Servers }
+// PortEnd is whose fibre ends at a port of a layer; of a server that there is not, none.
+func (d *Direct) PortEnd(port int) (server, path int) { return rowOf(d.second(), port) }
+
+func (d *Direct) second() int { return cmp.Or(d.SecondPort, d.Servers) }
 
 // ServerSwitch is the switch that is a server's transceivers.
 func (d *Direct) ServerSwitch(server int) int { return d.Degree + server }
@@ -73,6 +79,15 @@ func (c *Core) PortsOf(s int) int {
 	return c.Ports()
 }
 
+// HasPort: a fibre hangs on a port of a switch.
+func (c *Core) HasPort(s, port int) bool {
+	if s >= c.Mirrors() || !c.Alone() {
+		return s < c.Switches() && port < c.PortsOf(s)
+	}
+	device, _ := c.EndOf(s, port)
+	return device != ""
+}
+
 // Alone: jobs share no link.
 func (c *Core) Alone() bool { return c.LeafSpine != nil || c.Direct != nil }
 
@@ -90,5 +105,9 @@ func (c *Core) validateDirect() error {
 	span("servers", d.Servers, 2, min(MaxDirectServers, proto.MaxCircuits/2))
 	span("degree", d.Degree, 1, MaxDirectDegree)
 	span("gpus_per_server", c.GPUsPerServer, 1, MaxGPUsPerServer)
+	span("second_port", d.SecondPort, 0, MaxDirectServers)
+	if len(errs) == 0 {
+		errs = c.validateSwitchPorts()
+	}
 	return errors.Join(append(errs, c.onlyOfPods()...)...)
 }

@@ -1,6 +1,7 @@
 package fabric
 
 import (
+	"math/rand/v2"
 	"strings"
 	"testing"
 
@@ -118,5 +119,46 @@ func TestBadLeafSpinesAreRefused(t *testing.T) {
 	}
 	if proto.MaxCircuits < DefaultLeafSpine().Ports() {
 		t.Error("a switch's circuits fit no message")
+	}
+}
+
+// Goal: whatever leaves, spines and servers come and go, each has its ports where they
+// were, no two have the same, and each port says whose it is.
+// Method: sizes drawn by seed, from the first description on.
+func TestPortsStayWhereTheyAre(t *testing.T) {
+	for seed := range uint64(200) {
+		r := rand.New(rand.NewPCG(seed, 0x90))
+		l := LeafSpine{Leaves: 1 + r.IntN(9), Spines: 1 + r.IntN(5), GPUsPerLeaf: 8, Switches: 1 << r.IntN(4)}
+		l.PortsPerSpine = l.Leaves
+		d := Direct{Servers: 2 + r.IntN(9), Degree: 2}
+		l.FirstSpinePort, d.SecondPort = l.firstSpine(), d.second()
+		first := map[string]int{}
+		for range 5 {
+			for _, c := range []*Core{{Kind: KindLeafSpine, GPUsPerServer: 4, LeafSpine: &l}, {Kind: KindDirect, GPUsPerServer: 4, Direct: &d}} {
+				if err := c.Validate(); err != nil {
+					t.Fatal(err)
+				}
+				has := map[string]bool{}
+				for port := range c.Ports() {
+					device, name := c.EndOf(0, port)
+					if device == "" {
+						continue
+					}
+					key := device + "/" + name
+					if was, known := first[key]; known && was != port || has[key] {
+						t.Fatalf("seed %d: %s at %d, was at %d", seed, key, port, was)
+					}
+					first[key], has[key] = port, true
+				}
+				want := 2 * d.Servers
+				if c.Direct == nil {
+					want = l.Leaves*l.LeafPorts() + l.Spines*l.PortsPerSpine
+				}
+				if len(has) != want || !c.HasPort(0, c.Ports()-1) || c.HasPort(0, c.Ports()) {
+					t.Fatalf("seed %d: %d ports of %d: %v", seed, len(has), want, c)
+				}
+			}
+			l.Leaves, l.Spines, d.Servers = 1+r.IntN(12), 1+r.IntN(7), 2+r.IntN(12)
+		}
 	}
 }

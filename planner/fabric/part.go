@@ -111,11 +111,13 @@ func (c *Core) Part(key string) (p Part, ok bool) {
 		}
 	case is("switch%d", c.Switches()):
 		for port := range c.PortsOf(n) {
-			p.both(n, port)
+			if c.HasPort(n, port) {
+				p.both(n, port)
+			}
 		}
-	case is("switch%d/a%d", c.Switches(), c.SwitchSize()) && m < c.PortsOf(n):
+	case is("switch%d/a%d", c.Switches(), c.SwitchSize()) && c.HasPort(n, m):
 		p.Ports = []SwitchPort{{n, 0, m}}
-	case is("switch%d/b%d", c.Switches(), c.SwitchSize()) && m < c.PortsOf(n):
+	case is("switch%d/b%d", c.Switches(), c.SwitchSize()) && c.HasPort(n, m):
 		p.Ports = []SwitchPort{{n, 1, m}}
 	default:
 		return p, false

@@ -49,6 +49,9 @@ func newCircuits(r *Run) *circuits {
 func (c *circuits) grow() {
 	c.guarded, c.last, c.reported = append(c.guarded, nil), append(c.last, 0), append(c.reported, 0)
 	c.desired = append(c.desired, map[proto.Generation][]proto.Circuit{})
+	if x := c.shines; x != nil {
+		x.seen, x.faces = append(x.seen, 0), append(x.faces, make([]shine, x.direct.Degree))
+	}
 }
 
 func (c *circuits) check() check {
@@ -66,8 +69,13 @@ func (c *circuits) violate(s int, invariant, text string) {
 
 func (c *circuits) passes(s int, a, b uint16) bool { return c.r.mirrors.Passes(c.r.world, s, a, b) }
 
-// group is that of a switch.
-func (c *circuits) group(s int) proto.RingID { return c.core.GroupID(s / c.core.GroupSwitches()) }
+// group is that of a switch, or was.
+func (c *circuits) group(s int) proto.RingID {
+	if c.core.Alone() {
+		return c.core.GroupID(0)
+	}
+	return c.core.GroupID(s / c.core.GroupSwitches())
+}
 
 // has tells whether a circuit is among those wanted.
 func has(list []proto.Circuit, x *proto.Circuit) bool {

@@ -17,7 +17,7 @@ import (
 //
 //	nodes=N k=K tp=GPUS spares=N sizes=GPUSxRINGS,.. moves=none|few|any
 //	hold_off_us=N    wiring is the default one, as far as the boards' bundles go
-//	pods=N spines=N spine_ports=N   of the core
+//	pods=N spines=N spine_ports=N leaves=N servers=N   of the core, by its kind
 //	recable=N        the fibre from N two hops to the right goes over bundle 2
 //	end=RING,..  drain  move
 
@@ -32,7 +32,7 @@ type change struct {
 	move    bool
 }
 
-var changeKeys = []string{"nodes", "k", "tp", "spares", "hold_off_us", "pods", "spines", "spine_ports"}
+var changeKeys = []string{"nodes", "k", "tp", "spares", "hold_off_us", "pods", "spines", "spine_ports", "leaves", "servers"}
 
 func parseChange(text string) (c change, err error) {
 	c.params = map[string]int{}
@@ -68,7 +68,7 @@ func parseChange(text string) (c change, err error) {
 				}
 			}
 		default:
-			err = fmt.Errorf("%q: want nodes, k, tp, spares, hold_off_us, pods, spines, spine_ports, sizes, moves, recable, end, drain or move", word)
+			err = fmt.Errorf("%q: want nodes, k, tp, spares, hold_off_us, pods, spines, spine_ports, leaves, servers, sizes, moves, recable, end, drain or move", word)
 		}
 		if err != nil {
 			return c, fmt.Errorf("edit %q: %w", word, err)
@@ -81,15 +81,11 @@ func parseChange(text string) (c change, err error) {
 func (c *change) of(f *fabric.Fabric) (*fabric.Fabric, error) {
 	p := fabric.Params{Name: f.Name, Nodes: f.Nodes, GPUsPerNode: f.GPUsPerNode, K: f.K, TP: f.TP, RingSizes: f.RingSizes, Spares: f.Spares,
 		Topology: f.Topology, SpareLayout: f.SpareLayout, Moves: f.Moves, MovePriceMS: f.MovePriceMS, Core: f.Core}
-	hold, core := f.HoldOffUS, new(fabric.Core)
+	hold := f.HoldOffUS
 	if f.Core != nil {
-		*core = *f.Core
-		p.Core = core
+		p.Core = c.core(f.Core)
 	}
-	for key, n := range c.params { // any order: each is its own field
-		*map[string]*int{"nodes": &p.Nodes, "k": &p.K, "tp": &p.TP, "spares": &p.Spares, "hold_off_us": &hold,
-			"pods": &core.Pods, "spines": &core.SpinesPerPod, "spine_ports": &core.SpinePorts}[key] = n
-	}
+	set(c.params, map[string]*int{"nodes": &p.Nodes, "k": &p.K, "tp": &p.TP, "spares": &p.Spares, "hold_off_us": &hold})
 	if c.sizes != nil {
 		p.RingSizes = c.sizes
 	}
@@ -113,6 +109,33 @@ func (c *change) of(f *fabric.Fabric) (*fabric.Fabric, error) {
 		x.A.Bundle, x.A.Path, x.B.Bundle, x.B.Path = 2, proto.External2, 2, proto.External1
 	}
 	return fabric.Parse(to.Encode())
+}
+
+// set gives fields the numbers of their keys.
+func set(params map[string]int, to map[string]*int) {
+	for key, n := range params { // any order: each is its own field
+		if at := to[key]; at != nil {
+			*at = n
+		}
+	}
+}
+
+// core is what an edit of one comes to; fibres hang where they did.
+func (c *change) core(k *fabric.Core) *fabric.Core {
+	to, rows := *k, k.Rows()
+	switch {
+	case k.LeafSpine != nil:
+		l := *k.LeafSpine
+		to.LeafSpine, l.FirstSpinePort, l.PortsPerSpine = &l, rows["spine_port"], rows["ports_per_spine"]
+		set(c.params, map[string]*int{"leaves": &l.Leaves, "spines": &l.Spines})
+	case k.Direct != nil:
+		d := *k.Direct
+		to.Direct, d.SecondPort = &d, rows["second_port"]
+		set(c.params, map[string]*int{"servers": &d.Servers})
+	default:
+		set(c.params, map[string]*int{"pods": &to.Pods, "spines": &to.SpinesPerPod, "spine_ports": &to.SpinePorts})
+	}
+	return &to
 }
 
 // lay puts what an edit counts on into the world, as a person does before: boards

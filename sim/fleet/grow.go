@@ -21,21 +21,62 @@ const coreEdit = "edit "
 // station.go.
 const streamGrowth = 68
 
-// Growing are job lists for a core between which it comes to have other numbers of pods,
-// with jobs for three quarters of its servers, before and after each edit.
-func Growing(k *fabric.Core, seed uint64, lists int, pods []int, mix ...proto.Collective) (out []string) {
-	sizes := append([]int{k.Pods}, pods...)
+// Unit is what a core has more of when it grows, how many, and servers of each.
+func Unit(k *fabric.Core) (name string, count, servers int) {
+	switch {
+	case k.Direct != nil:
+		return "servers", k.Direct.Servers, 1
+	case k.LeafSpine != nil:
+		return "leaves", k.Leaves(), k.LeafServers()
+	}
+	return "pods", k.Pods, k.LeavesPerPod * k.ServersPerLeaf
+}
+
+// growth is the edit that a core of another size comes to: spines go with leaves, where
+// there are as many then as a leaf has of them.
+func growth(k *fabric.Core, n int) string {
+	unit, count, _ := Unit(k)
+	text := fmt.Sprintf("%s=%d", unit, n)
+	if l := k.LeafSpine; l != nil && l.Switches > 0 && n*l.Spines%count == 0 {
+		text += fmt.Sprintf(" spines=%d", n*l.Spines/count)
+	}
+	return text
+}
+
+// Grown is a core with so many pods, leaves or servers.
+func Grown(k *fabric.Core, n int) *fabric.Core {
+	x, err := parseChange(growth(k, n))
+	if err != nil {
+		panic("fleet: invariant: an edit of ours is one: " + err.Error())
+	}
+	return x.core(k)
+}
+
+// Growing are job lists for a core between which it comes to have other sizes, with jobs
+// for three quarters of its servers, before and after each edit.
+func Growing(k *fabric.Core, seed uint64, lists int, grow []int, ahead bool, mix ...proto.Collective) (out []string) {
+	_, count, servers := Unit(k)
+	sizes := append([]int{count}, grow...)
 	at := func(list int) int { return list * len(sizes) / lists }
-	drawn := jobLists(k, seed, lists, func(list int) int {
+	room := func(list int) int {
 		n := sizes[at(list)]
 		if list+1 < lists {
 			n = min(n, sizes[at(list+1)])
 		}
-		return n * k.LeavesPerPod * k.ServersPerLeaf * 3 / 4
-	}, mix)
+		return n * servers * 3 / 4
+	}
+	var drawn []string
+	switch {
+	case k.Direct != nil:
+		drawn = directLists(k, seed, lists, room, ahead)
+	case k.LeafSpine != nil:
+		drawn = aloneLists(Grown(k, slices.Min(sizes)), seed, lists, room) // all of them have room for these
+	default:
+		drawn = jobLists(k, seed, lists, room, mix)
+	}
 	for n, list := range drawn {
 		if n > 0 && at(n) != at(n-1) {
-			out = append(out, fmt.Sprintf("%spods=%d", coreEdit, sizes[at(n)]))
+			out = append(out, coreEdit+growth(k, sizes[at(n)]))
 		}
 		out = append(out, list)
 	}
@@ -82,7 +123,7 @@ func (c *circuits) grows(text string) error {
 	return fmt.Errorf("%w: %q is refused: %v (seed %d; again: %s)", errNotStanding, text, r.edits.done[len(r.edits.done)-1].Refused, r.cfg.Seed, r.cfg.Replay)
 }
 
-// makeWay does what a refused edit says: takes the pods out that go, and where jobs
+// makeWay does what a refused edit says: takes what goes out, and where jobs
 // find no other place, has them end.
 func (c *circuits) makeWay(text string, refused []string, try int) error {
 	if try == 0 {
@@ -90,8 +131,10 @@ func (c *circuits) makeWay(text string, refused []string, try int) error {
 		if err != nil {
 			return err
 		}
-		for pod := x.params["pods"]; pod < c.core.Pods; pod++ {
-			if err := c.fails(partOut, fmt.Sprintf("pod%d", pod)); err != nil {
+		unit, count, _ := Unit(c.core)
+		for n := x.params[unit]; n < count; n++ {
+			part := map[string]string{"pods": "pod", "leaves": "leaf"}[unit] + fmt.Sprint(n)
+			if err := c.fails(partOut, part); err != nil {
 				return err
 			}
 		}

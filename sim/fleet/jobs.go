@@ -64,9 +64,9 @@ func parseJobs(text string) ([]proto.JobSpec, error) {
 // does one of the collectives; where none are given, all have rings.
 func JobLists(core *fabric.Core, seed uint64, lists int, mix ...proto.Collective) []string {
 	if core.LeafSpine != nil {
-		return aloneLists(core, seed, lists)
+		return aloneLists(core, seed, lists, allServers(core))
 	}
-	return jobLists(core, seed, lists, func(int) int { return core.Servers() }, mix)
+	return jobLists(core, seed, lists, allServers(core), mix)
 }
 
 // jobLists are those of a core between pods, for as many servers as each list may have.
@@ -223,9 +223,16 @@ func parseDirect(word string) (s proto.JobSpec, ok bool, err error) {
 // ended, some go on, some are new; with ahead, of those that go on some have one
 // next to them, which starts when they end.
 func DirectLists(core *fabric.Core, seed uint64, lists int, ahead bool) []string {
+	return directLists(core, seed, lists, allServers(core), ahead)
+}
+
+// allServers: a list may have all servers of a core.
+func allServers(core *fabric.Core) func(int) int { return func(int) int { return core.Servers() } }
+
+func directLists(core *fabric.Core, seed uint64, lists int, room func(list int) int, ahead bool) []string {
 	type job struct{ id, servers, degree, mp, next int }
 	draw := random{seed: detmath.Hash(seed, streamJobs)}
-	all, degree := core.Servers(), core.Degree
+	degree := core.Degree
 	var out []string
 	var list []job
 	id := 0
@@ -237,10 +244,10 @@ func DirectLists(core *fabric.Core, seed uint64, lists int, ahead bool) []string
 		}
 		return job{id, servers, d, draw.below(2), next}
 	}
-	for range lists {
-		gone := map[int]bool{}
+	for n := range lists {
+		all, gone := room(n), map[int]bool{}
 		for _, j := range list {
-			if j.next == 0 && draw.chance(400_000) {
+			if j.next == 0 && draw.chance(400_000) || j.servers > all {
 				gone[j.id] = true
 			}
 		}
@@ -308,15 +315,15 @@ func parseAlone(word string) (s proto.JobSpec, ok bool, err error) {
 
 // aloneLists draws lists of jobs of all sizes that the empty core has room for,
 // for up to one and a half times what there is: some wait.
-func aloneLists(core *fabric.Core, seed uint64, lists int) []string {
+func aloneLists(core *fabric.Core, seed uint64, lists int, room func(list int) int) []string {
 	type job struct{ id, gpus int }
 	draw := random{seed: detmath.Hash(seed, streamJobs)}
-	sizes, all := AloneSizes(core), core.Servers()*core.GPUsPerServer
+	sizes := AloneSizes(core)
 	var out []string
 	var list []job
 	id := 0
-	for range lists {
-		used := 0
+	for n := range lists {
+		used, all := 0, room(n)*core.GPUsPerServer
 		list = slices.DeleteFunc(list, func(job) bool { return draw.chance(350_000) })
 		for _, j := range list {
 			used += j.gpus

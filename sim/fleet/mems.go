@@ -70,7 +70,7 @@ func (m *Mirrors) lay(w *sim.World, core *fabric.Core, seed uint64, dead func(s,
 		}
 	}
 	m.ports = max(m.ports, core.Ports())
-	return nil
+	return m.layServers(w, core, seed)
 }
 
 // ID is the board of switch s.

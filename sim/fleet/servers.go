@@ -17,6 +17,8 @@ type Servers struct {
 	Board        *hal.Board
 	Calibrations [][]*ocs.Calibration // by server
 	direct       *fabric.Direct
+	optics       *Optics
+	modules      int
 }
 
 // AddServers puts a board for every server of a direct core into a world, with
@@ -29,9 +31,17 @@ func (m *Mirrors) AddServers(w *sim.World, core *fabric.Core, o *Optics, modules
 	if err != nil {
 		return err
 	}
-	m.Servers = &Servers{Board: &board, direct: core.Direct}
-	for s := range core.Direct.Servers {
-		id, cal, err := o.add(w, &board, int(proto.FirstSwitch)+core.ServerSwitch(s), modules, seed)
+	m.Servers = &Servers{Board: &board, direct: core.Direct, optics: o, modules: modules}
+	return m.layServers(w, core, seed)
+}
+
+// layServers adds those that a core has more.
+func (m *Mirrors) layServers(w *sim.World, core *fabric.Core, seed uint64) error {
+	if m.Servers == nil {
+		return nil
+	}
+	for s := len(m.Servers.Calibrations); s < core.Direct.Servers; s++ {
+		id, cal, err := m.Servers.optics.add(w, m.Servers.Board, int(proto.FirstSwitch)+core.ServerSwitch(s), m.Servers.modules, seed)
 		if err != nil {
 			return fmt.Errorf("fleet: server %d: %w", s, err)
 		}
@@ -42,6 +52,9 @@ func (m *Mirrors) AddServers(w *sim.World, core *fabric.Core, o *Optics, modules
 				at, port := sim.Port{Board: id, Bundle: face, Path: hal.LOSExternal1 + path}, core.Port(s, path)
 				if m.plug != nil {
 					port = m.plug(face, port)
+				}
+				if port < 0 {
+					continue // it ends nowhere
 				}
 				if err := w.Through(at, m.ID(face), port, sim.Fibre{LossMilliDB: fibreLoss}); err != nil {
 					return fmt.Errorf("fleet: server %d: %w", s, err)

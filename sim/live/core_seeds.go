@@ -22,7 +22,7 @@ type CoreSeedsConfig struct {
 	Alone    bool               // of a direct core: no job is provisioned beside another
 	Calm     bool               // nobody dies
 	Fail     []string           // kinds of parts that fail, see fleet.Fails
-	Grow     []int              // pods, which the core comes to have one after the other while jobs run
+	Grow     []int              // pods, leaves or servers, which the core comes to have one after the other while jobs run
 	Replay   func(seed uint64) string
 	Progress io.Writer // nil: none
 	TraceOut io.Writer // strikes, violations and the planner's log of all seeds; nil: none
@@ -67,6 +67,13 @@ const (
 
 // CoreSeeds runs them, as many at a time as there are processors.
 func CoreSeeds(ctx context.Context, cfg CoreSeedsConfig) (*CoreSeedsResult, error) {
+	if cfg.Core.Alone() && len(cfg.Grow) > 0 { // boards have ports for all that is to come
+		core := *cfg.Core
+		for _, n := range cfg.Grow {
+			core.SwitchPorts = max(core.SwitchPorts, core.Ports(), fleet.Grown(cfg.Core, n).Ports())
+		}
+		cfg.Core = &core
+	}
 	f, err := fabric.New(fabric.Params{Name: "core", Core: cfg.Core})
 	if err != nil {
 		return nil, err
@@ -83,11 +90,11 @@ func CoreSeeds(ctx context.Context, cfg CoreSeedsConfig) (*CoreSeedsResult, erro
 		}
 	}
 	draw := func(seed uint64) []string {
+		if len(cfg.Grow) > 0 {
+			return fleet.Growing(cfg.Core, seed, cfg.Lists, cfg.Grow, !cfg.Alone, cfg.Mix...)
+		}
 		if cfg.Core.Direct != nil {
 			return fleet.DirectLists(cfg.Core, seed, cfg.Lists, !cfg.Alone)
-		}
-		if len(cfg.Grow) > 0 {
-			return fleet.Growing(cfg.Core, seed, cfg.Lists, cfg.Grow, cfg.Mix...)
 		}
 		return fleet.JobLists(cfg.Core, seed, cfg.Lists, cfg.Mix...)
 	}
