@@ -119,10 +119,7 @@ func failKinds(text string, runs int) (kinds []string, err error) {
 
 // growList reads numbers of pods, leaves or servers.
 func growList(text string, runs int, fail []string, c *fabric.Core) (sizes []int, err error) {
-	if text == "" {
-		return nil, nil
-	}
-	for _, word := range strings.Split(text, ",") {
+	for word := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == ',' }) {
 		n, wrong := strconv.Atoi(word)
 		if wrong == nil && n > 0 {
 			wrong = fleet.Grown(c, n).Validate()
@@ -156,7 +153,7 @@ func coreSeeds(ctx context.Context, t cli.Terminal, fs *flag.FlagSet, args []str
 	if len(grow) > 0 {
 		cli.Say(t.Out, "%d edits of the core; %d were refused first for jobs in the way, of which %d ended, as they found no other place", r.Grown, r.Refused, r.GaveWay)
 	} else if r.Failed > 0 {
-		cli.Say(t.Out, "%d parts failed: %d times a job at rest was short of some, each by name; %d routes followed over light", r.Failed, r.Short, r.Routes)
+		cli.Say(t.Out, "%d parts failed, %d of them noticed by their light: %d times a job at rest was short of some, each by name; %d routes followed over light", r.Failed, r.Noticed, r.Short, r.Routes)
 	}
 	if r.Dark != nil {
 		fmt.Fprint(t.Out, r.Dark)

@@ -92,6 +92,7 @@ type Circuits struct {
 	out      out
 	lapses   uint64                    // how often what is out, or did not come up, was otherwise
 	tried    map[slot]proto.Generation // failed with this one, and told again
+	dim      map[string]time.Duration  // leaves and spines from which no light comes, and since when
 
 	txn    member.Txn
 	about  purpose   // of the generation in txn
@@ -230,7 +231,8 @@ func (c *Circuits) plan() {
 		return
 	}
 	c.unreported = true
-	d := c.design(c.jobs.all, Growth{c}.prove())
+	proven, back := Growth{c}.prove(), Growth{c}.watch()
+	d := c.design(c.jobs.all, proven || back)
 	was := c.jobs.all
 	c.jobs.all, c.change, c.stages = d.jobs, d.change, d.stages
 	c.saveJobs()

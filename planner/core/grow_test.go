@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"ringlight/planner/fabric"
 	"ringlight/planner/journal"
@@ -20,12 +21,14 @@ type growing struct {
 	t     *testing.T
 	c     *Circuits
 	store map[string][]byte
-	dead  map[slot]bool // circuits without light
+	dead  map[slot]bool              // circuits without light
+	unlit func(s int, a uint16) bool // ports into which none comes; nil: none
+	now   time.Duration
 }
 
 // record keeps what is stored in f.
 func (g *growing) record(f func()) {
-	g.c.j.Begin(0, 0, nil)
+	g.c.j.Begin(g.now, 0, nil)
 	f()
 	for _, a := range g.c.j.End() {
 		g.keep(a.Records...)
@@ -62,12 +65,15 @@ func (g *growing) show() {
 		at, _ = c.mapOf(s)
 		m := &proto.Reported{Node: d.ID, Session: 1}
 		for _, x := range c.circuitsOf(s, c.maps[at]) {
-			state := proto.Tuned
+			state, loss := proto.Tuned, proto.MilliDBm(0)
+			if g.unlit != nil && g.unlit(s, x.A) {
+				state, loss = proto.Tuning, proto.NoPower
+			}
 			if g.dead[slot{s, x.A, x.B}] {
 				state = proto.Failed
 				c.bad[slot{s, x.A, x.B}] = 1
 			}
-			m.Circuits = append(m.Circuits, proto.CircuitReport{A: x.A, B: x.B, Job: x.Job, State: state})
+			m.Circuits = append(m.Circuits, proto.CircuitReport{A: x.A, B: x.B, Job: x.Job, State: state, Loss: loss})
 		}
 		c.table.Reported(d, m, false)
 		c.switches[s].Unassigned = false

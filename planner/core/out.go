@@ -29,7 +29,7 @@ type out struct {
 	gpus    map[Place]string // one by one
 	ports   map[fabric.SwitchPort]string
 	links   map[fabric.LeafLink]string
-	young   []fabric.SwitchPort // of side A, with what is new
+	young   []fabric.SwitchPort // of side A, with what is new or gone
 }
 
 // newOut reads what is gone with parts; what the core does not have is not in it.
@@ -50,7 +50,7 @@ func newOut(fab *fabric.Core, why map[string]string) out {
 			o.gpus[Place{g[0], g[1]}] = key
 		}
 		for _, x := range p.Ports {
-			if o.ports[x] = key; why[key] == unproven && x.Side == 0 {
+			if o.ports[x] = key; (why[key] == unproven || why[key] == allDark) && x.Side == 0 {
 				o.young = append(o.young, x)
 			}
 		}

@@ -170,7 +170,9 @@ func (c *Circuits) reported(v *switchView, before member.Standing) {
 	if c.heard && v.Want.Gen == 0 && !v.Unassigned {
 		c.adoptSwitch(v)
 	}
-	c.readCircuits(v)
+	if c.readCircuits(v); c.heard && (len(c.out.young) > 0 || slices.ContainsFunc(v.Circuits(), noInput)) {
+		c.replan(debounce)
+	}
 }
 
 // readCircuits looks at the circuits of a switch that holds its target. One

@@ -86,7 +86,8 @@ func (c *Circuits) unlit(s int) []proto.Circuit {
 	var out []proto.Circuit
 	for _, x := range c.circuitsOf(s, c.maps[at]) {
 		same := func(o proto.Circuit) bool { return o.A == x.A && o.B == x.B }
-		if !slices.ContainsFunc(before, same) && !c.stateOf(s, x).Lit() {
+		gone := x.Job == 0 && c.out.why[c.out.hits(slot{s, x.A, x.B})] == allDark
+		if !gone && !slices.ContainsFunc(before, same) && !c.stateOf(s, x).Lit() {
 			out = append(out, x)
 		}
 	}

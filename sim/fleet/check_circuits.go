@@ -31,11 +31,12 @@ type circuits struct {
 	alone    map[proto.JobID]bool                       // jobs that nothing may touch, by whether all their circuits had light
 	shines   *shines                                    // of servers that are joined directly; nil: there are none
 	off      map[int]bool                               // switches without power, that are out
+	gone     map[string]bool                            // leaves and spines without light
 	still    bool                                       // the core is edited, and nothing of a job may move for it
 }
 
 func newCircuits(r *Run) *circuits {
-	c := &circuits{r: r, core: r.cfg.Fabric.Core, commits: map[proto.RingID]map[proto.Generation]bool{}, lists: map[proto.Corr][]proto.JobSpec{}, alone: map[proto.JobID]bool{}, off: map[int]bool{}}
+	c := &circuits{r: r, core: r.cfg.Fabric.Core, commits: map[proto.RingID]map[proto.Generation]bool{}, lists: map[proto.Corr][]proto.JobSpec{}, alone: map[proto.JobID]bool{}, off: map[int]bool{}, gone: map[string]bool{}}
 	for range r.switches {
 		c.grow()
 	}

@@ -10,12 +10,14 @@ import (
 	"ringlight/planner"
 	"ringlight/planner/fabric"
 	"ringlight/proto"
+	"ringlight/sim"
 )
 
 // Parts of a core fail between two lists of jobs: an entry of Config.Jobs that begins
 // with one of these words is about a part. What watches the core tells the planner, as
-// ocsctl circuit drain does; a switch that is dark has lost its supply before.
-const partOut, partDark, partBack = "out ", "dark ", "back "
+// ocsctl circuit drain does; a switch that is dark has lost its supply before. Of a leaf
+// or spine that is gone nobody tells: its light stops, and comes again.
+const partOut, partDark, partGone, partBack = "out ", "dark ", "gone ", "back "
 
 // Fails are kinds of parts that may fail.
 var Fails = []string{"servers", "gpus", "leaves", "links", "spines", "fibres", "switches"}
@@ -39,6 +41,9 @@ func Failing(c *fabric.Core, seed uint64, lists, kinds []string) (out []string) 
 			part, word := drawPart(c, &draw, kinds[draw.below(len(kinds))]), partOut
 			if strings.HasPrefix(part, "switch") && !strings.Contains(part, "/") && draw.chance(500_000) {
 				word = partDark
+			}
+			if kind := strings.TrimRight(part, "0123456789"); c.Mirrors() > 0 && (kind == "leaf" && c.Alone() || strings.HasSuffix(kind, "spine")) && draw.chance(500_000) {
+				word = partGone
 			}
 			if _, ok := c.Part(part); ok && !slices.Contains(gone, part) {
 				out, gone = append(out, word+part), append(gone, part)
@@ -88,7 +93,7 @@ func drawPart(c *fabric.Core, draw *random, kind string) string {
 
 // aboutPart reads an entry about a part; false: it is a list of jobs.
 func aboutPart(entry string) (word, part string, is bool) {
-	for _, word := range []string{partOut, partDark, partBack} {
+	for _, word := range []string{partOut, partDark, partGone, partBack} {
 		if part, is := strings.CutPrefix(entry, word); is {
 			return word, part, true
 		}
@@ -116,7 +121,16 @@ func (c *circuits) fails(word, part string) error {
 			r.audit.circuits.off[dark] = false
 		}
 	}
-	noun := proto.NounDrain
+	noun, told := proto.NounDrain, true
+	switch {
+	case word == partGone && c.usedBy(part) > 1:
+		c.shine(part, false)
+		r.atCore.Noticed++
+		told = false
+	case word == partBack && c.gone[part]:
+		c.shine(part, true)
+		told = false
+	}
 	if word == partBack {
 		noun = proto.NounUndrain
 	}
@@ -124,14 +138,41 @@ func (c *circuits) fails(word, part string) error {
 		return p.host != nil && p.up && slices.Contains(planner.CircuitsOf(p.host.Planner()).Parts(), part) == (word != partBack)
 	}
 	ask := func() bool {
-		if known() {
-			return true
+		if known() || !told {
+			return known()
 		}
 		r.asked++
 		r.inject.ask(proto.OpRequest{Corr: corrOf(r.asked), Noun: noun, Node: proto.FirstSwitch - 1, Bundle: -1, Name: part, Author: "script", Reason: "it failed"})
 		return false
 	}
 	return r.until("what "+word+part+" means", time.Second, listWithin, ask)
+}
+
+// usedBy is how many switches with others' light carry circuits from a leaf or spine.
+func (c *circuits) usedBy(part string) (used int) {
+	for s := range c.desired {
+		own, others := false, false
+		for _, x := range c.desired[s][c.last[s]] {
+			device, _ := c.core.EndOf(s, int(x.A))
+			own, others = own || device == part, others || device != part
+		}
+		if own && others && s < c.core.Mirrors() {
+			used++
+		}
+	}
+	return used
+}
+
+// shine takes the light of a leaf or spine, or gives it back.
+func (c *circuits) shine(part string, lit bool) {
+	c.gone[part] = !lit
+	for s := range c.core.Mirrors() {
+		for port := range c.core.Ports() {
+			if device, _ := c.core.EndOf(s, port); device == part {
+				c.r.world.SetMirrorInput(c.r.mirrors.ID(s), port, sim.InputLight{Lit: lit, MilliTHz: sim.DefaultMilliTHz})
+			}
+		}
+	}
 }
 
 // strike lets go of what may move now: jobs that have something of a part, or lack

@@ -133,8 +133,7 @@ func (c *circuits) makeWay(text string, refused []string, try int) error {
 		}
 		unit, count, _ := Unit(c.core)
 		for n := x.params[unit]; n < count; n++ {
-			part := map[string]string{"pods": "pod", "leaves": "leaf"}[unit] + fmt.Sprint(n)
-			if err := c.fails(partOut, part); err != nil {
+			if err := c.fails(partOut, map[string]string{"pods": "pod", "leaves": "leaf"}[unit]+fmt.Sprint(n)); err != nil {
 				return err
 			}
 		}

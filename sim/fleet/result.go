@@ -58,7 +58,8 @@ type CoreCounts struct {
 	Struck     int    `json:"strikes"`                     // faults after a commit, in all
 	Looks      int    `json:"looks_at_circuits_that_stay"` // at circuits that had to
 	Failed     int    `json:"parts_failed"`
-	Short      int    `json:"jobs_short"` // times that one was found so at rest, by name
+	Noticed    int    `json:"parts_noticed"` // of these, by their light alone
+	Short      int    `json:"jobs_short"`    // times that one was found so at rest, by name
 	Routes     int    `json:"routes_followed"`
 	Grown      int    `json:"edits"`         // of the core, and
 	Refused    int    `json:"edits_refused"` // for what was in their way
@@ -130,6 +131,7 @@ func (c *CoreCounts) Add(o *CoreCounts) {
 	c.Struck += o.Struck
 	c.Looks += o.Looks
 	c.Failed += o.Failed
+	c.Noticed += o.Noticed
 	c.Short += o.Short
 	c.Routes += o.Routes
 	c.Grown += o.Grown

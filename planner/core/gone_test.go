@@ -1,0 +1,111 @@
+package core
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"ringlight/planner/fabric"
+	"ringlight/proto"
+)
+
+// look has the planner look again after a while, and light follow it.
+func (g *growing) look(after time.Duration) {
+	g.show()
+	for range 4 {
+		list := false
+		g.now += after
+		g.record(func() { list = GrowthOf(g.c).watch() })
+		g.realise(g.c.design(g.c.jobs.all, list))
+		after = time.Second
+	}
+}
+
+// Goal: a leaf or spine from which no light comes is out by its name when that has lasted,
+// its jobs are elsewhere, or short by its name where there is no place, and with its light
+// it is let in; what only one switch misses is no leaf.
+// Method: each leaf and spine of three cores, with jobs on half of them, or on all.
+func TestLeavesAndSpinesThatAreGoneAreNamed(t *testing.T) {
+	leafSpine := &fabric.Core{Kind: fabric.KindLeafSpine, GPUsPerServer: 2, LeafSpine: &fabric.LeafSpine{Leaves: 8, Spines: 4, GPUsPerLeaf: 8, Switches: 4, AnyToAny: true}}
+	named, moved, short := 0, 0, 0
+	for n, k := range []*fabric.Core{leafSpine, &growingOf[0], &growingOf[2]} {
+		devices := map[string]bool{}
+		for s := range k.Switches() {
+			for port := range k.Ports() {
+				device, _ := k.EndOf(s, port)
+				devices[device] = true
+			}
+		}
+		for device := range devices { // any order: each by itself
+			for _, jobs := range []int{2, 4} {
+				g := &growing{t: t, c: readyCircuits(k), store: map[string][]byte{}}
+				g.c.heard, g.c.fresh = true, false
+				var list []proto.JobSpec
+				for id := range jobs {
+					s := proto.JobSpec{Job: proto.JobID(1 + id), TP: 1, EP: 1, PP: 1, DP: 16}
+					if !k.Alone() {
+						s = spec(1+id, k.Servers()/jobs, 4, 1)
+					}
+					list = append(list, s)
+				}
+				g.realise(g.c.design(g.c.jobs.list(list), true))
+				of := func(s int, a uint16) bool { d, _ := k.EndOf(s, int(a)); return d == device }
+				var uses []int
+				for s := range g.c.switches {
+					if slices.ContainsFunc(g.c.switches[s].Circuits(), func(r proto.CircuitReport) bool { return of(s, r.A) }) {
+						uses = append(uses, s)
+					}
+				}
+				out := func(what string, after time.Duration, want ...string) {
+					t.Helper()
+					if g.look(after); !slices.Equal(ClaimsOf(g.c).Parts(), want) {
+						t.Fatalf("%d, %d jobs: %s, used by switches %v, %s: %v are out", n, jobs, device, uses, what, g.c.out.why)
+					}
+				}
+				if len(uses) == 0 {
+					continue
+				}
+				g.unlit = func(s int, a uint16) bool { return of(s, a) && s == uses[0] }
+				out("one misses it", time.Second)
+				out("one misses it for long", time.Minute)
+				g.unlit = nil
+				out("all is well", time.Second)
+				if g.unlit = of; len(uses) < leastDark {
+					continue
+				}
+				out("it is gone just now", time.Second)
+				out("it is gone", time.Minute, device)
+				named++
+				g.same(g.again())
+				lacks := func() (any bool) {
+					for _, j := range g.c.jobs.all {
+						gpus, links, part := lost(g.c, designing(g.c.designer, standingOf(g.c)), j)
+						if any = any || gpus+links > 0; gpus+links > 0 && part != device {
+							t.Errorf("%d, %d jobs: %s, job %d is short of %d GPUs and %d links for %q", n, jobs, device, j.spec.Job, gpus, links, part)
+						}
+					}
+					return any
+				}
+				if moved++; lacks() {
+					moved--
+					short++
+				}
+				for s := range g.c.switches {
+					for _, r := range g.c.switches[s].Circuits() {
+						if r.Job != 0 && of(s, r.A) {
+							t.Errorf("%d, %d jobs: %s is gone, and switch %d has %+v", n, jobs, device, s, r)
+						}
+					}
+				}
+				g.unlit = nil
+				if out("it is back", time.Second); lacks() {
+					t.Errorf("%d, %d jobs: %s is back, and some job is short", n, jobs, device)
+				}
+			}
+		}
+	}
+	t.Logf("%d gone: %d times jobs were whole elsewhere, %d times one was short by name", named, moved, short)
+	if moved == 0 || short == 0 {
+		t.Error("this shows little")
+	}
+}
