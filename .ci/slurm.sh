@@ -45,7 +45,7 @@ PATH=$PATH:/usr/sbin; printf 'listener %s 127.0.0.1\nallow_anonymous true\n' $mq
 command -v mosquitto >/dev/null || { echo "slurm: skipped, no mosquitto"; exit 0; }
 mosquitto -c "$W/broker.conf" >"$W/log/broker.log" 2>&1 &
 planner
-bin/ocs-sim agents -fabric-file "$W/fabric.json" -modules 1 -broker mqtt://127.0.0.1:$mqtt -control "unix:$W/boards" >"$W/log/agents.log" 2>&1 &
+bin/ocs-sim agents -fabric-file "$W/fabric.json" -modules 1 -broker mqtt://127.0.0.1:$mqtt -control "unix:$W/boards" >"$W/log/agents.log" 2>&1 & agents=$!
 boards() { perl -MIO::Socket::UNIX -MTime::HiRes=time -e '$s = IO::Socket::UNIX->new($ARGV[0]) or die; printf "%d\n", time() * 1e6; print $s "$ARGV[1]\n"; <$s>' "$W/boards" "$1"; } # prints when, in us
 ask() { bin/ocsctl job "$@" -json; }
 events() { timeout 1 bin/ocsctl job watch "$1" -json 2>/dev/null || true; }
@@ -246,3 +246,30 @@ sleep 2; [ "$(told)" = "$n" ] || fail "slurmctld was told $(told) times, though 
 disliked && fail "Slurm did not like a topology"
 [ -z "$(ls "$W/notes")" ] || fail "notes are left: $(ls "$W/notes")"
 say "$JOBS jobs in $((SECONDS - t)) s: none is left with Slurm or the planner, four rings, $NODES nodes idle, topology as the planner's, $(grep -c 'topology is written' "$W/log/watch.log") of them read without an error; a repeated one sends nothing"
+
+# 7. A core of circuits in place of the rings: a job on servers that Slurm chose, in three pods, has light between
+# them first, its ranks by name, and gives all back. Other shapes than a tree have no leaves.
+[ $SHAPE = tree ] || exit 0
+kill -9 $planner $agents; wait $planner $agents 2>/dev/null || true
+rm -rf "$W"/planner.db* "$W/files" "$W/printed" "$W/go"
+bin/ocsctl fabric new -name core -pods 5 -leaves 2 -servers 2 -spines 1 -names "$W/names" >"$W/fabric.json"
+circuits() { bin/ocsctl circuit list -broker mqtt://127.0.0.1:$mqtt -fabric core; }
+planner
+bin/ocs-sim agents -fabric-file "$W/fabric.json" -broker mqtt://127.0.0.1:$mqtt >"$W/log/agents.log" 2>&1 &
+until_true 60 sh -c "bin/ocs-slurm topology -format $form | grep -q SwitchName=leaf && bin/ocs-slurm topology -format $form | cmp -s - $W/$file && [ ! -e $W/$file.unread ]" || { bin/ocs-slurm topology -format $form; fail "Slurm's topology is not of leaves"; }
+until_true 60 sh -c "echo '{\"tp\":8,\"pp\":2,\"dp\":2}' | bin/ocsctl job submit try -circuits - -dry-run | grep -q 'fits now'" || fail "the core does not come into service"
+until_true 60 idle || { sl sinfo -N -o '%N %T %E'; fail "not all nodes are idle"; }
+printf '#!/bin/bash\ndate +%%s%%3N\nbash %s/ranks.sh || exit 1\nuntil [ -e %s/go ]; do sleep 0.1; done\n' "$D" "$D" >"$W/core"
+chmod +x "$W/core"
+c=$(submit -w 'n[02-09]' -N8 -n32 --comment='ringlight:{"tp":8,"pp":2}' "$D/core")
+until_true 60 test -s "$W/printed" || { cat "$W/out/$c"; sl scontrol show job $c | grep -o 'AdminComment=.*'; fail "job $c is $(state $c)"; }
+start=$(began_at $c) lit=$(events ring-$c | at ready)
+[ -n "$lit" ] && (( start >= lit )) && is_in $c ready || fail "job $c began at $start, light came at $lit"
+grep -v '^#' "$W/files/ranks" >"$W/wanted"; cmp "$W/printed" "$W/wanted" || fail "ranks differ"
+cut -d' ' -f2 "$W/printed" | sort -u | cmp -s - <(seq -f 'n%02g' 2 9) || fail "job $c has other servers than Slurm chose"
+running() { circuits | awk '$2 == "realised" && $3 == 8'; }
+row=$(running); [ -n "$row" ] || { circuits; fail "job $c has no circuits"; }
+touch "$W/go"; until_true 30 is $c COMPLETED || is $c "" || fail "job $c: $(state $c)"
+left() { [ -z "$(running)" ] && bin/ocsctl job list -json | grep -q '"jobs":\[\]'; }
+until_true 30 left || { circuits; fail "circuits are left"; }
+say "a core of circuits: job $c of 8 servers in three pods began $((start - lit)) ms after light on $(echo $row | awk '{print $5}') links, 32 ranks by name; given back"
