@@ -44,7 +44,7 @@ func (w *coreWorld) heard(id string) string {
 // unlit is a circuit of a ready job that has no light now, by the mirrors.
 func (w *coreWorld) unlit() string {
 	wanted := w.wanted()
-	for _, v := range JobsOf(w.p).List() {
+	for _, v := range listed(w.p) {
 		if v.Circuits == nil || v.State != job.Ready {
 			continue
 		}
@@ -380,7 +380,7 @@ func TestJobsOfCircuitsWhateverHappens(t *testing.T) {
 			}
 			w.run(time.Duration(rng.IntN(3000)) * time.Millisecond)
 			watch()
-			for _, v := range JobsOf(w.p).List() {
+			for _, v := range listed(w.p) {
 				if v.State == job.Ready && v.Confirmed != v.Links {
 					t.Fatalf("seed %d: ready with %+v", seed, v)
 				}

@@ -152,7 +152,7 @@ func TestServersByNameAmongOthers(t *testing.T) {
 			}
 			w.run(time.Duration(r.IntN(4000)) * time.Millisecond)
 			owner := map[string]string{}
-			for _, v := range JobsOf(w.p).List() {
+			for _, v := range listed(w.p) {
 				v = w.job(v.ID)
 				has, want := serversOf(v), named[v.ID]
 				if want != nil && len(has) > 0 && !slices.Equal(has, want) {
@@ -167,9 +167,9 @@ func TestServersByNameAmongOthers(t *testing.T) {
 			}
 		}
 		w.drain(proto.NounUndrain, drained)
-		for len(JobsOf(w.p).List()) > 0 { // the others end: whoever named servers gets them
+		for len(listed(w.p)) > 0 { // the others end: whoever named servers gets them
 			w.run(20 * time.Second)
-			for _, v := range JobsOf(w.p).List() {
+			for _, v := range listed(w.p) {
 				if named[v.ID] == nil || v.State == job.Ready {
 					if named[v.ID] != nil {
 						ready++
@@ -180,7 +180,7 @@ func TestServersByNameAmongOthers(t *testing.T) {
 				waited++
 			}
 			if waited > 1000 {
-				t.Fatalf("seed %d: %s: %s waits for ever\n%s", seed, k.name, JobsOf(w.p).List()[0].ID, JobsOf(w.p).List()[0].Cause)
+				t.Fatalf("seed %d: %s: %s waits for ever\n%s", seed, k.name, listed(w.p)[0].ID, listed(w.p)[0].Cause)
 			}
 		}
 	}

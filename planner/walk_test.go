@@ -321,7 +321,7 @@ func walks() int {
 func (w *coreWorld) judge(t *testing.T, collective func(*job.View) [][][2]int, s *tally, each func(v *job.View, before, after tally)) {
 	t.Helper()
 	owner := map[string]bool{} // by link: a flow between pods has it
-	for _, v := range JobsOf(w.p).List() {
+	for _, v := range listed(w.p) {
 		if v.State != job.Ready {
 			continue
 		}
@@ -529,7 +529,7 @@ func TestFlowsOfServersAreAlone(t *testing.T) {
 		}
 		w.run(20 * time.Second)
 		owner := map[string]string{}
-		for _, v := range JobsOf(w.p).List() {
+		for _, v := range listed(w.p) {
 			if v.State != job.Ready {
 				continue
 			}

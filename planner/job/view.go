@@ -89,15 +89,9 @@ func (t *Table) Get(id string) (*View, error) {
 	return t.view(x, true), nil
 }
 
-// List are all jobs that are not released, in order of arrival.
-func (t *Table) List() []*View {
-	out, _ := t.Page(0, maxJobs, func(*Wish) bool { return true })
-	return out
-}
-
-// Page are some of those whose wish is wanted, after a place in the list; next is the
-// place to go on from, 0: there are no more.
-func (t *Table) Page(after uint64, most int, wanted func(*Wish) bool) (out []*View, next uint64) {
+// List are jobs that are not released, in order of arrival, whose wish is wanted, after
+// a place in the list; next is the place to go on from, 0: there are no more.
+func (t *Table) List(after uint64, most int, wanted func(*Wish) bool) (out []*View, next uint64) {
 	out = []*View{}
 	for _, x := range t.order() {
 		switch {

@@ -133,7 +133,7 @@ func (a *API) Mount(mux *http.ServeMux) {
 				err = r.serve(a, w, req)
 			}
 			if err != nil {
-				refuse(w, err)
+				Refuse(w, err)
 			}
 		})))
 	}
@@ -190,7 +190,8 @@ func status(err error) int {
 	return http.StatusServiceUnavailable
 }
 
-func refuse(w http.ResponseWriter, err error) {
+// Refuse answers with an error in the form of the API.
+func Refuse(w http.ResponseWriter, err error) {
 	e := map[string]string{"code": "failed", "message": err.Error()}
 	var large *http.MaxBytesError
 	if wire := (*proto.Error)(nil); errors.As(err, &wire) {

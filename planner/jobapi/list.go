@@ -24,7 +24,7 @@ func (a *API) list(w http.ResponseWriter, r *http.Request) error {
 	owner, labels := r.URL.Query().Get("owner"), r.URL.Query().Get("labels")
 	all, next := jobs{}, uint64(0)
 	if err := a.source.Read(r.Context(), func(p *planner.Planner) {
-		all.Jobs, next = planner.JobsOf(p).Page(after, int(limit), func(w *job.Wish) bool {
+		all.Jobs, next = planner.JobsOf(p).List(after, int(limit), func(w *job.Wish) bool {
 			return (owner == "" || w.Owner == owner) && (labels == "" || w.Labelled(labels))
 		})
 		_, all.Number, _ = planner.JobsOf(p).Told(math.MaxUint64 - 1)
@@ -63,10 +63,10 @@ func (a *API) unknown(mux *http.ServeMux) http.HandlerFunc {
 			}
 		}
 		if allow == nil {
-			refuse(w, &proto.Error{Code: proto.NotFound, Field: "path", Limit: "one of GET /v1/openapi.json", Reason: fmt.Sprintf("%.80q", r.URL.Path)})
+			Refuse(w, &proto.Error{Code: proto.NotFound, Field: "path", Limit: "one of GET /v1/openapi.json", Reason: fmt.Sprintf("%.80q", r.URL.Path)})
 			return
 		}
 		w.Header().Set("Allow", strings.Join(allow, ", "))
-		refuse(w, &proto.Error{Code: proto.Invalid, Field: fieldMethod, Limit: strings.Join(allow, ", "), Reason: proto.Clip(r.Method)})
+		Refuse(w, &proto.Error{Code: proto.Invalid, Field: fieldMethod, Limit: strings.Join(allow, ", "), Reason: proto.Clip(r.Method)})
 	}
 }

@@ -2,60 +2,33 @@ package jobapi
 
 import (
 	"net/http"
-	"time"
 
 	"ringlight/planner"
 	"ringlight/planner/job"
 	"ringlight/proto"
-	"ringlight/proto/limit"
 )
 
 // routers tells what routers must hold, at once or when there is news.
 func (a *API) routers(w http.ResponseWriter, r *http.Request) error {
-	known, err := number(r, "news", 0, proto.MaxCount, 0)
-	if err != nil {
-		return err
-	}
-	wait, err := number(r, "wait_ms", 0, maxWait, 30_000)
-	if err != nil {
-		return err
-	}
 	if !r.URL.Query().Has("news") {
 		return a.showRouters(w, r)
 	}
-	woken, err := a.hub.join(limit.Peer(r.RemoteAddr))
-	if err != nil {
-		return err
-	}
-	defer a.hub.leave(woken)
-	late := time.NewTimer(time.Duration(wait) * time.Millisecond)
-	defer late.Stop()
-	for {
-		now := uint64(0)
-		if err := a.source.Read(r.Context(), func(p *planner.Planner) { now = planner.JobsOf(p).News() }); err != nil {
-			return err
-		}
-		if now != known {
-			return a.showRouters(w, r)
-		}
-		select {
-		case _, ok := <-woken:
-			if !ok {
-				return a.showRouters(w, r)
-			}
-		case <-late.C:
-			return a.showRouters(w, r)
-		case <-r.Context().Done():
-			return nil
-		}
-	}
+	return a.poll(w, r, "news", func(known uint64) (heard, error) {
+		all, err := a.readRouters(r)
+		return heard{complete: all.News == known, answer: all}, err
+	})
+}
+
+func (a *API) readRouters(r *http.Request) (all routers, err error) {
+	err = a.source.Read(r.Context(), func(p *planner.Planner) {
+		all = routers{planner.JobsOf(p).News(), planner.JobsOf(p).Routers()}
+	})
+	return all, err
 }
 
 func (a *API) showRouters(w http.ResponseWriter, r *http.Request) error {
-	var all routers
-	if err := a.source.Read(r.Context(), func(p *planner.Planner) {
-		all = routers{planner.JobsOf(p).News(), planner.JobsOf(p).Routers()}
-	}); err != nil {
+	all, err := a.readRouters(r)
+	if err != nil {
 		return err
 	}
 	return write(w, all)

@@ -1,6 +1,7 @@
 package jobapi
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -99,9 +100,17 @@ func (a *API) get(w http.ResponseWriter, r *http.Request) error {
 		return a.show(w, r)
 	}
 	id := r.PathValue("id")
-	return a.watch(w, r, func(after uint64) (u heard, err error) {
-		n, err := a.news(r.Context(), id, after)
-		if err != nil {
+	if err := job.CheckID(id); err != nil {
+		return err
+	}
+	return a.poll(w, r, "watch", func(after uint64) (u heard, err error) {
+		var n news
+		e := a.source.Read(r.Context(), func(p *planner.Planner) {
+			if n.Events, n.Complete, err = planner.JobsOf(p).Events(id, after); err == nil {
+				n.Job, err = planner.JobsOf(p).Get(id)
+			}
+		})
+		if err = cmp.Or(e, err); err != nil {
 			return u, err
 		}
 		return heard{events: n.Events, complete: n.Complete, answer: n, whole: n.Job, last: n.Job.Generation, number: func(e *job.Event) uint64 { return e.Generation }}, nil
@@ -110,7 +119,7 @@ func (a *API) get(w http.ResponseWriter, r *http.Request) error {
 
 // all tells what happens to any job.
 func (a *API) all(w http.ResponseWriter, r *http.Request) error {
-	return a.watch(w, r, func(after uint64) (heard, error) {
+	return a.poll(w, r, "watch", func(after uint64) (heard, error) {
 		var n tidings
 		err := a.source.Read(r.Context(), func(p *planner.Planner) { n.Events, n.Number, n.Complete = planner.JobsOf(p).Told(after) })
 		whole := map[string]uint64{"number": n.Number}
@@ -125,20 +134,22 @@ type heard struct {
 	answer   any // to a long poll
 	whole    any // for a stream that has missed some, which goes on after last
 	last     uint64
-	number   func(*job.Event) uint64 // that the stream counts by
+	number   func(*job.Event) uint64 // that a stream counts by
 }
 
 func streams(r *http.Request) bool {
 	return strings.Contains(r.Header.Get("Accept"), "text/event-stream")
 }
 
-// watch answers with what is new as soon as something is.
-func (a *API) watch(w http.ResponseWriter, r *http.Request, news func(after uint64) (heard, error)) error {
-	after, err := number(r, "watch", 0, proto.MaxCount, 0)
+// poll answers with what is new after the number of a parameter as soon as something is;
+// a watch may be a stream.
+func (a *API) poll(w http.ResponseWriter, r *http.Request, parameter string, news func(after uint64) (heard, error)) error {
+	after, err := number(r, parameter, 0, proto.MaxCount, 0)
 	if err != nil {
 		return err
 	}
-	if id := r.Header.Get("Last-Event-ID"); streams(r) && id != "" {
+	stream := streams(r) && parameter == "watch"
+	if id := r.Header.Get("Last-Event-ID"); stream && id != "" {
 		if after, err = strconv.ParseUint(id, 10, 63); err != nil {
 			return &proto.Error{Code: proto.Invalid, Field: "Last-Event-ID", Limit: "the number of an event", Reason: fmt.Sprintf("%.40q", id)}
 		}
@@ -152,7 +163,7 @@ func (a *API) watch(w http.ResponseWriter, r *http.Request, news func(after uint
 		return err
 	}
 	defer a.hub.leave(woken)
-	if streams(r) {
+	if stream {
 		return a.stream(w, r, after, woken, news)
 	}
 	late := time.NewTimer(time.Duration(wait) * time.Millisecond)
@@ -176,22 +187,6 @@ func (a *API) watch(w http.ResponseWriter, r *http.Request, news func(after uint
 			return nil
 		}
 	}
-}
-
-// news are the events of a job after a number.
-func (a *API) news(ctx context.Context, id string, after uint64) (n news, err error) {
-	if err := job.CheckID(id); err != nil {
-		return n, err
-	}
-	e := a.source.Read(ctx, func(p *planner.Planner) {
-		if n.Events, n.Complete, err = planner.JobsOf(p).Events(id, after); err == nil {
-			n.Job, err = planner.JobsOf(p).Get(id)
-		}
-	})
-	if e != nil {
-		err = e
-	}
-	return n, err
 }
 
 // stream tells events as they come. Where some are not kept any more, "missed" comes

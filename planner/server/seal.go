@@ -3,13 +3,13 @@ package server
 import (
 	"context"
 	"crypto/ed25519"
-	"encoding/json"
 	"net"
 	"net/http"
 	"strings"
 	"sync/atomic"
 	"time"
 
+	"ringlight/planner/jobapi"
 	"ringlight/proto"
 	"ringlight/proto/guard"
 	"ringlight/proto/seal"
@@ -194,10 +194,8 @@ func (s *server) trusting(h http.Handler) http.Handler {
 			return
 		}
 		if err := s.maySee(r); err != nil {
-			w.Header().Set("Content-Type", "application/json")
 			w.Header().Set("Connection", "close")
-			w.WriteHeader(http.StatusForbidden)
-			_ = json.NewEncoder(w).Encode(map[string]any{"error": map[string]string{"code": err.Code.String(), "field": err.Field, "limit": err.Limit, "message": err.Error()}}) // who went away asks again
+			jobapi.Refuse(w, err)
 			return
 		}
 		ctx, cancel := context.WithCancel(r.Context())

@@ -285,13 +285,8 @@ func (c *Client) Topology(ctx context.Context) (*job.Topology, error) {
 // Routes are those of a job on one router, in a dialect, and their digest.
 func (c *Client) Routes(ctx context.Context, id, router, dialect string, s job.Split) (text []byte, digest string, err error) {
 	q := url.Values{"hosts": {s.Hosts.String()}, "ports": {s.Ports.String()}}
-	got, err := c.do(ctx, http.MethodGet, of(id)+"/files/"+url.PathEscape("routes_"+router+"."+dialect)+"?"+q.Encode(), nil, nil)
-	if err != nil {
-		return nil, "", err
-	}
-	defer got.Body.Close()
-	text, err = io.ReadAll(got.Body)
-	return text, got.Header.Get(job.DigestHeader), err
+	text, of, err := c.file(ctx, id, "routes_"+router+"."+dialect, q)
+	return text, of.Get(job.DigestHeader), err
 }
 
 // Routers is what routers must hold of the routes of jobs; with news what there is
@@ -335,16 +330,18 @@ func (c *Client) File(ctx context.Context, id, name string, s job.Split, generat
 			q.Set(name, p.String())
 		}
 	}
-	return c.text(ctx, of(id)+"/files/"+url.PathEscape(name)+"?"+q.Encode())
+	text, _, err := c.file(ctx, id, name, q)
+	return text, err
 }
 
-func (c *Client) text(ctx context.Context, path string) ([]byte, error) {
-	got, err := c.do(ctx, http.MethodGet, path, nil, nil)
+func (c *Client) file(ctx context.Context, id, name string, q url.Values) ([]byte, http.Header, error) {
+	got, err := c.do(ctx, http.MethodGet, of(id)+"/files/"+url.PathEscape(name)+"?"+q.Encode(), nil, nil)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer got.Body.Close()
-	return io.ReadAll(got.Body)
+	text, err := io.ReadAll(got.Body)
+	return text, got.Header, err
 }
 
 // Follow calls f for each event of a job after a number, once and in order,
