@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Wall clock from a line's edge to the write that answers it, on this machine:
-# idle, while the process makes garbage, while it checks seals in eight goroutines and
+# idle, while the process makes garbage that the runtime collects (alloc), or the agent
+# (garbage; apart: with threads as they are), while it checks seals in eight goroutines and
 # has one processor, which fails where that is noticed, and while every processor is busy
 # with other processes (stress-ng where there is one), with what the machine gives of real
 # time and without.
@@ -37,7 +38,7 @@ if seals=$(RINGLIGHT_LATENCY=$RUNS RINGLIGHT_LOAD=verify8 timeout 170 taskset -c
 else
   echo "$seals"; exit 1
 fi
-for load in idle alloc busy; do
+for load in idle alloc garbage apart busy garbage apart; do
   [ $load = busy ] && busy
   once $load realtime env
   once $load plain "${plain[@]}"

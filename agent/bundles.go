@@ -174,7 +174,12 @@ func (a *nodeOptics) do(now time.Duration, act *node.Action) {
 			a.choose(now, act.Bundle, act.Path)
 		}
 	case node.Note:
-		a.noteSwitch(now, act.Note, act.Stamps)
+		if act.Stamps != (node.Stamps{}) { // of a switch
+			l, mark := a.ledger(act.Stamps)
+			act.Note.Ledger, act.Note.LedgerMark = &l, mark
+			a.bypasses.take(&act.Note, a.machine.Report)
+		}
+		a.note(now, act.Note)
 	case node.Remedy:
 		a.remedy(now, act)
 	default:

@@ -8,7 +8,6 @@ import (
 
 	"ringlight/node"
 	"ringlight/ocs/circuit"
-	"ringlight/proto"
 )
 
 // Scripts that speak the language of commercial boxes drive a switch by hand.
@@ -86,10 +85,4 @@ func (a *crossOptics) serveClients(now time.Duration) {
 			a.put(Output{Kind: OutLine, ID: v.id, Record: reply})
 		}
 	}
-}
-
-// openScripts prepares what clients' servers drive.
-func (a *crossOptics) openScripts() {
-	a.served = &circuit.Served{Switch: handled{a}, Ports: a.cfg.ports(), Busy: a.cross.Busy, Power: a.cross.Power,
-		Identity: "Ringlight," + a.cfg.Software + "," + number(a.cfg.Node-proto.FirstSwitch) + ",1"}
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"runtime"
 	"runtime/debug"
+	"runtime/metrics"
 	"slices"
 	"strconv"
 	"strings"
@@ -99,7 +100,8 @@ func TestAnAnswerToALostLightAllocatesNothing(t *testing.T) {
 }
 
 // TestLatencyOfAnAnswer is `make bench-latency`: RINGLIGHT_LATENCY runs, under
-// RINGLIGHT_LOAD (idle, alloc, or verify and how many goroutines check seals). RINGLIGHT_COSTS is the file that takes what was
+// RINGLIGHT_LOAD (idle; alloc, collected by the runtime; garbage, collected as Run does; apart,
+// the same with threads as they are; or verify and how many goroutines check seals). RINGLIGHT_COSTS is the file that takes what was
 // measured, for ocs-sim -costs.
 func TestLatencyOfAnAnswer(t *testing.T) {
 	// Goal: the wall clock from a line's edge, in another thread, to the write
@@ -122,13 +124,20 @@ func TestLatencyOfAnAnswer(t *testing.T) {
 	p := board.Attach(func() {})
 	// As Run has it: collections begin between switches. Garbage as quickly as it
 	// can be made is another matter.
-	if os.Getenv("RINGLIGHT_LOAD") != "alloc" {
+	load := os.Getenv("RINGLIGHT_LOAD")
+	if load != "alloc" {
 		defer debug.SetGCPercent(debug.SetGCPercent(-1))
-	} else {
+	}
+	r := &runner{hardware: board, thread: board}
+	if load == "apart" {
+		r.thread = apart{board}
+	}
+	pause := map[string]time.Duration{"alloc": 0, "garbage": garbagePause, "apart": garbagePause}
+	if rest, ok := pause[load]; ok {
 		var stop atomic.Bool
 		defer stop.Store(true)
 		for range 2 {
-			go allocate(&stop)
+			go allocate(&stop, rest)
 		}
 	}
 	checkers, _ := strconv.Atoi(strings.TrimPrefix(os.Getenv("RINGLIGHT_LOAD"), "verify")) // others: none
@@ -151,8 +160,11 @@ func TestLatencyOfAnAnswer(t *testing.T) {
 	var wakes, thinks, totals []time.Duration
 	until := func(at time.Duration) {
 		for board.Now() < at && len(edges) == 0 {
-			if _, err := board.Wait(at, nil); err != nil {
+			if _, err := board.Wait(min(at, board.Now()+collectLook), nil); err != nil {
 				t.Fatal(err)
+			}
+			if load == "garbage" || load == "apart" {
+				r.collect()
 			}
 		}
 	}
@@ -164,6 +176,7 @@ func TestLatencyOfAnAnswer(t *testing.T) {
 		arm <- time.Duration(2+len(totals)%7) * time.Millisecond
 		until(board.Now() + time.Minute)
 		heard, edge = board.Now(), <-edges
+		r.collector.edge = heard
 		wakes = append(wakes, heard-edge)
 	}, func(now time.Duration) {
 		wait = now - virtual
@@ -175,6 +188,7 @@ func TestLatencyOfAnAnswer(t *testing.T) {
 	})
 	fmt.Printf("latency: priority %d, locked %v, load %s, %d runs: wake-up %s; edge to write entered %s\n",
 		p.Priority, p.Locked, os.Getenv("RINGLIGHT_LOAD"), runs, quantiles(wakes), quantiles(totals))
+	fmt.Printf("latency: to stop the world for a collection: %s; until it goes on: %s\n", stops("/sched/pauses/stopping/gc:seconds"), stops("/sched/pauses/total/gc:seconds"))
 	if late := wakes[len(wakes)*99/100]; checkers > 0 && p.Priority > 0 && late > protectionWaits {
 		t.Errorf("while %d goroutines check seals the p99 of a wake-up is %v", checkers, late)
 	}
@@ -216,6 +230,27 @@ func quantiles(d []time.Duration) string {
 	return fmt.Sprintf("p50 %d p99 %d max %d us", us(50), us(99), us(100))
 }
 
+// stops tells a histogram of the runtime's, by the upper ends of its buckets.
+func stops(name string) string {
+	sample := []metrics.Sample{{Name: name}}
+	metrics.Read(sample)
+	h := sample[0].Value.Float64Histogram()
+	n := uint64(0)
+	for _, c := range h.Counts {
+		n += c
+	}
+	us := func(share uint64) int64 {
+		sum := uint64(0)
+		for i, c := range h.Counts {
+			if sum += c; sum*100 >= n*share && sum > 0 {
+				return int64(h.Buckets[i+1] * 1e6)
+			}
+		}
+		return 0
+	}
+	return fmt.Sprintf("%d times, p50 %d p99 %d max %d us", n, us(50), us(99), us(100))
+}
+
 // verify checks a seal again and again, as an agent does under an attack.
 func verify(stop *atomic.Bool) {
 	key := ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize))
@@ -226,13 +261,23 @@ func verify(stop *atomic.Bool) {
 	}
 }
 
-// allocate makes garbage as quickly as it can.
-func allocate(stop *atomic.Bool) {
+// garbagePause between 64 blocks of 4 KiB. chosen: 25 MB/s of two goroutines, ten collections
+// a second, some hundred times what an agent makes.
+const garbagePause = 20 * time.Millisecond
+
+// apart leaves threads as they are.
+type apart struct{ *linux.Board }
+
+func (apart) Together(f func()) { f() }
+
+// allocate makes garbage, as quickly as it can where there is no pause.
+func allocate(stop *atomic.Bool, pause time.Duration) {
 	var keep [256][]byte
 	for i := 0; !stop.Load(); i++ {
 		keep[i%len(keep)] = make([]byte, 4096)
 		if i%64 == 0 {
 			runtime.Gosched()
+			time.Sleep(pause)
 		}
 	}
 }

@@ -36,16 +36,6 @@ func (a *Agent) alarm(now time.Duration, x Alarm) {
 	a.note(now, own(now, e))
 }
 
-// noteSwitch is note with the ledger of a switch, when there was one.
-func (a *nodeOptics) noteSwitch(now time.Duration, e proto.Event, s node.Stamps) {
-	if s != (node.Stamps{}) {
-		l, mark := a.ledger(s)
-		e.Ledger, e.LedgerMark = &l, mark
-		a.bypasses.take(&e, a.machine.Report)
-	}
-	a.note(now, e)
-}
-
 // ledger splits the time from the loss of light to its confirmation. The
 // machine stamps what it heard; the agent knows when the edge was noted below
 // it and when the write that moved the light was over; when the light itself

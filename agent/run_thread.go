@@ -25,6 +25,7 @@ type threaded interface {
 	Wake()             // makes Wait return, from any goroutine
 	LostEdges() uint64 // since the board was opened
 	Shared() []string  // chips that a driver of the kernel reads, too
+	Together(func())   // runs it with every thread of the process before those of others
 }
 
 // spareProcessors are those of the runtime beyond the machine's. A thread that comes
@@ -128,7 +129,7 @@ func (r *runner) collect() {
 	}
 	c.collected += grown
 	c.busy.Store(true)
-	go func() { runtime.GC(); c.busy.Store(false) }()
+	go func() { r.thread.Together(runtime.GC); c.busy.Store(false) }()
 }
 
 // receive is what the link brings. The agent's own thread is woken for it.

@@ -70,6 +70,8 @@ func (h *handThread) LostEdges() uint64 {
 	return h.lost
 }
 
+func (h *handThread) Together(f func()) { f() }
+
 func (h *handThread) Shared() []string { return []string{"/dev/i2c-3 0x50: at24 reads it, too"} }
 
 func TestRunOnTheBoardsThread(t *testing.T) {

@@ -184,7 +184,13 @@ func (a *Agent) housekeep(now time.Duration, out []Output) []Output {
 		w.again, w.birth = Never, true
 		a.report(now)
 	}
-	out = a.releaseAcks(out)
+	a.wire.acks = slices.DeleteFunc(a.wire.acks, func(h heldAck) bool { // what waits for the disk stays
+		free := a.persist.has(h.after)
+		if free {
+			out = a.send(out, a.topics.Ack(a.cfg.Node), proto.TopicAck, &h.ack)
+		}
+		return free
+	})
 	if !a.adopted {
 		return out
 	}
@@ -213,18 +219,6 @@ func (a *Agent) send(out []Output, topic string, kind proto.TopicKind, msg any) 
 	}
 	return append(out, Output{Kind: OutSend, Packet: proto.Packet{Kind: proto.Publish, Topic: topic,
 		Payload: payload, QoS: kind.QoS(), Retain: kind.Retain()}})
-}
-
-// releaseAcks lets go what does not wait for the disk any more, in order.
-func (a *Agent) releaseAcks(out []Output) []Output {
-	a.wire.acks = slices.DeleteFunc(a.wire.acks, func(h heldAck) bool {
-		free := a.persist.has(h.after)
-		if free {
-			out = a.send(out, a.topics.Ack(a.cfg.Node), proto.TopicAck, &h.ack)
-		}
-		return free
-	})
-	return out
 }
 
 // sendEvents sends what the window allows, and all of it again when nobody

@@ -161,12 +161,6 @@ func (r *record) patience() time.Duration {
 	return quarantineTrial
 }
 
-// blames reports whether an error is the device's own doing.
-func blames(err error) bool {
-	own := []error{ErrAddressNACK, ErrByteNACK, ErrClockStretch, ErrTimeout, ErrCRC}
-	return slices.ContainsFunc(own, func(cause error) bool { return errors.Is(err, cause) })
-}
-
 // timedOut reports an error that a held bus shows at every device alike.
 func timedOut(err error) bool {
 	return errors.Is(err, ErrTimeout) || errors.Is(err, ErrClockStretch)
@@ -187,7 +181,8 @@ func (q *Quarantine) Done(now time.Duration, c *Completion) (latched, freed *Dev
 			freed = &d
 		}
 	}
-	if c.Err == nil || !blames(c.Err) {
+	own := [...]error{ErrAddressNACK, ErrByteNACK, ErrClockStretch, ErrTimeout, ErrCRC} // the device's doing
+	if c.Err == nil || !slices.ContainsFunc(own[:], func(cause error) bool { return errors.Is(c.Err, cause) }) {
 		return nil, freed
 	}
 	d := q.device(c.Bus, c.Op, end)

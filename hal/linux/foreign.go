@@ -50,16 +50,6 @@ func (f *foreign) add(id hal.LineID, l hal.Line, pin gpio.PinIn) error {
 	return nil
 }
 
-// unstamped names the inputs of which nobody knows when an edge came.
-func (f *foreign) unstamped() (names []string) {
-	for _, p := range f.pins {
-		if _, ok := p.pin.(hal.StampedPin); !ok {
-			names = append(names, p.name)
-		}
-	}
-	return names
-}
-
 // start waits for edges, each pin from the level that add read.
 func (f *foreign) start() {
 	for _, p := range f.pins {

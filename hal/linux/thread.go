@@ -2,8 +2,10 @@ package linux
 
 import (
 	"fmt"
+	"os"
 	"slices"
 	"sort"
+	"strconv"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -87,8 +89,10 @@ func (o *Board) Attach(relief func()) hal.Prompt {
 		p.Locked = false
 		p.Missing = append(p.Missing, "memory is not locked: want CAP_IPC_LOCK, or a larger RLIMIT_MEMLOCK")
 	}
-	for _, name := range o.foreign.unstamped() {
-		p.Missing = append(p.Missing, fmt.Sprintf("%s: its driver keeps no time of an edge: when light went is when the agent was told, and no millisecond is promised", name))
+	for _, in := range o.foreign.pins {
+		if _, ok := in.pin.(hal.StampedPin); !ok {
+			p.Missing = append(p.Missing, fmt.Sprintf("%s: its driver keeps no time of an edge: when light went is when the agent was told, and no millisecond is promised", in.name))
+		}
 	}
 	for i, own := range o.owners {
 		if o.routes[i] != nil {
@@ -110,6 +114,27 @@ func (o *Board) Attach(relief func()) hal.Prompt {
 // in its own has none. Without such a place the thread keeps its class.
 func Ordinary() {
 	_ = unix.SchedSetAttr(0, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_NORMAL}, 0)
+}
+
+// Together runs f with every ordinary thread of the process before what is not real time. A
+// collection stops all of them twice, and the thread that answers edges with them, until the
+// last has had a processor: the machine's other work is not to be waited for.
+func (o *Board) Together(f func()) {
+	rank(unix.SCHED_NORMAL, unix.SCHED_RR, 1)
+	f()
+	rank(unix.SCHED_RR, unix.SCHED_NORMAL, 0)
+}
+
+// rank moves the threads of a class to another, where the machine allows it.
+func rank(from, to, priority uint32) {
+	tasks, _ := os.ReadDir("/proc/self/task")
+	for _, task := range tasks {
+		tid, _ := strconv.Atoi(task.Name())
+		nice, _ := unix.Getpriority(unix.PRIO_PROCESS, tid) // 20 less its nice value
+		if a, err := unix.SchedGetAttr(tid, 0); err == nil && a.Policy == from {
+			_ = unix.SchedSetAttr(tid, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: to, Priority: priority, Nice: int32(20 - nice)}, 0)
+		}
+	}
 }
 
 // schedule gives a thread of this process, 0 the calling one, a place before

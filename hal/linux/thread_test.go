@@ -2,7 +2,11 @@ package linux
 
 import (
 	"errors"
+	"fmt"
+	"os"
 	"runtime"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -176,5 +180,47 @@ func TestAHangingLatchDoesNotTakeTheThread(t *testing.T) {
 	}
 	if err := o.Close(); err != nil {
 		t.Error(err)
+	}
+}
+
+// Goal: while something runs together, every thread of the process that is ordinary goes before
+// what is not real time, and is as it was afterwards; where that is not allowed it runs all the same.
+// Method: classes and nice values of all threads before, within and after, by the kernel.
+func TestThreadsGoTogether(t *testing.T) {
+	classes := func() map[string]string {
+		all := map[string]string{}
+		tasks, err := os.ReadDir("/proc/self/task")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, task := range tasks {
+			tid, _ := strconv.Atoi(task.Name())
+			if a, err := unix.SchedGetAttr(tid, 0); err == nil {
+				nice, _ := unix.Getpriority(unix.PRIO_PROCESS, tid)
+				all[task.Name()] = fmt.Sprint(a.Policy, a.Priority, nice)
+			}
+		}
+		return all
+	}
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	allowed := schedule(0, 1) == nil
+	Ordinary()
+	before, ran := classes(), false
+	new(Board).Together(func() {
+		ran = true
+		for tid, class := range classes() {
+			if old, known := before[tid]; known && strings.HasPrefix(old, "0 0 ") && allowed != strings.HasPrefix(class, "2 1 ") {
+				t.Errorf("thread %s: was %s, is %s, allowed %v", tid, old, class, allowed)
+			}
+		}
+	})
+	for tid, class := range classes() {
+		if old, known := before[tid]; known && old != class || strings.HasPrefix(class, "2 ") {
+			t.Errorf("thread %s: was %s, is %s", tid, old, class)
+		}
+	}
+	if !ran {
+		t.Error("nothing was run")
 	}
 }
