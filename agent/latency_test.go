@@ -277,7 +277,7 @@ func allocate(stop *atomic.Bool, pause time.Duration) {
 		keep[i%len(keep)] = make([]byte, 4096)
 		if i%64 == 0 {
 			runtime.Gosched()
-			time.Sleep(pause)
+			<-time.After(pause)
 		}
 	}
 }
