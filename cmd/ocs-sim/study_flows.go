@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"ringlight/cmd/cli"
 	"ringlight/sim/study"
 )
 
@@ -28,12 +29,24 @@ func studyFlows(ctx context.Context, s *studyRun) error {
 	fs.IntVar(&cfg.Megabytes, "megabytes", cfg.Megabytes, "MB that a rank reduces in an iteration, or sends to all others together")
 	fs.IntVar(&cfg.Sets, "sets", cfg.Sets, "sets of jobs, a pattern, on which models of sharing are compared; 0: none")
 	fs.IntVar(&cfg.Live, "live", cfg.Live, "flows under way at once whose memory is measured; 0: none")
+	fs.IntVar(&cfg.Faults.Days, "days", cfg.Faults.Days, "days of faults that jobs on rings live through; 0: none")
+	fs.IntVar(&cfg.Faults.Spares, "spares", cfg.Faults.Spares, "spare nodes on the rings")
+	bypass := fs.Int("bypass-us", int(cfg.Faults.Bypass.Microseconds()), "for which a ring is dark that goes around a lost node")
+	reload := fs.Int("reload-s", int(cfg.Faults.Reload.Seconds()), "from when a job has all its nodes again until it goes on")
+	file := s.traceFlag()
 	fs.BoolVar(&cfg.Packed, "packed", cfg.Packed, "a job takes the first free servers, not any")
 	micros := fs.Int("compute-us", int(cfg.Compute.Microseconds()), "compute of an iteration, times 0.5 to 1.5 by job")
 	patterns := fs.String("patterns", strings.Join(cfg.Patterns, ","), "traffic of the jobs, a `LIST` of "+strings.Join(study.FlowPatterns, ", "))
 	if err := s.parse(); err != nil {
 		return err
 	}
+	if *file != "" {
+		var err error
+		if cfg.Faults.Trace, err = readTrace(*file); err != nil {
+			return cli.AsUsage(err)
+		}
+	}
+	cfg.Faults.Bypass, cfg.Faults.Reload = time.Duration(*bypass)*time.Microsecond, time.Duration(*reload)*time.Second
 	cfg.Patterns = strings.Split(*patterns, ",")
 	cfg.Compute, cfg.Seed, cfg.Progress = time.Duration(*micros)*time.Microsecond, *s.seed, s.progress()
 	if s.gather == nil {

@@ -352,14 +352,14 @@ func TestProgressBar(t *testing.T) {
 // Goal: the study of flows refuses what is out of its limits by the flag and
 // the limit, and prints rows, models and no memory that nobody asked for.
 func TestStudyFlows(t *testing.T) {
-	for flag, value := range map[string]string{"leaves": "1", "max-gpus": "12", "gpus-per-leaf": "33", "spines": "40", "patterns": "ring,star", "iterations": "0", "live": "99999999", "min-gpus": "0", "compute-us": "0"} {
+	for flag, value := range map[string]string{"leaves": "1", "max-gpus": "12", "gpus-per-leaf": "33", "spines": "40", "patterns": "ring,star", "iterations": "0", "live": "99999999", "min-gpus": "0", "compute-us": "0", "days": "-1", "spares": "33", "bypass-us": "-1", "reload-s": "100000"} {
 		code, text := printed(t, "study", "flows", "-json", "-"+flag, value)
 		var out struct{ Error struct{ Field, Limit string } }
 		if err := json.Unmarshal([]byte(text), &out); err != nil || code != exitUsage || out.Error.Field != flag || out.Error.Limit == "" {
 			t.Errorf("-%s %s: exit %d: %s", flag, value, code, text)
 		}
 	}
-	code, text := printed(t, "study", "flows", "-json", "-leaves", "4", "-spines", "4", "-gpus-per-leaf", "8", "-max-gpus", "16", "-jobs", "3", "-all-to-all-jobs", "2", "-sets", "1", "-live", "0")
+	code, text := printed(t, "study", "flows", "-json", "-leaves", "4", "-spines", "4", "-gpus-per-leaf", "8", "-max-gpus", "16", "-jobs", "3", "-all-to-all-jobs", "2", "-sets", "1", "-live", "0", "-days", "3")
 	var out struct {
 		Rows []struct {
 			Pattern string  `json:"pattern"`
@@ -369,8 +369,9 @@ func TestStudyFlows(t *testing.T) {
 		} `json:"rows"`
 		Models []struct{ Sharing string } `json:"models"`
 		Memory *struct{}                  `json:"memory"`
+		Faults []struct{ Iterations int64 }
 	}
-	if err := json.Unmarshal([]byte(text), &out); err != nil || code != exitDone || len(out.Rows) != 4 || len(out.Models) != 8 || out.Memory != nil {
+	if err := json.Unmarshal([]byte(text), &out); err != nil || code != exitDone || len(out.Rows) != 4 || len(out.Models) != 8 || out.Memory != nil || len(out.Faults) != 2 || out.Faults[0].Iterations == 0 {
 		t.Errorf("exit %d, %v: %s", code, err, text)
 	}
 }

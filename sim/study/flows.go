@@ -47,6 +47,7 @@ type FlowsConfig struct {
 	Packed                                     bool          // a job takes the first free servers, not any
 	Sets                                       int           // of jobs, a pattern, on which the models of sharing are compared
 	Live                                       int           // flows at once whose memory is measured; 0: none
+	Faults                                     FaultsConfig
 	Seed                                       uint64
 	Clock                                      func() time.Duration // processor time; nil: nobody asks
 	Memory                                     func() int64         // bytes in use; nil: nobody asks
@@ -57,7 +58,8 @@ type FlowsConfig struct {
 func DefaultFlows() FlowsConfig {
 	return FlowsConfig{Leaves: 64, Spines: 32, GPUsPerLeaf: 32, GPUsPerServer: 8, Gbps: 100,
 		Patterns: []string{PatternRing, PatternAllToAll}, Jobs: 300, AllToAllJobs: 60, MinGPUs: 8, MaxGPUs: 256, Iterations: 5,
-		Megabytes: 100, Compute: 5 * time.Millisecond, Sets: 25, Live: 1000000, Seed: 1}
+		Megabytes: 100, Compute: 5 * time.Millisecond, Sets: 25, Live: 1000000, Seed: 1,
+		Faults: FaultsConfig{Days: 348, Spares: 16, Bypass: 12 * time.Millisecond, Reload: 10 * time.Minute}}
 }
 
 // Validate names the flag that is not acceptable and what would be.
@@ -94,7 +96,7 @@ func (c FlowsConfig) Validate() error {
 			return invalid("patterns", fmt.Sprintf("some of %v", FlowPatterns), "%q is none", p)
 		}
 	}
-	return nil
+	return c.Faults.validate()
 }
 
 // flowRun is jobs of one pattern on their way through one simulation.

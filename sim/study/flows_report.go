@@ -52,9 +52,10 @@ type FlowsModel struct {
 
 // FlowsResult is the study of the flow simulator.
 type FlowsResult struct {
-	Rows   []*FlowsRow  `json:"rows"`
-	Models []FlowsModel `json:"models"`
-	Memory *FlowsMemory `json:"memory"` // null: not measured
+	Rows   []*FlowsRow    `json:"rows"`
+	Models []FlowsModel   `json:"models"`
+	Memory *FlowsMemory   `json:"memory"` // null: not measured
+	Faults []*FlowsFaults `json:"faults"`
 	Report
 }
 
@@ -64,8 +65,8 @@ func Flows(c FlowsConfig) (*FlowsResult, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	out := &FlowsResult{Models: []FlowsModel{}}
-	of, done := 2*len(c.Patterns)+2, 0
+	out := &FlowsResult{Models: []FlowsModel{}, Faults: []*FlowsFaults{}}
+	of, done := 2*len(c.Patterns)+3, 0
 	step := func() { done++; c.report(done, of) }
 	for _, p := range c.Patterns {
 		jobs := c.Jobs
@@ -90,6 +91,17 @@ func Flows(c FlowsConfig) (*FlowsResult, error) {
 		if out.Memory, err = c.live(); err != nil {
 			return nil, err
 		}
+	}
+	step()
+	for _, bypass := range []bool{true, false} {
+		if c.Faults.Days == 0 {
+			break
+		}
+		f, err := c.Faults.play(c.Seed, bypass)
+		if err != nil {
+			return nil, err
+		}
+		out.Faults = append(out.Faults, f)
 	}
 	step()
 	out.describe(c)
@@ -147,6 +159,10 @@ func (r *FlowsResult) describe(c FlowsConfig) {
 	r.note("flows are those of the scripts, each repeat of a round for itself; abridged: those that share a way are one, those on links of their own never enter the solver, and rounds and iterations that nobody disturbs are one event; unabridged: every flow of every round is on its links by itself, and its rate is solved anew when anything near it changes. Both give the same times to the nanosecond (trace_sha256)")
 	r.note("rates_solved: rates given out, one a flow and solution; cpu: of this process, garbage collection included, routing apart")
 	r.note("models: %d sets a pattern of four jobs of 8 to 32 GPUs on 8 leaves x 16 GPUs, servers of one GPU; the mean JCT against that of rounds. Phases knows no barriers but a phase's own pace alone: where rounds of a phase use different links (halving-doubling, all-to-all) a collision holds up the whole round, which phases spreads over the phase", c.Sets)
+	if f := c.Faults; f.Days > 0 {
+		r.note("faults: %d jobs of %d rings of %d nodes, tensor parallel on the rings, gradients between them over a leaf a ring; %d days at most, nodes in the order of the trace's servers, drawn; with bypass a ring is dark for %v while it goes around a lost node, any of %d spares (one in a ring) takes its place, and the job goes on %v after it has all nodes; without, a job waits for every node of its rings, spares too, to be repaired. What was computed since a checkpoint is not lost here",
+			faultRings/ringsPerJob, ringsPerJob, ringNodes, f.Days, f.Bypass, f.Spares, f.Reload)
+	}
 	for _, row := range r.Rows {
 		if row.FlowsPerS == nil || row.Abridged {
 			continue
@@ -174,6 +190,14 @@ func (r *FlowsResult) Table() Table {
 	}
 	if m := r.Memory; m != nil {
 		t.add("memory", "rounds", false, "", m.Flows, "", "", "", fmt.Sprintf("script %d B a flow, simulator %d B a flow, %d MiB together", m.Script/int64(m.Flows), m.Sim/int64(m.Flows), (m.Script+m.Sim)>>20))
+	}
+	for _, f := range r.Faults {
+		how := "no bypass"
+		if f.Bypass {
+			how = "bypass"
+		}
+		t.add("faults", how, "", f.Jobs, "", "", "", "", fmt.Sprintf("%d faults of %d nodes: %d of %d iterations, %s lost; dark %d us, waited %d h, reloaded %d h",
+			f.Faults, f.Nodes, f.Iterations, f.Ideal, percent(f.Lost, 3), f.DarkUS, f.WaitS/3600, f.ReloadS/3600))
 	}
 	return t
 }

@@ -4,6 +4,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"ringlight/sim/trace"
 )
 
 func smallFlows() FlowsConfig {
@@ -79,3 +81,51 @@ func BenchmarkFlowsRing(b *testing.B)               { benchmarkFlows(b, PatternR
 func BenchmarkFlowsRingUnabridged(b *testing.B)     { benchmarkFlows(b, PatternRing, false, 300) }
 func BenchmarkFlowsAllToAll(b *testing.B)           { benchmarkFlows(b, PatternAllToAll, true, 60) }
 func BenchmarkFlowsAllToAllUnabridged(b *testing.B) { benchmarkFlows(b, PatternAllToAll, false, 60) }
+
+// Goal: a lost node costs what the configuration says and no more: its job the
+// reload, or the repair without bypass and spares; the other jobs nothing; a
+// lost spare darkens its ring for the time of a bypass.
+// Method: one fault of ten hours in 30 days, on a node of a job and on a
+// spare, against the iterations that the lost time is worth.
+func TestFaultsCostWhatTheyMay(t *testing.T) {
+	c := FaultsConfig{Days: 30, Spares: 1, Bypass: 12 * time.Millisecond, Reload: time.Hour}
+	const members = faultRings * ringNodes
+	gpu := trace.Fault{Level: "Hardware Failure", Class: "GPU"}
+	lose := func(node, nodes int) *trace.Trace { // which server a node is, is drawn
+		for server := range nodes {
+			tr := &trace.Trace{Servers: nodes, Span: 30 * 24 * time.Hour, Events: []trace.Event{
+				{At: time.Hour, Server: server, Start: true, Fault: gpu}, {At: 11 * time.Hour, Server: server, Fault: gpu}}}
+			if e := tr.Nodes(nodes, 1, tr.Span); len(e) == 2 && e[0].Node == node {
+				return tr
+			}
+		}
+		t.Fatalf("no server is node %d", node)
+		return nil
+	}
+	for _, k := range []struct {
+		name         string
+		node         int
+		bypass       bool
+		spares       int
+		wait, reload int64 // hours
+		dark         int64
+	}{
+		{"member, bypass", 3, true, 1, 0, 1, 0},
+		{"member, bypass, no spare", 3, true, 0, 10, 1, 0},
+		{"member, none", 3, false, 1, 10, 1, 0},
+		{"spare, bypass", members, true, 1, 0, 0, 12000},
+		{"spare, none", members, false, 1, 10, 1, 0},
+	} {
+		c.Spares, c.Trace = k.spares, lose(k.node, members+k.spares)
+		got, err := c.play(1, k.bypass)
+		if err != nil {
+			t.Fatal(err)
+		}
+		period := c.Days * 24 * 3600 * int(time.Second) / int(got.Ideal/int64(got.Jobs))
+		lost := int(got.Ideal - got.Iterations)
+		want := int(k.wait+k.reload) * 3600 * int(time.Second) / period
+		if got.WaitS != k.wait*3600 || got.ReloadS != k.reload*3600 || got.DarkUS != k.dark || lost < want || lost > want+2 {
+			t.Errorf("%s: %+v, lost %d iterations, want %d", k.name, *got, lost, want)
+		}
+	}
+}
