@@ -158,6 +158,13 @@ var states = []made{
 	}, proto.HealthDegraded, "4/1/journal-not-written", "no space left on device", fabric.Params{}},
 	{"a laser is dead", func(w *fleet) { w.nodes[4].weak = 580; w.light() }, proto.HealthDegraded, "4/0/light-low", "the module is too warm, or a path of it has drifted", fabric.Params{}},
 	{"a path failed", func(w *fleet) { w.raises(4, proto.EvPathFailed, proto.SeverityCritical, "heater stuck") }, proto.HealthDegraded, "4/1/path-failed", "heater stuck", fabric.Params{}},
+	{"a bundle of a spare failed", func(w *fleet) {
+		w.raises(w.idle(), proto.EvPathFailed, proto.SeverityCritical, "its bus does not answer")
+		w.run(time.Second)
+		if left := w.p.Status().Spares; left != 1 {
+			w.t.Errorf("%d spares are left, want 1", left)
+		}
+	}, proto.HealthDegraded, "SPARE/1/path-failed", "its bus does not answer", fabric.Params{}},
 	{"an operator holds a side", func(w *fleet) {
 		w.raises(4, proto.EvRequest, proto.SeverityWarning, "right side: forced switch of an operator")
 	}, proto.HealthDegraded, "4/1/request", "forced switch", fabric.Params{}},

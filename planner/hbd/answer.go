@@ -198,7 +198,7 @@ func (p *placement) Totals() Totals {
 				o.Pending++
 			}
 		}
-		if n.Group == 0 && n.Ready() && n.usable() {
+		if n.spare() {
 			o.Spares++
 		}
 		o.Generation = max(o.Generation, n.Want.Gen)

@@ -83,7 +83,7 @@ func Count(h *Rings) Census {
 		if n.Heard() && n.usable() {
 			well++
 		}
-		if n.Group == 0 && n.Ready() && n.usable() {
+		if n.spare() {
 			c.Spares++
 		}
 		if n.Online() && n.usable() && (n.Pending() || n.Unassigned) {

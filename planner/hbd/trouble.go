@@ -39,7 +39,7 @@ func FactsOf(h *Rings, x *health.Facts) {
 		if n.Online() {
 			x.Heard++
 		}
-		if n.Group == 0 && n.Ready() && n.usable() {
+		if n.spare() {
 			x.Spares++
 		}
 	}
@@ -75,6 +75,13 @@ func FactsOf(h *Rings, x *health.Facts) {
 			}
 		}
 	}
+}
+
+// spare: in no ring, and well. One of which a bundle has failed, or does not answer, is
+// in service by its own word, and closes no gap.
+func (n *node) spare() bool {
+	return n.Group == 0 && n.Ready() && n.usable() && (n.Report == nil || n.Report.Alarms() == 0 ||
+		!slices.ContainsFunc(n.Whole().Alarms, func(a proto.Alarm) bool { return a.Kind == proto.EvPathFailed }))
 }
 
 // flaps is how often a fibre that is lit was lost, and not forgiven, to be told.

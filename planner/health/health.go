@@ -197,9 +197,16 @@ func (u *under) ofRing(id proto.RingID) string {
 func (u *under) lost() (most string) {
 	took := map[string]int{}
 	for i := range u.x.Devices {
-		if d := &u.x.Devices[i]; d.What != "" && !d.ID.IsSwitch() && u.of[d.ID] != "" {
-			if took[u.of[d.ID]]++; took[u.of[d.ID]] > took[most] {
-				most = u.of[d.ID]
+		d := &u.x.Devices[i]
+		by := u.of[d.ID]
+		if d.What == "" && d.Ring == 0 { // a spare with a bundle that failed
+			by = u.own[d.ID]
+		} else if d.What == "" {
+			by = ""
+		}
+		if by != "" && !d.ID.IsSwitch() {
+			if took[by]++; took[by] > took[most] {
+				most = by
 			}
 		}
 	}
