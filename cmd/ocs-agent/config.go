@@ -312,8 +312,9 @@ func (b *BoardConfig) named() error {
 // bare is the board with the default names of its devices.
 func (b *BoardConfig) bare() (hal.Board, error) {
 	if b.Kind == "box" {
+		address, _ := b.Box.address()
 		dial, err := b.Box.dialer()
-		return hal.Board{Buses: []hal.Bus{{Kind: hal.TextLine, Device: b.Box.Address, Timeout: b.Box.deadline() * 19 / 20, Dial: dial}}}, err
+		return hal.Board{Buses: []hal.Bus{{Kind: hal.TextLine, Device: address, Timeout: b.Box.deadline() * 19 / 20, Dial: dial}}}, err
 	}
 	if b.read != nil {
 		return *b.read, nil

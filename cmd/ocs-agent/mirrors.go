@@ -113,11 +113,8 @@ func (b *BoxConfig) address() (hostPort string, plain bool) {
 // dialer opens a connection over TLS to a box that speaks RESTCONF; nil: TCP will do.
 func (b *BoxConfig) dialer() (func(time.Duration) (hal.LineConn, error), error) {
 	address, plain := b.address()
-	if b.Protocol != protocolSONiC {
+	if b.Protocol != protocolSONiC || plain {
 		return nil, nil
-	}
-	if plain {
-		return func(limit time.Duration) (hal.LineConn, error) { return net.DialTimeout("tcp", address, limit) }, nil
 	}
 	host, _, _ := net.SplitHostPort(address) // validated
 	to, err := cert.Client(host, b.CA, b.Cert, b.Key)

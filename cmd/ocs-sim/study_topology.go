@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"strings"
@@ -79,17 +80,22 @@ func refusedModel(reason string) error {
 	return &proto.Error{Code: proto.Invalid, Field: "models", Limit: strings.Join(model.Names(), ", ") + " or a file", Reason: reason}
 }
 
+// directFlags are those of a job of one model on direct links, and which models.
+func directFlags(fs *flag.FlagSet, servers, gpus, degree, gbps *int) (models *string) {
+	fs.IntVar(servers, "servers", *servers, "servers of a job")
+	fs.IntVar(gpus, "gpus", *gpus, "GPUs of a server")
+	fs.IntVar(degree, "degree", *degree, "interfaces of a server")
+	fs.IntVar(gbps, "gbps", *gbps, "bandwidth of an interface, Gb/s")
+	return fs.String("models", "all", "which, separated by commas: names of study topology or JSON files")
+}
+
 func studyReconfig(ctx context.Context, s *studyRun) error {
 	cfg := study.DefaultReconfig()
 	fs := s.flags("-servers 128 -degree 4 -models dlrm,vgg")
-	fs.IntVar(&cfg.Servers, "servers", cfg.Servers, "servers of a job")
-	fs.IntVar(&cfg.GPUsPerServer, "gpus", cfg.GPUsPerServer, "GPUs of a server")
-	fs.IntVar(&cfg.Degree, "degree", cfg.Degree, "interfaces of a server")
-	fs.IntVar(&cfg.Gbps, "gbps", cfg.Gbps, "bandwidth of an interface, Gb/s")
+	models := directFlags(fs, &cfg.Servers, &cfg.GPUsPerServer, &cfg.Degree, &cfg.Gbps)
 	fs.IntVar(&cfg.Iterations, "iterations", cfg.Iterations, "of a job")
 	fs.DurationVar(&cfg.Period, "period", cfg.Period, "between two looks at what is unsent")
 	fs.DurationVar(&cfg.Dark, "dark", cfg.Dark, "while links are made")
-	models := fs.String("models", "all", "which, separated by commas: names of study topology or JSON files")
 	if err := s.parse(); err != nil {
 		return err
 	}
@@ -104,13 +110,9 @@ func studyReconfig(ctx context.Context, s *studyRun) error {
 func studyPhases(ctx context.Context, s *studyRun) error {
 	cfg := study.DefaultPhases()
 	fs := s.flags("-models gpt-moe -stages 4 -switching 100us,10ms")
-	fs.IntVar(&cfg.Servers, "servers", cfg.Servers, "servers of a job")
-	fs.IntVar(&cfg.GPUsPerServer, "gpus", cfg.GPUsPerServer, "GPUs of a server")
-	fs.IntVar(&cfg.Degree, "degree", cfg.Degree, "interfaces of a server")
-	fs.IntVar(&cfg.Gbps, "gbps", cfg.Gbps, "bandwidth of an interface, Gb/s")
+	models := directFlags(fs, &cfg.Servers, &cfg.GPUsPerServer, &cfg.Degree, &cfg.Gbps)
 	stages := intList(fs, "stages", cfg.Stages, "stages of a pipeline, for models without tables")
 	dark := listFlag(fs, "switching", cfg.Dark, "for so long links are dark that move, `LIST` (default 10us,100us,1ms,10ms,50ms)", "time: want a list such as 100us,10ms", time.ParseDuration)
-	models := fs.String("models", "all", "which, separated by commas: names of study topology or JSON files")
 	if err := s.parse(); err != nil {
 		return err
 	}

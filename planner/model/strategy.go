@@ -396,8 +396,9 @@ func (m *Model) Phases(c Cluster, s Strategy) (phases []Phase, steps []topo.Step
 		micro = int64(microPerStage * s.Stages)
 	}
 	slots := micro + int64(s.Stages) - 1
-	forward := j.compute(s) / slots * 10 / forwardAndX
-	backward := j.compute(s)/slots - forward
+	compute, all := j.compute(s)/slots, j.parts(s)
+	forward := compute * 10 / forwardAndX
+	backward := compute - forward
 	var slot []topo.Step
 	gap := int64(0)
 	for _, x := range []struct {
@@ -417,7 +418,7 @@ func (m *Model) Phases(c Cluster, s Strategy) (phases []Phase, steps []topo.Step
 		}
 		gap += x.gap
 		var parts []part
-		for _, p := range j.parts(s) {
+		for _, p := range all {
 			if p.kind == x.kind {
 				p.bytes = (p.bytes + x.times - 1) / x.times
 				parts = append(parts, p)

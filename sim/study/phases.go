@@ -165,8 +165,7 @@ func (c PhasesConfig) divided(out *PhasesResult, m *model.Model, stages int) err
 	return nil
 }
 
-// nanos is how long one interface takes for some bytes.
-func (c PhasesConfig) nanos(bytes int64) int64 { return (8*bytes + int64(c.Gbps) - 1) / int64(c.Gbps) }
+func (c PhasesConfig) nanos(bytes int64) int64 { return nanosAt(c.Gbps, bytes) }
 
 // ideal is a phase on a switch that is never short but at the servers.
 func (c PhasesConfig) ideal(p model.Phase) int64 {
@@ -215,7 +214,7 @@ func (c PhasesConfig) options(phases []model.Phase, demands [][]topo.Demand) (ou
 }
 
 // onRingsOf is what AllReduce sends on the rings that a topology has for it, both
-// ways round.
+// ways round. groups are all of the request that it was found for, or none.
 func onRingsOf(t *topo.Topology, groups []topo.Group) (out []topo.Demand) {
 	for i, g := range groups {
 		var rings []topo.Group

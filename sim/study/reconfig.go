@@ -178,10 +178,10 @@ func (r *reconfigRun) look(unsent []topo.Demand) {
 	}
 }
 
-// nanos is how long a link takes for some bytes.
-func (r *reconfigRun) nanos(bytes int64) int64 {
-	return (8*bytes + int64(r.c.Gbps) - 1) / int64(r.c.Gbps)
-}
+func (r *reconfigRun) nanos(bytes int64) int64 { return nanosAt(r.c.Gbps, bytes) }
+
+// nanosAt is how long an interface takes for some bytes.
+func nanosAt(gbps int, bytes int64) int64 { return (8*bytes + int64(gbps) - 1) / int64(gbps) }
 
 // passOn sends until all is sent or the next look: all pairs advance alike, as
 // the fullest link allows, which is how the time of one topology is counted.
