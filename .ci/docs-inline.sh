@@ -28,8 +28,8 @@ while IFS=$'\t' read -r page line; do
   done
 done < <(for p in README.md docs/*.md; do
   awk -v p="$p" '/^```/ { on = !on; console = /console/; next }
-    on && !console && /^(\$ )?(bin\/)?(ocsctl|ocs-agent|ocs-planner|ocs-sim|ocs-slurm) / { sub(/^\$ /, ""); print p "\t" $0; next }
-    !on { s = $0; while (match(s, /`(bin\/)?(ocsctl|ocs-agent|ocs-planner|ocs-sim|ocs-slurm) [^`]*`/)) { print p "\t" substr(s, RSTART + 1, RLENGTH - 2); s = substr(s, RSTART + RLENGTH) } }' "$p"
+    on && !console && /^(\$ )?(bin\/)?(ocsctl|ocs-agent|ocs-planner|ocs-sim|ocs-slurm|ocs-sonic) / { sub(/^\$ /, ""); print p "\t" $0; next }
+    !on { s = $0; while (match(s, /`(bin\/)?(ocsctl|ocs-agent|ocs-planner|ocs-sim|ocs-slurm|ocs-sonic) [^`]*`/)) { print p "\t" substr(s, RSTART + 1, RLENGTH - 2); s = substr(s, RSTART + RLENGTH) } }' "$p"
 done)
 echo "$n commands named within lines"
 exit $rc

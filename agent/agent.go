@@ -72,7 +72,7 @@ type reporter interface {
 
 // scripts drive a switch by hand; a node has none.
 type scripts interface {
-	line(client uint64, text []byte)
+	line(in Input)
 }
 
 // Agent is what a node or switch does beside deciding.
@@ -159,9 +159,9 @@ func (a *Agent) Deliver(now time.Duration, in Input) {
 		a.restart.looked(now, in.Text)
 	case InJournal:
 		a.unwritten(now, in.Text)
-	case InLine:
+	case InLine, InRequest:
 		if a.scripts != nil {
-			a.scripts.line(in.ID, in.Line)
+			a.scripts.line(in)
 		}
 	default:
 		panic(fmt.Sprintf("agent: input of kind %d", in.Kind))

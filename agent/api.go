@@ -64,6 +64,9 @@ type Config struct {
 	// generation is in force.
 	Lines        func(*circuit.Served) LineServer `json:"-"`
 	ScriptsFirst bool                             `json:"-"`
+	// Labels of ports, such as 3A, and what keeps them when a tool has set some.
+	Labels     map[string]string             `json:"-"`
+	KeepLabels func(map[string]string) error `json:"-"`
 }
 
 // DefaultHealthPeriod is chosen: a case warms up in minutes.
@@ -82,6 +85,7 @@ const (
 	InAlarm                           // Alarm, of the runner: somebody should know
 	InRestart                         // what OutRestart asked for can be; Text says why not
 	InJournal                         // the journal cannot be written, Text says why; "": it can be again
+	InRequest                         // Line, of a tool that drives a switch: the client ID's; nil: it is gone
 )
 
 // Input is one thing that happened to the agent.

@@ -67,7 +67,7 @@ func newCrossOptics(agent *Agent) {
 	a.kept = slices.DeleteFunc(slices.Clone(agent.journal.Circuits), func(s circuit.Saved) bool { return !a.sw.Untouched(s.Pair.A, s.Pair.B) })
 	a.parked = agent.journal.Parked && a.sw.Vouched()
 	if a.cross, a.err = a.connect(); a.err == nil {
-		a.served = &circuit.Served{Switch: handled{a}, Ports: a.cfg.ports(), Busy: a.cross.Busy, Power: a.cross.Power,
+		a.served = &circuit.Served{Switch: handled{a: a}, Ports: a.cfg.ports(), Busy: a.cross.Busy, Power: a.cross.Power,
 			Identity: "Ringlight," + a.cfg.Software + "," + number(a.cfg.Node-proto.FirstSwitch) + ",1"}
 	}
 }

@@ -34,14 +34,17 @@ const maxClients = 8
 var errPlanned = errors.New("a planner's generation is in force here")
 
 // handled lets a client's server drive the switch.
-type handled struct{ a *crossOptics }
+type handled struct {
+	a     *crossOptics
+	ports bool // those that a plan has are looked after already
+}
 
 // Apply makes a change by hand, if nobody plans for this switch or the
 // configuration lets scripts come first.
 func (h handled) Apply(now time.Duration, ch circuit.Change) error {
 	a := h.a
 	switch {
-	case a.sw.Planned() && !a.cfg.ScriptsFirst:
+	case a.sw.Planned() && !a.cfg.ScriptsFirst && !h.ports:
 		return errPlanned
 	case !a.adopted || a.faulty != "":
 		return fmt.Errorf("%w: %s", circuit.ErrNotReady, a.faulty)
@@ -58,19 +61,24 @@ func (h handled) Apply(now time.Duration, ch circuit.Change) error {
 
 func (h handled) Circuits(buf []circuit.Circuit) []circuit.Circuit { return h.a.cross.Circuits(buf) }
 
-// line takes a line of a client; nil is the end of one.
-func (a *crossOptics) line(id uint64, text []byte) {
+// line takes a line or a request of a client; nil is the end of one.
+func (a *crossOptics) line(in Input) {
+	id, text := in.ID, in.Line
 	at := slices.IndexFunc(a.clients, func(v client) bool { return v.id == id })
 	switch {
 	case text == nil && at >= 0:
 		a.clients = slices.Delete(a.clients, at, at+1)
-	case text == nil || a.cross == nil || a.cfg.Lines == nil:
+	case text == nil || a.cross == nil || in.Kind == InLine && a.cfg.Lines == nil:
 	case at < 0 && len(a.clients) >= maxClients:
 		a.put(Output{Kind: OutLine, ID: id}) // no more
 	default:
 		if at < 0 {
 			at = len(a.clients)
-			a.clients = append(a.clients, client{id, a.cfg.Lines(a.served)})
+			if in.Kind == InRequest {
+				a.clients = append(a.clients, client{id, &requests{face: face{a: a}}})
+			} else {
+				a.clients = append(a.clients, client{id, a.cfg.Lines(a.served)})
+			}
 		}
 		a.clients[at].server.Take(text)
 	}

@@ -48,6 +48,8 @@ type RunConfig struct {
 	Further func(*metric.Page)
 	// Lines is the TCP address on which scripts drive a switch; "": none.
 	Lines string
+	// Requests are served to tools that drive a switch; nil: none.
+	Requests *Requests
 	// Calibrated keeps a new calibration; nil: it is lost with the process.
 	Calibrated func(proto.BundleID, *ocs.Calibration) error
 	Log        *slog.Logger // nil: silence
@@ -198,7 +200,14 @@ func Run(ctx context.Context, cfg RunConfig) error {
 		defer stop()
 	}
 	if cfg.Lines != "" {
-		stop, err := r.scripts.listen(ctx, cfg.Lines)
+		stop, err := r.scripts.listen(ctx, cfg.Lines, r.scripts.serve)
+		if err != nil {
+			return fmt.Errorf("agent: %w", err)
+		}
+		defer stop()
+	}
+	if cfg.Requests != nil {
+		stop, err := r.scripts.listen(ctx, cfg.Requests.Address, r.scripts.request)
 		if err != nil {
 			return fmt.Errorf("agent: %w", err)
 		}
@@ -224,7 +233,7 @@ func (r *runner) begin(ctx context.Context, journal Journal) (err error) {
 	if r.recording != nil {
 		rec = r.recording.Recorder
 	}
-	r.scripts = &scriptServer{tell: func(ctx context.Context, in Input) { r.call(ctx, func() { r.tell(in) }) }, log: r.log, out: map[uint64]chan []byte{}}
+	r.scripts = &scriptServer{tell: func(ctx context.Context, in Input) { r.call(ctx, func() { r.tell(in) }) }, log: r.log, requests: r.cfg.Requests, out: map[uint64]chan []byte{}}
 	r.host = NewHost(r.cfg.Agent, journal, r, rec)
 	r.host.Restart, r.host.End = func(software string) { go r.restart(ctx, software) }, func() { r.over = true }
 	r.host.Calibrated, r.host.Line, r.host.Log = r.calibrated, r.scripts.answer, r.say

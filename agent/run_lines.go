@@ -26,6 +26,8 @@ var scriptLimits = limit.Connections{Max: 32, First: time.Minute, Write: 10 * ti
 type scriptServer struct {
 	tell func(context.Context, Input) // to the agent
 	log  *slog.Logger
+	// requests are those of tools that speak RESTCONF.
+	requests *Requests
 
 	mu   sync.Mutex
 	last uint64
@@ -52,25 +54,30 @@ func (v *scriptServer) answer(id uint64, reply []byte) {
 	close(ch)
 }
 
-// listen takes scripts at address until stop is called.
-func (v *scriptServer) listen(ctx context.Context, address string) (stop func(), err error) {
+// listen serves connections at address until stop is called.
+func (v *scriptServer) listen(ctx context.Context, address string, serve func(context.Context, *limit.Conn)) (stop func(), err error) {
 	var config net.ListenConfig
 	l, err := config.Listen(ctx, "tcp", address)
 	if err != nil {
 		return nil, err
 	}
-	return accept(ctx, limit.Listen(l, scriptLimits, v.log), v.serve), nil
+	return accept(ctx, limit.Listen(l, scriptLimits, v.log), serve), nil
+}
+
+// open gives a connection a number, and where its replies come.
+func (v *scriptServer) open() (id uint64, replies chan []byte) {
+	replies = make(chan []byte, maxReplies)
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.last++
+	v.out[v.last] = replies
+	return v.last, replies
 }
 
 // serve hands lines to the agent, and at last the end of the script; replies
 // go out meanwhile.
 func (v *scriptServer) serve(ctx context.Context, conn *limit.Conn) {
-	replies := make(chan []byte, maxReplies)
-	v.mu.Lock()
-	v.last++
-	id := v.last
-	v.out[id] = replies
-	v.mu.Unlock()
+	id, replies := v.open()
 	var writer sync.WaitGroup
 	writer.Go(func() {
 		defer conn.Close()

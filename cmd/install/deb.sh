@@ -29,7 +29,8 @@ about() { # about PACKAGE: what it is
  the light does, over MQTT. Light does not depend on it.' ;;
   ringlight-tools) echo 'commands for operators of optically switched GPU rings
  ocsctl asks and changes a running fabric; ocs-sim is the virtual cluster and
- the studies; ocs-slurm joins a planner and Slurm.' ;;
+ the studies; ocs-slurm joins a planner and Slurm; ocs-sonic drives a
+ switch in SONiC'\''s words.' ;;
   esac
 }
 
@@ -99,5 +100,5 @@ for arch in ${*:-arm64 armhf amd64}; do
   build ringlight-agent "$arch" ocs-agent
   [ "$arch" = armhf ] && continue # of a baseboard controller, which runs no planner
   build ringlight-planner "$arch" ocs-planner
-  build ringlight-tools "$arch" 'ocsctl ocs-sim ocs-slurm'
+  build ringlight-tools "$arch" 'ocsctl ocs-sim ocs-slurm ocs-sonic'
 done

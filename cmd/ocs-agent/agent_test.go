@@ -69,6 +69,7 @@ func TestConfigurationErrorsNameTheirKeys(t *testing.T) {
 		"switch":            {`{"board":{"ports":577,"factory":"f"}}`, []string{"board.ports:"}},
 		"real switch":       {`{"board":{"kind":"linux","ports":32}}`, []string{"board.factory:"}},
 		"scpi of a node":    {`{"scpi":"127.0.0.1:5025"}`, []string{"scpi:"}},
+		"restconf to all":   {`{"restconf":"0.0.0.0:8443","board":{"ports":8}}`, []string{"restconf:"}},
 		"scpi to the world": {`{"scpi":"0.0.0.0:5025","board":{"ports":8}}`, []string{"scpi:"}},
 		"box of SONiC":      {`{"board":{"kind":"box","ports":8,"protocol":"sonic-ocs","address":"http://10.0.0.9:80","dialect":"both","box":{"cert":"x"}}}`, []string{`board.box.address: "http://10.0.0.9:80": plain http is for this machine alone`, `board.box.dialect: "both": want auto, tables or states`, "board.box.cert: ca, cert and key"}},
 		"box":               {`{"board":{"kind":"box","box":{"protocol":"smoke","address":"here","deadline_ms":70000}}}`, []string{"board.ports:", "board.box.address:", "board.box.protocol:", "board.box.deadline_ms: 70000: want 100 to 60000"}},
@@ -117,7 +118,7 @@ func TestEffectiveConfigurationReadsBack(t *testing.T) {
 			t.Errorf("key %s is not documented", k.Key)
 		}
 	}
-	if len(keys()) != 92 {
+	if len(keys()) != 93 {
 		t.Errorf("%d keys", len(keys()))
 	}
 }

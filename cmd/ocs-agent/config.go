@@ -40,6 +40,7 @@ type Config struct {
 	HealthMS int64       `json:"health_ms" unit:"ms" doc:"one health round over all modules; 0: none"`
 	Recorder int64       `json:"recorder_kib" unit:"KiB" doc:"memory of the bus recorder, whose last part record begins with; 0: none"`
 	SCPI     string      `json:"scpi" doc:"of a circuit switch: TCP address, such as 127.0.0.1:5025, on which scripts for commercial boxes drive it; empty: none; beyond loopback only with insecure"`
+	RESTCONF string      `json:"restconf" doc:"of a circuit switch: TCP address on which tools for SONiC's circuit switches drive it; empty: none; beyond loopback over TLS with cert and key, for operators with a certificate of ca"`
 	ByHand   bool        `json:"scpi_override" doc:"scripts may change circuits while a planner's generation is in force"`
 	Lock     string      `json:"lock" doc:"how often each module is looked at and trimmed while it is quiet: drift: every ten minutes; always: every minute; off: never. Light on the wrong tap and another case temperature bring the next look at once"`
 	LogLevel string      `json:"log_level" doc:"debug, info, warn or error"`
@@ -231,6 +232,7 @@ func (c *Config) Validate() error {
 	bad.span("recorder_kib", c.Recorder, 0, maxRecorder)
 	cli.CheckLog(c.LogLevel, c.LogForm, bad)
 	c.validateSCPI(bad)
+	c.validateRequests(bad)
 	c.Board.validate(bad)
 	return errors.Join(errs...)
 }

@@ -158,6 +158,7 @@ func (c *Config) validateSCPI(bad complain) {
 func (c *Config) switchConfig(cfg *agent.Config) (err error) {
 	cfg.Lines = func(b *circuit.Served) agent.LineServer { return scpi.NewServer(b) }
 	cfg.ScriptsFirst = c.ByHand
+	c.keepLabels(cfg)
 	if c.Board.Kind != "box" {
 		cfg.Thresholds = [hal.NumSides]circuit.Thresholds{c.Board.AlarmA.thresholds(), c.Board.AlarmB.thresholds()}
 		cfg.Factory, err = c.factory(cfg.Board)

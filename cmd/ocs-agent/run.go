@@ -101,6 +101,10 @@ func (c *Config) run(ctx context.Context, recording string, log *slog.Logger, ne
 	}
 	rc := c.runConfig(a, log)
 	rc.Lines = c.SCPI
+	var seals atomic.Pointer[guard.Guard] // at the link, once there is one
+	if rc.Requests, err = c.requests(&seals); err != nil {
+		return err
+	}
 	if next.not != nil {
 		rc.Agent.NoRestart = next.not.Error()
 	} else {
@@ -111,7 +115,6 @@ func (c *Config) run(ctx context.Context, recording string, log *slog.Logger, ne
 	} else if m != nil {
 		rc.Manager = m
 	}
-	var seals atomic.Pointer[guard.Guard] // at the link, once there is one
 	rc.Further = func(p *metric.Page) {
 		counts := seals.Load().Counts()
 		metric.AppendAll(p, guard.Measures, &counts)

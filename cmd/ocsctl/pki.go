@@ -180,9 +180,9 @@ func holderOf(folder *pki.Folder, kind proto.HolderKind, words []string) (proto.
 }
 
 func pkiNode(_ context.Context, args []string, out io.Writer) error {
-	f := newPKI("pki node").issuing(false)
+	f := newPKI("pki node").issuing(true)
 	folder, words, err := f.open(args, `Makes keys and certificates of nodes, and of switches by the numbers that circuit list
-has, all in one edition.
+has, all in one edition. -host is for a switch that serves RESTCONF to other machines.
 
 example: ocsctl pki node 0-63
 example: ocsctl pki node 7 -out next`, true)

@@ -303,7 +303,7 @@ func (l *language) list(body []byte, s *hal.BoxState) (err error) {
 	l.wanted, err = rows[Connection](body)
 	l.keys = map[hal.PortPair][]string{}
 	l.wanted = slices.DeleteFunc(l.wanted, func(c Connection) bool {
-		a, b, err := c.parsePair()
+		a, b, err := c.Ports()
 		if err != nil || a >= s.In || b >= s.Out {
 			return true
 		}
@@ -328,11 +328,11 @@ func (l *language) light(port string) string {
 func (l *language) judge(s *hal.BoxState) {
 	s.Map, s.Stale, s.Lights = s.Map[:0:0], nil, map[hal.PortPair]hal.BoxLight{}
 	for _, c := range l.wanted {
-		a, b, _ := c.parsePair() // it was kept for being one
+		a, b, _ := c.Ports() // it was kept for being one
 		p := hal.PortPair{In: uint16(a), Out: uint16(b)}
 		from, to := portName(hal.SideA, a), portName(hal.SideB, b)
 		rival := slices.ContainsFunc(l.wanted, func(r Connection) bool {
-			x, y, _ := r.parsePair()
+			x, y, _ := r.Ports()
 			return (x == a) != (y == b) && l.ports[portName(hal.SideA, x)].Target == portName(hal.SideB, y)
 		})
 		lost := rival && l.ports[from].Target != to

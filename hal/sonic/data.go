@@ -140,8 +140,8 @@ func parsePort(name string) (side, port int, ok bool) {
 	return side, int(n) - 1, err == nil && n > 0 && side >= 0
 }
 
-// parsePair reads the ports of a connection, of its key where it names none.
-func (c *Connection) parsePair() (a, b int, err error) {
+// Ports are those of a connection, counted from 0, of its key where it names none.
+func (c *Connection) Ports() (a, b int, err error) {
 	from, to := c.A, c.B
 	if from == "" && to == "" {
 		from, to, _ = strings.Cut(c.ID, "-")

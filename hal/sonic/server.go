@@ -46,11 +46,12 @@ type Box interface {
 	View() View
 	Update(remove []string, add []Connection) (failed []string, err error)
 	SetPorts(list []PortSetting) error // all or none
-	Losses() []FactoryLoss
+	// Losses are those of a path, by its key, or of all, "", where a switch is not too wide.
+	Losses(key string) []FactoryLoss
 }
 
-// maxLosses bounds an answer. chosen: all paths of 64 by 64 ports in three conditions.
-const maxLosses = 64 * 64 * 3
+// maxLosses bounds the paths of an answer. chosen: those of 64 by 64 ports, 2 MB.
+const maxLosses = 64 * 64
 
 // MaxLabel bounds a port's label. chosen: a host, its port and a remark.
 const MaxLabel = 128
@@ -71,7 +72,7 @@ type row struct {
 type container struct {
 	module, name, list string
 	dialect            Dialect
-	rows               func(s *Server, v *View) []row
+	rows               func(s *Server, v *View) []row // nil: losses
 }
 
 var containers = []container{
@@ -91,10 +92,10 @@ var containers = []container{
 		}
 		return out
 	}},
-	{module, "OCS_FACTORY_INSERTION_LOSS_TABLE", "OCS_FACTORY_INSERTION_LOSS_LIST", Tables, (*Server).losses},
+	{module, "OCS_FACTORY_INSERTION_LOSS_TABLE", "OCS_FACTORY_INSERTION_LOSS_LIST", Tables, nil},
 	{states, "OCS_PORT", "OCS_PORT_LIST", States, func(_ *Server, v *View) []row { return portStates(v, false) }},
 	{states, "OCS_CROSS_CONNECT", "OCS_CROSS_CONNECT_LIST", States, connectionStates},
-	{states, "OCS_FACTORY_INSERTION_LOSS", "OCS_FACTORY_INSERTION_LOSS_LIST", States, (*Server).losses},
+	{states, "OCS_FACTORY_INSERTION_LOSS", "OCS_FACTORY_INSERTION_LOSS_LIST", States, nil},
 }
 
 // portConfigs are in the dialect's words; of both, in those of the tables.
@@ -147,7 +148,7 @@ func statesWord(light string) string {
 // connectionStates are those whose ports both say how they are.
 func connectionStates(_ *Server, v *View) (out []row) {
 	for _, p := range v.Paths {
-		a, b, err := p.parsePair()
+		a, b, err := p.Ports()
 		if err != nil || a >= len(v.Ports[0]) || b >= len(v.Ports[1]) {
 			continue
 		}
@@ -159,8 +160,13 @@ func connectionStates(_ *Server, v *View) (out []row) {
 	return out
 }
 
-func (s *Server) losses(*View) (out []row) {
-	for _, l := range s.Box.Losses() {
+// rowsOf are the entries of a container, of losses those of one path where a key names it.
+func (s *Server) rowsOf(c *container, v *View, key string) (out []row) {
+	if c.rows != nil {
+		return c.rows(s, v)
+	}
+	path, _, _ := strings.Cut(key, ",")
+	for _, l := range s.Box.Losses(path) {
 		out = append(out, row{l.ID + "," + string(l.Frequency) + "," + string(l.Temperature), l})
 	}
 	return out
@@ -243,7 +249,7 @@ func (s *Server) module(method, name string) (any, error) {
 		if c := &containers[i]; c.module == name && (s.Dialect == Auto || c.dialect == Auto || c.dialect == s.Dialect) {
 			rows, err := s.read(c, &v)
 			if err != nil {
-				return nil, err
+				continue // too many: they are asked for alone
 			}
 			all[c.name] = map[string]any{c.list: rows}
 		}
@@ -259,10 +265,10 @@ func (s *Server) module(method, name string) (any, error) {
 
 // read are the entries of a list.
 func (s *Server) read(c *container, v *View) ([]any, error) {
-	rows := c.rows(s, v)
-	if len(rows) > maxLosses {
-		return nil, Refuse("too-big", "", "%d entries of %s: want one by its key, or a switch of at most 64 ports", len(rows), c.list)
+	if paths := len(v.Ports[0]) * len(v.Ports[1]); c.rows == nil && paths > maxLosses {
+		return nil, Refuse("too-big", c.path(), "%d paths: want one by its key, or a switch of at most 64 ports", paths)
 	}
+	rows := s.rowsOf(c, v, "")
 	out := make([]any, len(rows))
 	for i := range rows {
 		out[i] = rows[i].data
@@ -309,7 +315,7 @@ func (s *Server) whole(method string, c *container, body []byte) (any, error) {
 // entry is a request for one entry of a list.
 func (s *Server) entry(method string, c *container, key string, body []byte) (any, error) {
 	v := s.Box.View()
-	rows := c.rows(s, &v)
+	rows := s.rowsOf(c, &v, key)
 	at := slices.IndexFunc(rows, func(r row) bool { return r.key == key })
 	settable := c.module == module && (c.name == "OCS_CROSS_CONNECT" || c.name == "OCS_PORT")
 	switch {

@@ -97,7 +97,7 @@ func (s *Server) update(v *View, remove []string, add []Connection) (result bulk
 	path := "/" + module + "/OCS_CROSS_CONNECT"
 	seen := map[string]string{}
 	for _, c := range add {
-		a, b, err := c.parsePair()
+		a, b, err := c.Ports()
 		switch {
 		case err != nil:
 			return result, Refuse("invalid-value", path, "%v", err)

@@ -47,7 +47,7 @@ func (s *shelf) SetPorts(list []sonic.PortSetting) error {
 	return nil
 }
 
-func (s *shelf) Losses() []sonic.FactoryLoss {
+func (s *shelf) Losses(string) []sonic.FactoryLoss {
 	return []sonic.FactoryLoss{sonic.NewFactoryLoss(0, 1, 193_100, 20, 1234)}
 }
 

@@ -222,7 +222,7 @@ func (s *sonicEnd) SetPorts(list []sonic.PortSetting) error {
 	return nil
 }
 
-func (s *sonicEnd) Losses() []sonic.FactoryLoss { return s.losses }
+func (s *sonicEnd) Losses(string) []sonic.FactoryLoss { return s.losses }
 
 // say takes a request.
 func (s *sonicEnd) say(b []byte) {

@@ -23,7 +23,7 @@ import (
 type Request struct {
 	Names []proto.Holder
 	Role  proto.Role
-	Hosts []string // of planners: under which they are reached besides this machine
+	Hosts []string // under which it is reached; a planner is at this machine too
 	Days  int
 	// Stolen: of the issuers before a new one, the last one alone counts on.
 	Stolen bool
@@ -194,7 +194,7 @@ func (f *Folder) issue(name string, public ed25519.PublicKey, hosts []string, da
 // hostsOf: a planner may have the broker inside, which it reaches itself.
 func hostsOf(h proto.Holder, hosts []string) []string {
 	if h.Kind != proto.HolderPlanner {
-		return nil
+		return hosts
 	}
 	own := []string{"localhost", "127.0.0.1", "::1"}
 	return append(slices.DeleteFunc(own, func(s string) bool { return slices.Contains(hosts, s) }), hosts...)

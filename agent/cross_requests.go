@@ -1,0 +1,181 @@
+package agent
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"ringlight/hal"
+	"ringlight/hal/sonic"
+	"ringlight/node"
+	"ringlight/ocs/circuit"
+	"ringlight/proto"
+)
+
+// face is a switch as tools for SONiC's circuit switches see it.
+type face struct{ a *crossOptics }
+
+func (f *face) now() time.Duration { return f.a.served.Now }
+
+// requests serves one client: METHOD TARGET, a newline and the document are a line.
+type requests struct {
+	face
+	waiting [][]byte
+}
+
+func (q *requests) Take(line []byte) { q.waiting = append(q.waiting, line) }
+
+// Poll answers what came; the status is the first line of an answer.
+func (q *requests) Poll(dst []byte) []byte {
+	s := sonic.Server{Box: &q.face, Dialect: sonic.Auto}
+	for _, line := range q.waiting {
+		head, body, _ := bytes.Cut(line, []byte("\n"))
+		method, target, _ := strings.Cut(string(head), " ")
+		status, reply := s.Answer(method, target, body)
+		dst = append(fmt.Appendf(dst, "%d\n", status), reply...)
+	}
+	q.waiting = nil
+	return dst
+}
+
+// lights are the words for a circuit's state. Of a box without meters the circuit is made,
+// and nobody says more.
+var lights = map[proto.PortState]string{proto.Tuned: "connected", proto.Unproven: "connected", proto.Tuning: "tuning", proto.Blocked: "blocked"}
+
+func (f *face) View() (v sonic.View) {
+	a := f.a
+	for side := range v.Ports {
+		v.Ports[side] = make([]sonic.Port, a.cfg.ports())
+		for port := range v.Ports[side] {
+			v.Ports[side][port] = sonic.Port{Label: a.cfg.Labels[portOf(side, port)], Override: proto.Normal.String(), Light: "blocked"}
+		}
+	}
+	for _, c := range a.cross.Circuits(nil) {
+		p := sonic.Path{Connection: sonic.Connection{ID: c.Pair.String(), A: portOf(0, int(c.Pair.A)), B: portOf(1, int(c.Pair.B))}, Status: "disabled"}
+		word, known := lights[c.State]
+		if !known {
+			word = "failed"
+		}
+		if c.State.Lit() {
+			p.Status, p.MilliDB = "enabled", int32(max(c.Loss, 0))
+		}
+		in, out := &v.Ports[0][c.Pair.A], &v.Ports[1][c.Pair.B]
+		in.Light, in.Target, out.Light, out.Target = word, p.B, word, p.A
+		v.Paths = append(v.Paths, p)
+	}
+	for _, h := range a.sw.State().Held {
+		p := &v.Ports[h.Array][h.Port]
+		if p.Override, p.Light = h.Override.String(), "blocked"; h.Override == proto.PoweredOff {
+			p.Light = p.Override
+		}
+	}
+	return v
+}
+
+func portOf(side, port int) string { return itoa(port+1) + string("AB"[side]) }
+
+// owned refuses a port that a plan in force or prepared has a circuit at.
+func (f *face) owned(side int, port uint16) error {
+	st := f.a.sw.State()
+	for _, plan := range []*node.Held{st.Applied, st.Staged} {
+		for i := 0; plan != nil && i < len(plan.Desired.Circuits) && !f.a.cfg.ScriptsFirst; i++ {
+			c := plan.Desired.Circuits[i]
+			if [hal.NumSides]uint16{c.A, c.B}[side] == port {
+				return sonic.Refuse("in-use", "", "port %s is the planner's: its generation %d has circuit %v there, of job %d", portOf(side, int(port)), plan.Desired.Generation, circuit.Pair{A: c.A, B: c.B}, c.Job)
+			}
+		}
+	}
+	return nil
+}
+
+// Update makes what is asked for in one act. What is there already stays as it is; what is
+// in the way goes.
+func (f *face) Update(remove []string, add []sonic.Connection) (failed []string, err error) {
+	ch := circuit.Change{Mode: circuit.Update}
+	have := f.a.cross.Circuits(nil)
+	for _, c := range have {
+		if slices.Contains(remove, c.Pair.String()) {
+			ch.Remove = append(ch.Remove, c.Pair)
+		}
+	}
+	for _, c := range add {
+		a, b, _ := c.Ports() // the server has looked
+		p := circuit.Pair{A: uint16(a), B: uint16(b)}
+		if c.ID != p.String() {
+			return nil, sonic.Refuse("invalid-value", "", "connection %.40q: its key here is that of its ports, %v", c.ID, p)
+		}
+		if there := slices.IndexFunc(have, func(h circuit.Circuit) bool { return h.Pair == p }); there < 0 || have[there].State == proto.Failed || slices.Contains(ch.Remove, p) {
+			ch.Create = append(ch.Create, p)
+		}
+	}
+	for _, p := range slices.Concat(ch.Remove, ch.Create) {
+		for side, port := range [hal.NumSides]uint16{p.A, p.B} {
+			if err := f.owned(side, port); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if len(ch.Remove)+len(ch.Create) == 0 {
+		return nil, nil
+	}
+	return nil, handled{f.a, true}.Apply(f.now(), ch)
+}
+
+func (f *face) SetPorts(list []sonic.PortSetting) error {
+	labels := maps.Clone(f.a.cfg.Labels)
+	for _, p := range list {
+		if p.Override == nil {
+			continue
+		}
+		if err := f.owned(p.Side, uint16(p.Port)); err != nil {
+			return err
+		}
+	}
+	for _, p := range list {
+		if p.Override != nil {
+			q := Ask{Array: uint8(p.Side), Port: uint16(p.Port)}
+			for q.Override.String() != *p.Override { // the server has looked
+				q.Override++
+			}
+			if err := f.a.holdPort(f.now(), q); err != nil {
+				return err
+			}
+		}
+		if p.Label != nil {
+			if labels == nil {
+				labels = map[string]string{}
+			}
+			labels[portOf(p.Side, p.Port)] = *p.Label
+		}
+	}
+	if maps.Equal(labels, f.a.cfg.Labels) {
+		return nil
+	}
+	if f.a.cfg.KeepLabels != nil {
+		if err := f.a.cfg.KeepLabels(labels); err != nil {
+			return err
+		}
+	}
+	f.a.cfg.Labels = labels
+	return nil
+}
+
+// Losses are the maker's, of one path or of all.
+func (f *face) Losses(key string) (out []sonic.FactoryLoss) {
+	t := f.a.cfg.Factory
+	if t == nil {
+		return nil
+	}
+	for at := range t.Ports * t.Ports {
+		p := circuit.Pair{A: uint16(at / t.Ports), B: uint16(at % t.Ports)}
+		for _, l := range t.Losses {
+			if key == "" || key == p.String() {
+				out = append(out, sonic.NewFactoryLoss(int(p.A), int(p.B), l.MilliTHz, l.Celsius, l.MilliDB[at]))
+			}
+		}
+	}
+	return out
+}
