@@ -71,24 +71,24 @@ type Break struct {
 
 // AlarmStatus is something that is not as it should be.
 type AlarmStatus struct {
-	ID          string   `cbor:"1,keyasint"` // where and what, such as 7/offline; the same as long as it stands
-	SinceMillis uint64   `cbor:"2,keyasint"` // planner's wall clock; 0: not known
-	Severity    Severity `cbor:"3,keyasint"`
-	Node        *NodeID  `cbor:"4,keyasint,omitempty"` // or switch; none: of no single one
-	Ring        RingID   `cbor:"5,keyasint,omitempty"`
-	What        string   `cbor:"6,keyasint"`
-	Why         string   `cbor:"7,keyasint,omitempty"`
+	ID          string   `cbor:"1,keyasint" json:"id"`       // where and what, such as 7/offline; the same as long as it stands
+	SinceMillis uint64   `cbor:"2,keyasint" json:"since_ms"` // planner's wall clock; 0: not known
+	Severity    Severity `cbor:"3,keyasint" json:"-"`
+	Node        *NodeID  `cbor:"4,keyasint,omitempty" json:"node,omitempty"` // or switch; none: of no single one
+	Ring        RingID   `cbor:"5,keyasint,omitempty" json:"ring,omitempty"`
+	What        string   `cbor:"6,keyasint" json:"what"`
+	Why         string   `cbor:"7,keyasint,omitempty" json:"why,omitempty"`
 	// Of an acknowledged one.
-	AckAuthor string `cbor:"8,keyasint,omitempty"`
-	AckReason string `cbor:"9,keyasint,omitempty"`
-	AckMillis uint64 `cbor:"10,keyasint,omitempty"`
+	AckAuthor string `cbor:"8,keyasint,omitempty" json:"-"`
+	AckReason string `cbor:"9,keyasint,omitempty" json:"-"`
+	AckMillis uint64 `cbor:"10,keyasint,omitempty" json:"-"`
 
-	Check   string      `cbor:"11,keyasint,omitempty"` // that found it
-	Subject string      `cbor:"12,keyasint,omitempty"` // node 7, ring 3, fibre 7-8, store
-	State   HealthState `cbor:"13,keyasint,omitempty"` // that the fabric has for it at least
-	Remedy  string      `cbor:"14,keyasint,omitempty"`
-	Under   string      `cbor:"15,keyasint,omitempty"` // id of the alarm that it follows from
-	Peer    *NodeID     `cbor:"16,keyasint,omitempty"` // of a fibre: the other end
+	Check   string      `cbor:"11,keyasint,omitempty" json:"check"`   // that found it
+	Subject string      `cbor:"12,keyasint,omitempty" json:"subject"` // node 7, ring 3, fibre 7-8, store
+	State   HealthState `cbor:"13,keyasint,omitempty" json:"-"`       // that the fabric has for it at least
+	Remedy  string      `cbor:"14,keyasint,omitempty" json:"remedy,omitempty"`
+	Under   string      `cbor:"15,keyasint,omitempty" json:"under,omitempty"` // id of the alarm that it follows from
+	Peer    *NodeID     `cbor:"16,keyasint,omitempty" json:"peer,omitempty"`  // of a fibre: the other end
 }
 
 // LinkStatus is a fibre.

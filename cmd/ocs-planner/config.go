@@ -22,6 +22,7 @@ type Config struct {
 	Cache      string `json:"cache" doc:"on: the broker keeps plans and decisions for who comes later; off: nothing is left with it, all goes at QoS 0, plans again until they are reported, and agents are called on each connection; for clusters of brokers that lose what they keep, with cache off of the agents"`
 	Listen     string `json:"listen" doc:"address of the embedded broker; empty: 127.0.0.1:18830, or none where broker is given"`
 	HTTP       string `json:"http" doc:"serve live view, metrics and jobs on host:port or unix:PATH, on several with commas; beyond loopback only with ca, cert and key, to those with a certificate; empty: not"`
+	Webhook    string `json:"webhook" doc:"URL that is told of each alarm as it begins and is over, by CloudEvents; empty: none"`
 	State      string `json:"state" doc:"file of the store, where store is empty"`
 	Store      string `json:"store" doc:"the store: bolt:FILE, or etcd:URL,URL of a cluster that all copies of the planner have open; empty: the file of state"`
 	StoreName  string `json:"store_name" doc:"what the store's keys in etcd begin with: one for each fabric"`
@@ -72,6 +73,7 @@ func (c *Config) flags(fs *flag.FlagSet) {
 	fs.StringVar(&c.Broker, "broker", c.Broker, "use this broker, mqtt://host:port or mqtts://host:port, or several of one cluster with commas between, instead of the embedded one")
 	fs.StringVar(&c.Cache, "cache", c.Cache, "on, or off: nothing is left with the broker")
 	fs.StringVar(&c.HTTP, "http", c.HTTP, "serve live view, metrics and jobs on `ADDR`, host:port or unix:PATH, several with commas; beyond loopback only with -ca, -cert and -key, to those with a certificate (default: not served)")
+	fs.StringVar(&c.Webhook, "webhook", c.Webhook, "tell this `URL` of each alarm, by CloudEvents")
 	c.storeFlags(fs)
 	fs.StringVar(&c.CA, "ca", c.CA, "PEM file of the certificate authority, for mqtts")
 	fs.StringVar(&c.Cert, "cert", c.Cert, "PEM file of the own certificate, for mqtts")
@@ -133,7 +135,7 @@ func (c *Config) Validate() error {
 
 func (c *Config) server() server.Config {
 	at := c.place()
-	return server.Config{State: at.name(), Open: at.opener(nil), Broker: c.Broker, Listen: c.Listen, HTTP: c.HTTP, CAFile: c.CA, CertFile: c.Cert, KeyFile: c.Key, PasswordFile: c.Password, Passwords: c.Passwords, Insecure: c.Insecure, Uncached: c.Cache == "off", Version: version,
+	return server.Config{State: at.name(), Open: at.opener(nil), Broker: c.Broker, Listen: c.Listen, HTTP: c.HTTP, Webhook: c.Webhook, CAFile: c.CA, CertFile: c.Cert, KeyFile: c.Key, PasswordFile: c.Password, Passwords: c.Passwords, Insecure: c.Insecure, Uncached: c.Cache == "off", Version: version,
 		Seals: server.Seals{Mode: guard.Mode(c.Seal), TrustFile: c.Trust, Kept: c.State + ".trust", Issuer: c.Issuer, Reports: c.Reports == guard.SealedReports}}
 }
 

@@ -203,6 +203,16 @@ func guarded(ours func(host string) bool, h http.Handler) http.Handler {
 
 func loopbackHost(host string) bool { return mqtt.IsLoopback(host) }
 
+func (c *Config) http() (all []HTTPConfig) {
+	if c.HTTP == "" {
+		return nil
+	}
+	for addr := range strings.SplitSeq(c.HTTP, ",") {
+		all = append(all, HTTPConfig{Addr: strings.TrimSpace(addr), CAFile: c.CAFile, CertFile: c.CertFile, KeyFile: c.KeyFile, Log: c.Log})
+	}
+	return all
+}
+
 // certified are the names in a certificate.
 func certified(leaf *x509.Certificate) func(string) bool {
 	return func(host string) bool { return leaf.VerifyHostname(host) == nil }

@@ -54,8 +54,8 @@ type Config struct {
 	// commas; empty: nowhere. Beyond loopback it wants the PEM files above.
 	HTTP      string
 	HTTPReady func(url string) // is told where it listens, with commas, before Ready is called
-
-	Log *slog.Logger
+	Webhook   string           // URL that is told of each alarm; empty: none
+	Log       *slog.Logger
 	// Ready is told the broker's URL and the start's configuration when the
 	// term is stored and the link is being made.
 	Ready func(broker string, cfg planner.Config)
@@ -157,6 +157,7 @@ func Run(ctx context.Context, cfg Config) (err error) {
 	if cfg.Ready != nil {
 		cfg.Ready(broker, start)
 	}
+	go s.tellAlarms(ctx)
 	return s.loop(ctx)
 }
 
@@ -164,6 +165,9 @@ func Run(ctx context.Context, cfg Config) (err error) {
 func (c *Config) Check() error {
 	if c.State == "" {
 		return &proto.Error{Code: proto.Invalid, Field: "state", Limit: "a file", Reason: "empty"}
+	}
+	if err := checkHook(c.Webhook); err != nil {
+		return err
 	}
 	for _, h := range c.http() {
 		if err := h.Check(); err != nil {
@@ -196,16 +200,6 @@ func (c *Config) Check() error {
 func (c *Config) embedded() BrokerConfig {
 	ca, cert, key := c.tls()
 	return BrokerConfig{Listen: c.Listen, CAFile: ca, CertFile: cert, KeyFile: key, Passwords: c.Passwords, Insecure: c.Insecure, Log: c.Log}
-}
-
-func (c *Config) http() (all []HTTPConfig) {
-	if c.HTTP == "" {
-		return nil
-	}
-	for addr := range strings.SplitSeq(c.HTTP, ",") {
-		all = append(all, HTTPConfig{Addr: strings.TrimSpace(addr), CAFile: c.CAFile, CertFile: c.CertFile, KeyFile: c.KeyFile, Log: c.Log})
-	}
-	return all
 }
 
 func (c *Config) link(broker string, start planner.Config) mqtt.Config {
