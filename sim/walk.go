@@ -88,6 +88,13 @@ func (w *World) Strand(g GPU, list []GPU) (_ []GPU, closed bool) {
 	return list, false
 }
 
+// Beside is the GPU that a side of a GPU, 0 left and 1 right, is joined to, and which
+// side of that: a step of the same walk.
+func (w *World) Beside(g GPU, side int) (to GPU, at int, ok bool) {
+	k := walker{w: w}
+	return k.beside(g, side)
+}
+
 type walker struct {
 	w     *World
 	first []int  // index of each board's first GPU

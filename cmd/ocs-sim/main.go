@@ -9,13 +9,15 @@ var version = "unknown"
 func program() *cli.Program {
 	p := &cli.Program{Name: "ocs-sim", Version: version, About: about,
 		Short: "runs Ringlight on simulated boards, and repeats the papers' experiments",
-		Nouns: map[string]string{"study": "what the papers measured, by our own code"},
+		Nouns: map[string]string{"study": "what the papers measured, by our own code", "testbed": "light that carries packets: devices as network namespaces"},
 		Commands: []cli.Command{
 			{Name: "demo", Short: "broker, planner and a fabric of simulated nodes through a fault trace", Run: demo},
 			{Name: "agents", Short: "simulated nodes in real time against a broker", Run: agents},
 			{Name: "fleet", Short: "agents and planner on one virtual clock under faults, checked", Run: runFleet},
 			{Name: "board", Short: "one simulated board behind a unix socket", Run: board},
 			{Name: "core", Short: "broker, planner and agents of simulated MEMS switches while jobs come and go", Run: core},
+			{Name: "testbed", Forms: []string{"FILE"}, Short: "a fabric whose light carries packets between network namespaces", Run: testbedUp},
+			{Name: "testbed ring", Short: "packets round a ring whose nodes lose their power", Run: testbedRing},
 			{Name: "broker-check", Short: "what a broker, or a cluster of them, lacks of what agents and planners need", Run: runBrokerCheck},
 			{Name: "study all", Short: "every study of this list into a folder, with an index", Run: studyAll},
 		}}

@@ -43,6 +43,10 @@ type ClusterConfig struct {
 	Ended func(LightRecord)
 	// Failed is called when an agent ends by itself; nil: nobody asks.
 	Failed func()
+	// Watch looks at the light after whatever happens on a board, and with board -1 when
+	// nothing is due, and again when the time that it then returned has passed; under
+	// the world's lock. nil: nobody looks.
+	Watch func(w *sim.World, board sim.BoardID) (again time.Duration)
 }
 
 // Guard is what stands at an agent's link, nil: nothing, what that makes the agent
@@ -145,6 +149,17 @@ func StartCluster(ctx context.Context, cfg ClusterConfig) (*Cluster, error) {
 	c := &Cluster{cfg: cfg, ctx: ctx}
 	c.clock.World, c.clock.Told = sim.NewWorld(sim.WorldConfig{Seed: cfg.Seed}), c.told
 	c.clock.Start()
+	if cfg.Watch != nil {
+		c.clock.Idle = func() time.Duration { return cfg.Watch(c.clock.World, -1) }
+	}
+	c.clock.Stepped = func(board sim.BoardID) {
+		if c.circuits != nil {
+			c.circuits.look(board)
+		}
+		if cfg.Watch != nil {
+			cfg.Watch(c.clock.World, board)
+		}
+	}
 	if err := c.buildNodes(ctx); err != nil {
 		return nil, err
 	}
@@ -216,7 +231,6 @@ func (c *Cluster) buildSwitches(ctx context.Context) error {
 		}
 	}
 	c.circuits = newCircuitLight(&c.clock, m)
-	c.clock.Stepped = c.circuits.look
 	for i := range m.Switches() {
 		d := device{what: "switch", n: i, board: m.ID(i), agent: agent.Config{Node: proto.FirstSwitch + proto.NodeID(i)}}
 		m.Agent(i, &d.agent)
@@ -226,6 +240,16 @@ func (c *Cluster) buildSwitches(ctx context.Context) error {
 		c.add(d)
 	}
 	return nil
+}
+
+// Do does something to a board, at the time it is now.
+func (c *Cluster) Do(id proto.NodeID, f func(w *sim.World, board sim.BoardID) error) error {
+	board := c.device(id).board
+	return c.clock.Do(func(time.Duration) error {
+		err := f(c.clock.World, board)
+		c.clock.Stepped(board)
+		return err
+	})
 }
 
 func (c *Cluster) device(id proto.NodeID) *device {

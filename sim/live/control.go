@@ -187,13 +187,13 @@ func (c *Cluster) obey(line string) (answer any) {
 	case len(words) == 1 && words[0] == "walk":
 		return c.walk()
 	case len(words) == 4 && words[0] == "bypass" && len(ids) == 3:
-		took, err := c.bypass(int(ids[0]), int(ids[1]), int(ids[2]))
+		took, err := c.Bypass(int(ids[0]), int(ids[1]), int(ids[2]))
 		if err != nil {
 			return controlError{err.Error()}
 		}
 		return map[string]int64{"bypass_us": took.Microseconds()}
 	case len(words) == 3 && words[0] == "power" && (words[1] == "on" || words[1] == "off") && len(ids) == 1:
-		c.supply(int(ids[0]), words[1] == "on")
+		c.Supply(int(ids[0]), words[1] == "on")
 		if words[1] == "on" { // with its agent, where that has ended
 			if err := c.Revive(c.ctx, ids[0]); err != nil {
 				return controlError{err.Error()}
@@ -224,16 +224,16 @@ func (c *Cluster) walk() map[string][][][2]int {
 	return out
 }
 
-func (c *Cluster) supply(node int, on bool) {
-	board := c.devices[node].board
-	_ = c.clock.Do(func(time.Duration) error { c.clock.World.SetSupply(board, on); return nil }) // it has no error
+// Supply gives a node's optics their power or takes it away.
+func (c *Cluster) Supply(node int, on bool) {
+	_ = c.Do(proto.NodeID(node), func(w *sim.World, board sim.BoardID) error { w.SetSupply(board, on); return nil }) // it has no error
 }
 
-// bypass takes a node's power away, its agent's first, and says how long it took by the
+// Bypass takes a node's power away, its agent's first, and says how long it took by the
 // boards' own record from the last light that its neighbours lost to the last that each
 // has of the other. An agent that lived on would try its optics later and later, each
 // time that they fail again within ten minutes; with the node's power it ends.
-func (c *Cluster) bypass(left, dead, right int) (time.Duration, error) {
+func (c *Cluster) Bypass(left, dead, right int) (time.Duration, error) {
 	c.clock.Lock()
 	var gone, over []sim.Port
 	for _, n := range []int{left, right} {
@@ -256,7 +256,7 @@ func (c *Cluster) bypass(left, dead, right int) (time.Duration, error) {
 	}
 	c.Kill(proto.NodeID(dead))
 	time.Sleep(afterKill)
-	c.supply(dead, false)
+	c.Supply(dead, false)
 	last := func(ports []sim.Port, lit bool) (at time.Duration, all bool) {
 		all = true
 		for _, p := range ports {

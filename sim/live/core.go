@@ -109,7 +109,7 @@ func Core(ctx context.Context, cfg CoreConfig) (*CoreResult, error) {
 		cfg.Finished(r.result)
 	}
 	if cfg.Hold {
-		r.screen.line("holding on %s until interrupted", r.central.link().Broker)
+		r.screen.line("holding on %s until interrupted", r.central.Link().Broker)
 		<-ctx.Done()
 	}
 	return r.result, r.screen.err
@@ -118,7 +118,7 @@ func Core(ctx context.Context, cfg CoreConfig) (*CoreResult, error) {
 type coreRun struct {
 	cfg      CoreConfig
 	core     *fabric.Core
-	central  *central
+	central  *Central
 	cluster  *Cluster
 	circuits *circuitLight
 	operator *operator
@@ -137,11 +137,11 @@ type coreRun struct {
 func (r *coreRun) start(ctx context.Context, f *fabric.Fabric) error {
 	begin := time.Now()
 	var err error
-	if r.central, err = startCentral(ctx, f, r.cfg.Listen, "", r.cfg.Log, r.observe); err != nil {
+	if r.central, err = StartCentral(ctx, f, r.cfg.Listen, "", r.cfg.Log, r.observe); err != nil {
 		return err
 	}
-	to := r.central.link()
-	r.cluster, err = StartCluster(ctx, ClusterConfig{Fabric: f, Seed: r.cfg.Seed, Health: time.Second, Broker: to, State: r.central.state, Log: r.cfg.Log})
+	to := r.central.Link()
+	r.cluster, err = StartCluster(ctx, ClusterConfig{Fabric: f, Seed: r.cfg.Seed, Health: time.Second, Broker: to, State: r.central.State, Log: r.cfg.Log})
 	if err != nil {
 		return err
 	}
@@ -231,7 +231,7 @@ func (r *coreRun) close(cancel context.CancelFunc) {
 		}
 	}
 	if r.central != nil {
-		r.central.close()
+		r.central.Close()
 	}
 }
 

@@ -86,7 +86,7 @@ type demo struct {
 	cfg    DemoConfig
 	trace  *trace.Trace
 	nodes  *stepper
-	above  *central
+	above  *Central
 	screen screen
 	result *Result
 	waste  waste
@@ -116,13 +116,13 @@ func (d *demo) prepare(ctx context.Context, f *fabric.Fabric) error {
 	d.waste = waste{groupNodes: f.GroupNodes(), nodes: f.Nodes, since: epoch}
 
 	observe := func(p *planner.Planner) { s.watch.planner(p.Overview(), p.Rings) }
-	if d.above, err = startCentral(ctx, f, d.cfg.Listen, d.cfg.HTTP, d.cfg.Log, observe); err != nil {
+	if d.above, err = StartCentral(ctx, f, d.cfg.Listen, d.cfg.HTTP, d.cfg.Log, observe); err != nil {
 		return err
 	}
-	s.broker, s.skips = d.above.link(), d.above.skips
+	s.broker, s.skips = d.above.Link(), d.above.skips
 	d.screen.broker(s.broker.Broker, spread, catalogueSize)
-	if d.above.view != "" {
-		d.screen.line("view     %s", d.above.view)
+	if d.above.View != "" {
+		d.screen.line("view     %s", d.above.View)
 	}
 	return nil
 }
@@ -136,7 +136,7 @@ func (d *demo) close(cancel context.CancelFunc) {
 		}
 	}
 	goodbyes.Wait()
-	d.above.close()
+	d.above.Close()
 }
 
 // bringUp powers every node and waits for the first generation.

@@ -1,0 +1,132 @@
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"time"
+
+	"ringlight/cmd/cli"
+	"ringlight/planner/fabric"
+	"ringlight/sim/testbed"
+)
+
+// maxBedNodes is chosen: each node has a real agent and a namespace, and all share one
+// machine's processors.
+const maxBedNodes = 64
+
+func testbedUp(ctx context.Context, args []string, t cli.Terminal) error {
+	cfg := testbed.Config{Listen: "127.0.0.1:0", HTTP: "127.0.0.1:0"}
+	fs := cli.NewFlags("testbed")
+	bedFlags(fs, &cfg)
+	verbose := fs.Bool("v", false, "log state changes too")
+	files, err := cli.Parse(fs, args, `Makes of a fabric's nodes, leaves and spines network namespaces, whose links are
+there exactly while the boards' light is: broker, planner and agents as shipped,
+until interrupted. Needs root. FILE is a fabric's description.
+
+example: ocs-sim testbed fabric.json`)
+	if err != nil {
+		return err
+	}
+	if len(files) != 1 {
+		return cli.Usage("FILE", "one fabric description", "%d are given", len(files))
+	}
+	if cfg.Fabric, err = loadFabric(files[0], fabric.Params{}); err != nil {
+		return cli.AsUsage(err)
+	}
+	cfg.Log = logger(t, *verbose)
+	if err := testbed.Lacks(); err != nil {
+		return cli.AsUsage(err)
+	}
+	b, err := testbed.Start(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	if b.Swept > 0 {
+		fmt.Fprintf(t.Out, "swept %d namespaces of testbeds that were gone\n", b.Swept)
+	}
+	for _, d := range b.Devices() {
+		fmt.Fprintf(t.Out, "%-14s ip netns exec %s ...\n", d, b.NS(d))
+	}
+	fmt.Fprintf(t.Out, "broker %s, view %s; until interrupted\n", b.Link().Broker, b.View)
+	<-ctx.Done()
+	return b.Close()
+}
+
+func testbedRing(ctx context.Context, args []string, t cli.Terminal) error {
+	p := fabric.DefaultParams()
+	p.Nodes, p.Spares = 8, 0
+	cfg := testbed.RingConfig{Cuts: 10, Rate: 1000, Config: testbed.Config{Listen: "127.0.0.1:0"}}
+	fs := cli.NewFlags("testbed ring")
+	bedFlags(fs, &cfg.Config)
+	fs.IntVar(&p.Nodes, "nodes", p.Nodes, "nodes of the ring")
+	fs.IntVar(&p.GPUsPerNode, "gpus", p.GPUsPerNode, "GPUs of a node")
+	fs.IntVar(&cfg.Cuts, "cuts", cfg.Cuts, "times that a node's power is cut and comes back")
+	fs.IntVar(&cfg.Rate, "rate", cfg.Rate, "records a second of each stream")
+	verbose := fs.Bool("v", false, "log state changes too")
+	asJSON := fs.Bool("json", false, "print the result as JSON and nothing else")
+	if _, err := cli.ParseNone(fs, args, `A ring of nodes that are network namespaces and forward around it: a constant
+stream of datagrams and a TCP connection go round while the power of one node after the
+other is cut and comes back. The gap that packets saw stands beside the bypass by
+the boards' light and by the agents' ledger. Needs root.
+
+example: ocs-sim testbed ring -nodes 8 -cuts 100`); err != nil {
+		return err
+	}
+	if p.Nodes < 4 || p.Nodes > maxBedNodes {
+		return cli.AsUsage(invalid("nodes", fmt.Sprintf("4 to %d", maxBedNodes), "%d is out of range", p.Nodes))
+	}
+	if cfg.Cuts < 1 || cfg.Rate < 10 || cfg.Rate > 10_000 {
+		return cli.AsUsage(invalid("cuts", "1 and up, and a rate of 10 to 10000", "%d cuts at %d", cfg.Cuts, cfg.Rate))
+	}
+	p.TP = p.Nodes * p.GPUsPerNode
+	var err error
+	if cfg.Fabric, err = fabric.New(p); err != nil {
+		return cli.AsUsage(err)
+	}
+	if err := testbed.Lacks(); err != nil {
+		return cli.AsUsage(err)
+	}
+	cfg.Log = logger(t, *verbose)
+	if !*asJSON {
+		fmt.Fprintf(t.Out, "%s\n", " node  light  ledger  calm  gap of datagrams  lost  gap of TCP  joins again: gap  lost")
+		cfg.Told = func(c testbed.Cut) {
+			fmt.Fprintf(t.Out, "%5d %6.1f %7.1f %5.1f %17.1f %5d %11.1f %17.1f %5d  ms\n", c.Node, ms(c.LightMicros), ms(c.LedgerMicros), ms(c.CalmMicros), ms(c.GapMicros), c.Lost,
+				ms(c.TCPGapMicros), ms(c.BackGapMicros), c.BackLost)
+		}
+	}
+	res, err := testbed.Ring(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	if *asJSON {
+		return cli.PrintJSON(t.Out, res)
+	}
+	row := func(name string, of func(testbed.Cut) int64) {
+		var values []int64
+		for _, c := range res.Cuts {
+			values = append(values, of(c))
+		}
+		fmt.Fprintf(t.Out, "%-26s p50 %8.1f ms  p99 %8.1f ms\n", name, ms(testbed.Quantile(values, 500)), ms(testbed.Quantile(values, 990)))
+	}
+	row("bypass by the light", func(c testbed.Cut) int64 { return c.LightMicros })
+	row("bypass by the ledger", func(c testbed.Cut) int64 { return c.LedgerMicros })
+	row("gap before, without a cut", func(c testbed.Cut) int64 { return c.CalmMicros })
+	row("gap of datagrams", func(c testbed.Cut) int64 { return c.GapMicros })
+	row("gap of TCP", func(c testbed.Cut) int64 { return c.TCPGapMicros })
+	row("gap as a node joins again", func(c testbed.Cut) int64 { return c.BackGapMicros })
+	state := "lasted"
+	if res.TCPBroken != "" {
+		state = "broke: " + res.TCPBroken
+	}
+	fmt.Fprintf(t.Out, "%d cuts, %d hops; the connection %s, %d records wrong\n", len(res.Cuts), res.Hops, state, res.TCPWrong)
+	return nil
+}
+
+func ms(micros int64) float64 { return float64(micros) / float64(time.Millisecond/time.Microsecond) }
+
+// bedFlags are those of every testbed.
+func bedFlags(fs *flag.FlagSet, cfg *testbed.Config) {
+	fs.IntVar(&cfg.Modules, "modules", 1, "modules of a bundle")
+	fs.Uint64Var(&cfg.Seed, "seed", 1, "seed of optics and mirrors")
+}

@@ -1,0 +1,214 @@
+package testbed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"os"
+	"slices"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"ringlight/planner"
+	"ringlight/planner/fabric"
+	"ringlight/proto"
+	"ringlight/sim"
+	"ringlight/sim/live"
+)
+
+// Config says what stands on a testbed.
+type Config struct {
+	Fabric  *fabric.Fabric
+	Modules int // of a bundle
+	Seed    uint64
+	Listen  string // of the broker
+	HTTP    string // where the live view is served; "": nowhere
+	Log     *slog.Logger
+	Observe func(*planner.Planner) // after each of the planner's steps
+}
+
+// Bed is a testbed that runs.
+type Bed struct {
+	*live.Central
+	Cluster *live.Cluster
+	Swept   int // namespaces of others that were gone
+
+	fabric *fabric.Fabric
+	owner  owner
+	optics *optics
+	relay  *relay
+	made   []string        // devices that have a namespace
+	ctx    context.Context // of agents that are started anew
+	stop   context.CancelFunc
+}
+
+// Start makes namespaces and interfaces, dark, and then light. Close takes all away
+// again, also of one that did not start.
+func Start(ctx context.Context, cfg Config) (*Bed, error) {
+	if err := Lacks(); err != nil {
+		return nil, err
+	}
+	b := &Bed{fabric: cfg.Fabric}
+	var err error
+	if b.optics, err = opticsOf(cfg.Fabric); err != nil {
+		return nil, err
+	}
+	if b.Swept, err = Sweep(); err != nil {
+		return nil, err
+	}
+	b.owner, _ = ownerOf(os.Getpid())
+	precede()
+	b.ctx, b.stop = context.WithCancel(ctx)
+	err = b.lay()
+	if err == nil {
+		err = b.light(b.ctx, cfg)
+	}
+	if err != nil {
+		return nil, errors.Join(err, b.Close())
+	}
+	return b, nil
+}
+
+// devices are all of a fabric, with the ports of each at which light ends.
+func devices(f *fabric.Fabric, o *optics) (names []string, ports map[string][]int) {
+	ports = map[string][]int{}
+	for i, p := range o.ports {
+		ports[p.Device] = append(ports[p.Device], i)
+	}
+	if f.Core != nil {
+		for l := range f.Core.Leaves() {
+			ports[leafName(l)] = nil
+		}
+	}
+	return slices.Sorted(maps.Keys(ports)), ports
+}
+
+// lay makes a namespace for every device, its interfaces in it, and the cables between
+// leaves and spines of a pod, which are no light.
+func (b *Bed) lay() error {
+	names, ports := devices(b.fabric, b.optics)
+	var lines []string
+	for _, d := range names {
+		lines = append(lines, "netns add "+b.NS(d))
+	}
+	b.made = names
+	if err := ip("", lines...); err != nil {
+		return err
+	}
+	files, controls := make([]*os.File, len(b.optics.ports)), make([]int, len(b.optics.ports))
+	for _, d := range names {
+		err := within(b.NS(d), func() error {
+			for _, i := range ports[d] {
+				var err error
+				if files[i], err = tap(b.optics.ports[i].Name); err != nil {
+					return err
+				}
+				if controls[i], err = unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0); err != nil {
+					return err
+				}
+			}
+			return forwarding()
+		})
+		if err != nil {
+			return err
+		}
+	}
+	b.relay = newRelay(files, controls)
+	b.relay.start()
+	if err := b.cables(); err != nil {
+		return err
+	}
+	for _, d := range names {
+		if err := ip(b.NS(d), "link set group default up"); err != nil { // all there are
+			return err
+		}
+	}
+	return nil
+}
+
+// forwarding has the namespace of this thread send on anything from anywhere, and where it
+// has two ways each flow by its ports too.
+func forwarding() error {
+	var errs []error
+	for key, value := range map[string]string{"ipv4/ip_forward": "1", "ipv4/conf/all/rp_filter": "0", "ipv4/conf/default/rp_filter": "0", "ipv4/conf/all/accept_local": "1",
+		"ipv4/conf/all/send_redirects": "0", "ipv4/fib_multipath_hash_policy": "1", "ipv6/conf/all/forwarding": "1"} { // any order: each its own
+		errs = append(errs, setting(key, value))
+	}
+	return errors.Join(errs...)
+}
+
+// cables joins leaves and spines of each pod.
+func (b *Bed) cables() error {
+	c := b.fabric.Core
+	if c == nil {
+		return nil
+	}
+	var lines []string
+	for l := range c.Leaves() {
+		for h := range c.SpinesPerPod {
+			for t := range c.LeafLinks {
+				lines = append(lines, fmt.Sprintf("link add up%d netns %s type veth peer name down%d netns %s",
+					h*c.LeafLinks+t, b.NS(leafName(l)), l%c.LeavesPerPod*c.LeafLinks+t, b.NS(spineName(l/c.LeavesPerPod, h))))
+			}
+		}
+	}
+	return ip("", lines...)
+}
+
+// light starts broker, planner and agents.
+func (b *Bed) light(ctx context.Context, cfg Config) error {
+	observe := cfg.Observe
+	if observe == nil {
+		observe = func(*planner.Planner) {}
+	}
+	var err error
+	if b.Central, err = live.StartCentral(ctx, cfg.Fabric, cfg.Listen, cfg.HTTP, cfg.Log, observe); err != nil {
+		return err
+	}
+	l := lookout{optics: b.optics, now: make([]int, len(b.optics.ports)), restless: map[sim.BoardID]time.Duration{}, changed: b.relay.changed}
+	for i := range l.now {
+		l.now[i] = nowhere
+	}
+	b.Cluster, err = live.StartCluster(ctx, live.ClusterConfig{Fabric: cfg.Fabric, Modules: cfg.Modules, Seed: cfg.Seed, Health: time.Second,
+		Broker: b.Link(), State: b.State, Log: cfg.Log, Watch: l.look})
+	return err
+}
+
+// Close ends agents, planner and broker, and takes namespaces and interfaces away.
+func (b *Bed) Close() error {
+	b.stop()
+	var errs []error
+	if b.Cluster != nil {
+		errs = append(errs, b.Cluster.Wait())
+	}
+	if b.Central != nil {
+		b.Central.Close()
+	}
+	if b.relay != nil {
+		b.relay.stop()
+	}
+	for _, d := range b.made {
+		errs = append(errs, remove(b.NS(d)))
+	}
+	return errors.Join(errs...)
+}
+
+// NS is the namespace of a device.
+func (b *Bed) NS(device string) string { return b.owner.name(device) }
+
+// Devices are those that have a namespace.
+func (b *Bed) Devices() []string { return b.made }
+
+// power takes a node's power away, its agent's first, or gives it back to both.
+func (b *Bed) power(node int, on bool) error {
+	if !on {
+		b.Cluster.Kill(proto.NodeID(node))
+		b.Cluster.Supply(node, false)
+		return nil
+	}
+	b.Cluster.Supply(node, true)
+	return b.Cluster.Revive(b.ctx, proto.NodeID(node))
+}

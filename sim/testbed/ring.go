@@ -1,0 +1,265 @@
+package testbed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"ringlight/planner"
+	"ringlight/proto"
+	"ringlight/proto/mqtt"
+	"ringlight/sim"
+)
+
+// RingConfig is an experiment: packets go round a ring of all nodes while their power is
+// cut, one node at a time.
+type RingConfig struct {
+	Config
+	Cuts int
+	Rate int // records a second of each stream
+	Told func(Cut)
+}
+
+// Cut is what one cut of a node's power came to.
+type Cut struct {
+	Node          int   `json:"node"`
+	LightMicros   int64 `json:"light_us"`  // from the last light lost to the last found, by the boards
+	LedgerMicros  int64 `json:"ledger_us"` // of the slower neighbour, as its agent says; 0: it did not say
+	CalmMicros    int64 `json:"calm_us"`   // the longest gap of the datagrams in as long a time before, when nothing happened: this machine's own
+	GapMicros     int64 `json:"gap_us"`    // of the datagrams
+	Lost          int   `json:"lost"`
+	TCPGapMicros  int64 `json:"tcp_gap_us"`
+	BackGapMicros int64 `json:"back_gap_us"` // of the datagrams when the node joins again
+	BackLost      int   `json:"back_lost"`
+}
+
+// RingResult is all of it.
+type RingResult struct {
+	Nodes      int     `json:"nodes"`
+	Hops       int     `json:"hops"` // of the streams' way
+	Cuts       []Cut   `json:"cuts"`
+	TCPWrong   int     `json:"tcp_records_wrong"`
+	TCPBroken  string  `json:"tcp_broken,omitempty"`
+	HopBits    float64 `json:"hop_bits_per_s"` // what one hop of this machine carries
+	AroundBits float64 `json:"around_bits_per_s"`
+}
+
+// rings is what the planner last said of its rings, and which ledgers agents sent.
+type rings struct {
+	mu     sync.Mutex
+	quiet  bool
+	last   []proto.RingStatus
+	ledger map[proto.NodeID]int64 // the longest since it was cleared, microseconds
+}
+
+func (r *rings) observe(p *planner.Planner) {
+	o := p.Overview()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.quiet, r.last = o.Quiet && o.LinksConfirmed == o.LinksTotal, p.Rings()
+}
+
+// whole is the ring when it has all nodes in service and nothing is under way.
+func (r *rings) whole(nodes int) ([]proto.NodeID, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.quiet || len(r.last) != 1 || r.last[0].State != proto.RingInService || len(r.last[0].Nodes) != nodes {
+		return nil, false
+	}
+	return slices.Clone(r.last[0].Nodes), true
+}
+
+// listen takes ledgers from agents' events until the link is closed.
+func (r *rings) listen(link *mqtt.Link) {
+	for p := range link.Recv() {
+		var e proto.Event
+		if topic, err := proto.ParseTopic(p.Topic); err != nil || p.Kind != proto.Publish || topic.Kind != proto.TopicEvent {
+			continue
+		}
+		if _, err := proto.Decode(p.Payload, &e); err != nil || e.Ledger == nil {
+			continue
+		}
+		r.mu.Lock()
+		r.ledger[e.Node] = max(r.ledger[e.Node], int64(e.Ledger.TotalMicros()))
+		r.mu.Unlock()
+	}
+}
+
+// ledgers is the longest of two nodes since it was asked last.
+func (r *rings) ledgers(a, b int) int64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	longest := max(r.ledger[proto.NodeID(a)], r.ledger[proto.NodeID(b)])
+	clear(r.ledger)
+	return longest
+}
+
+// Ring cuts the power of one node after the other and says what packets made of it.
+func Ring(ctx context.Context, cfg RingConfig) (res *RingResult, err error) {
+	seen := &rings{ledger: map[proto.NodeID]int64{}}
+	cfg.Observe = seen.observe
+	b, err := Start(ctx, cfg.Config)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, b.Close()) }()
+	res = &RingResult{Nodes: cfg.Fabric.Nodes}
+	if err := b.routeRing(); err != nil {
+		return nil, err
+	}
+	var ring []proto.NodeID
+	whole := func() (ok bool) { ring, ok = seen.whole(res.Nodes); return ok }
+	if err := until(ctx, "a ring of all nodes", whole); err != nil {
+		return nil, err
+	}
+	to := b.Link()
+	to.ClientID, to.Subscriptions = "testbed", []string{proto.Topics{Fabric: cfg.Fabric.Name}.EveryNode(proto.TopicEvent)}
+	link, err := mqtt.Dial(to)
+	if err != nil {
+		return nil, err
+	}
+	go seen.listen(link)
+	defer link.Close()
+	first, last := int(ring[0]), int(ring[len(ring)-1])
+	from, far := b.NS(nodeName(first)), b.NS(nodeName(last))
+	res.Hops = b.hops(first, last)
+	pace := time.Second / time.Duration(cfg.Rate)
+	udp, err := NewStream(ctx, "udp4", from, far, nodeAddress(last), pace)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = udp.Stop() }()
+	tcp, err := NewStream(ctx, "tcp4", from, far, nodeAddress(last), pace)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if broken := tcp.Stop(); res != nil && broken != nil {
+			res.TCPBroken = broken.Error()
+		} else if res != nil {
+			res.TCPWrong = tcp.wrong
+		}
+	}()
+	for n := range cfg.Cuts {
+		at := 1 + n%(len(ring)-2)
+		c, err := b.cut(ctx, [3]int{int(ring[at-1]), int(ring[at]), int(ring[at+1])}, udp, tcp, seen, whole)
+		if err != nil {
+			return res, fmt.Errorf("cut %d: %w", n, err)
+		}
+		res.Cuts = append(res.Cuts, *c)
+		if cfg.Told != nil {
+			cfg.Told(*c)
+		}
+	}
+	return res, ctx.Err()
+}
+
+const (
+	afterward = 500 * time.Millisecond // in which a gap that a cut made is over. chosen: twice what TCP waits at least
+	patience  = 60 * time.Second       // with a planner that plans. chosen: longer than its own patience with a device
+)
+
+// cut takes the power of the middle one of three neighbours, and gives it back.
+func (b *Bed) cut(ctx context.Context, of [3]int, udp, tcp *Stream, seen *rings, whole func() bool) (*Cut, error) {
+	c := &Cut{Node: of[1]}
+	seen.ledgers(of[0], of[2])
+	if err := pause(ctx, afterward); err != nil {
+		return nil, err
+	}
+	calm, _ := udp.Gap(udp.Now() - afterward)
+	c.CalmMicros = calm.Microseconds()
+	datagrams, records := udp.Now(), tcp.Now()
+	took, err := b.Cluster.Bypass(of[0], of[1], of[2])
+	if err != nil {
+		return nil, err
+	}
+	if err := pause(ctx, afterward); err != nil {
+		return nil, err
+	}
+	c.LightMicros, c.LedgerMicros = took.Microseconds(), seen.ledgers(of[0], of[2])
+	gap, lost := udp.Gap(datagrams)
+	c.GapMicros, c.Lost = gap.Microseconds(), lost
+	gap, _ = tcp.Gap(records)
+	c.TCPGapMicros = gap.Microseconds()
+	datagrams = udp.Now()
+	if err := b.power(of[1], true); err != nil {
+		return nil, err
+	}
+	// Until the planner has heard of the cut, its ring has the node: it has gone first.
+	if err := until(ctx, fmt.Sprintf("a ring with node %d again", of[1]), func() bool { return whole() && b.lit(of[1]) }); err != nil {
+		return nil, err
+	}
+	if err := pause(ctx, afterward); err != nil {
+		return nil, err
+	}
+	gap, c.BackLost = udp.Gap(datagrams)
+	c.BackGapMicros = gap.Microseconds()
+	return c, nil
+}
+
+// lit: all ports of a node have light.
+func (b *Bed) lit(node int) bool {
+	for i, p := range b.optics.ports {
+		if p.Device == nodeName(node) && b.relay.ports[i].to.Load() == nowhere {
+			return false
+		}
+	}
+	return true
+}
+
+func nodeAddress(n int) string { return fmt.Sprintf("10.%d.%d.1", n/256, n%256) }
+
+// lane is the address of every interface of a node. A bundle has one far end, whichever
+// that is now, so nobody asks for its address: the kernel sends to its own and hears it.
+const lane = "02:52:4c:00:00:01"
+
+// routeRing has every node send on what is not its own as light would go on through its
+// GPUs, and what begins there to the right of the last GPU that has a bundle.
+func (b *Bed) routeRing() error {
+	f := b.fabric
+	for n := range f.Nodes {
+		lines, routes, out := []string{fmt.Sprintf("addr add %s/32 dev lo", nodeAddress(n))}, []string(nil), ""
+		for i, p := range b.optics.ports {
+			if p.Device != nodeName(n) {
+				continue
+			}
+			next := b.optics.ports[b.optics.through(i, f.GPUsPerNode, f.Bundles)].Name
+			lines = append(lines, fmt.Sprintf("link set %s address %s arp off", p.Name, lane))
+			routes = append(routes, fmt.Sprintf("rule add iif %s lookup %d", p.Name, 100+i), fmt.Sprintf("route add default dev %s table %d", next, 100+i))
+			if b.optics.sides[i].Side == 1 {
+				out = p.Name
+			}
+		}
+		lines = append(lines, routes...)
+		lines = append(lines, fmt.Sprintf("route add default dev %s src %s", out, nodeAddress(n)))
+		if err := ip(b.NS(nodeName(n)), lines...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// hops is how many links light passes from one node to the next time that it comes to
+// another, as routeRing leads it; 0: it does not come there.
+func (b *Bed) hops(from, to int) int {
+	at := -1
+	for i, p := range b.optics.ports {
+		if p.Device == nodeName(from) && b.optics.sides[i].Side == 1 {
+			at = i
+		}
+	}
+	for n := 1; n <= len(b.optics.ports); n++ {
+		far := int(b.relay.ports[at].to.Load())
+		if far == nowhere {
+			return 0
+		}
+		if b.optics.sides[far].Board == sim.BoardID(to) {
+			return n
+		}
+		at = b.optics.through(far, b.fabric.GPUsPerNode, b.fabric.Bundles)
+	}
+	return 0
+}
