@@ -26,7 +26,7 @@ func TestEverythingFitsAScreen(t *testing.T) {
 		if _, again, _ := run(append([]string{"help"}, strings.Fields(c.Name)...)); again != out {
 			t.Errorf("help %s says otherwise", c.Name)
 		}
-		if !strings.Contains(man, ".SS "+strings.ReplaceAll(c.Name, "-", `\-`)+"\n") || !strings.Contains(bash, c.Name) {
+		if head := strings.Join(append([]string{c.Name}, c.Forms...), " "); !strings.Contains(man, ".SS "+strings.ReplaceAll(head, "-", `\-`)+"\n") || !strings.Contains(bash, c.Name) {
 			t.Errorf("%s: not in the manual page, or in completion", c.Name)
 		}
 	}
