@@ -268,6 +268,10 @@ bench-sonic-ocs: build ## a switch driven by sonic-mgmt's module, unmodified (DI
 	RINGLIGHT_SONIC=1 $(GO) test -count 1 -run SonicBoxes ./ocs/box
 	@DIR="$(DIR)" .ci/sonic-ocs.sh
 
+.PHONY: bench-openapi
+bench-openapi: build ## the job API asked by a client that a generator of others makes of openapi.json, and by one from docs/jobs.md alone (needs node 18 and npm; GENERATOR: a folder that has swagger-typescript-api)
+	@GENERATOR="$(GENERATOR)" .ci/openapi.sh
+
 .PHONY: bench-newcomer
 bench-newcomer: ## this commit cloned, built and run by docs/quickstart.md with an empty HOME: minutes and commands to the first ring, why, metric (CLEAN=1: in a fresh Debian; needs debootstrap, systemd-container, root)
 	@.ci/newcomer.sh
