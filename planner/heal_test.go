@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -121,4 +122,33 @@ func TestEveryViewOfASwitchHeals(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Goal: a spare of which a bundle has failed closes no gap, neither while a sound one can
+// nor alone; it is told why, is no spare in any count, and is one again when it works.
+// Method: ten nodes, a ring of eight; the nearer of its two spares says that a bundle has failed.
+func TestFailedSpareClosesNoGap(t *testing.T) {
+	w := small(t, 10, 2, 32, 2)
+	w.run(2 * time.Second)
+	ring := func(want string, spares uint32) {
+		t.Helper()
+		if s := w.p.Status(); fmt.Sprint(w.p.Rings()[0].Nodes) != want || s.Spares != spares {
+			t.Errorf("%v and %d spares, want %s and %d", w.p.Rings()[0].Nodes, s.Spares, want, spares)
+		}
+	}
+	w.raises(8, proto.EvPathFailed, proto.SeverityCritical, "its bus does not answer")
+	w.run(time.Second)
+	if s := w.status(8); s.Usable || s.Reason != "its bundle 1 has failed: its bus does not answer" {
+		t.Errorf("%+v", s)
+	}
+	w.die(3)
+	w.run(5 * time.Second)
+	ring("[0 1 2 4 5 6 7 9]", 0)
+	w.die(9)
+	w.run(5 * time.Second)
+	ring("[0 1 2 4 5 6 7]", 0)
+	w.nodes[8].alarms = nil
+	w.report(&w.nodes[8])
+	w.run(5 * time.Second)
+	ring("[0 1 2 4 5 6 7 8]", 0)
 }

@@ -30,7 +30,7 @@ func (h *Rings) News(x member.News) {
 			h.answered(n, "it answers")
 		}
 	case member.Gone:
-		h.j.Note(journal.Info, "agent offline", journal.Note{Rule: "presence", Node: int64(n.ID), Ring: n.Group, Text: x.Why + "; light is judged by its neighbours"})
+		h.j.Note(journal.Info, "agent offline", journal.Note{Rule: "offline", Node: int64(n.ID), Ring: n.Group, Text: x.Why + "; light is judged by its neighbours"})
 		h.participantLost(n, "went offline")
 	case member.Reported:
 		h.reported(n, x.First)
@@ -105,6 +105,7 @@ func (h *Rings) reported(n *node, first bool) {
 		h.tellMeasured(n)
 	}
 	h.obstacles.sooner(n)
+	n.readAlarms()
 	n.readSides(h.j.Now)
 	// What it says of itself, unless a later event told already.
 	mode := m.Mode()

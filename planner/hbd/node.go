@@ -44,6 +44,9 @@ type plight struct {
 	// Why no ring can be built with what it measured of its optics, "" when one
 	// can: all members would refuse the plan, and none of them is to blame.
 	unmeasured string
+	// Which bundle has failed or does not answer, "": none. It is in service by its own word
+	// all the same and stays in a ring; in another one it closes no gap.
+	failed string
 }
 
 var noPlight = new(plight)
@@ -121,8 +124,11 @@ func (n *node) wanted() bool { return n.usable() && !n.leaving && n.hold == nil 
 // free: it may join a ring, and nobody asks whether it lives. One that refused or
 // did not answer is first told where it stands, and takes that.
 func (n *node) free() bool {
-	return n.Ready() && n.wanted() && !n.probe.open && !n.outs.held && told(n.Standing())
+	return n.Ready() && n.wanted() && !n.probe.open && !n.outs.held && told(n.Standing()) && n.failed == ""
 }
+
+// spare: in no ring, and well.
+func (n *node) spare() bool { return n.Group == 0 && n.Ready() && n.usable() && n.failed == "" }
 
 // whyNot says why a node cannot carry a ring, "" when it can.
 func (n *node) whyNot() string {
@@ -131,6 +137,8 @@ func (n *node) whyNot() string {
 		return "its key is revoked, and it has not come with another"
 	case n.usable() && n.hold != nil:
 		return n.hold.about()
+	case n.usable() && n.Group == 0 && n.Ready() && n.failed != "":
+		return n.failed
 	case n.usable() && n.outs.held && n.Ready():
 		return fmt.Sprintf("went out of service %d times in a row; it joins a ring again a while after the last", n.outs.count)
 	case n.usable():
@@ -155,6 +163,22 @@ func (n *node) envelope() proto.Envelope {
 		}
 	}
 	return defaultEnvelope
+}
+
+// readAlarms looks for a bundle that has failed.
+func (n *node) readAlarms() {
+	failed := ""
+	if n.Report.Alarms() > 0 {
+		for _, a := range n.Whole().Alarms {
+			if a.Kind == proto.EvPathFailed {
+				failed = fmt.Sprintf("its bundle %d has failed: %s", a.Bundle, a.Text)
+			}
+		}
+	}
+	if failed != n.failed {
+		n.own().failed = failed
+		n.eased()
+	}
 }
 
 // measured looks at what the node's last report says of its optics, and whether
@@ -252,12 +276,12 @@ func (n *node) fresh() bool {
 }
 
 // flags are what a placement depends on; a change asks for a new look.
-type flags struct{ usable, ready, unassigned, told bool }
+type flags struct{ usable, ready, unassigned, told, sound bool }
 
 func (n *node) flags() flags { return n.flagsOf(n.Standing()) }
 
 func (n *node) flagsOf(s member.Standing) flags {
-	return flags{n.usable(), s.Ready, s.Unassigned, told(s)}
+	return flags{n.usable(), s.Ready, s.Unassigned, told(s), n.failed == ""}
 }
 
 // told: it knows where it stands, or is one that takes what it is told.
@@ -397,7 +421,7 @@ func (n *node) mayUndrain() *proto.Error {
 // status is the node as operators see it.
 func (n *node) status() proto.NodeStatus {
 	s := proto.NodeStatus{Node: n.ID, Online: n.Online(), Ring: n.Group, Want: n.Want.Gen, Reason: n.whyNot(), Drain: n.hold.note(), Features: n.Birth.Features}
-	s.Usable = n.usable() && n.Ready() && n.hold == nil
+	s.Usable = n.usable() && n.Ready() && n.hold == nil && (n.Group != 0 || n.failed == "")
 	if n.Report != nil {
 		s.Mode, s.Generation = n.Report.Mode(), n.Report.Gen
 	}

@@ -77,13 +77,6 @@ func FactsOf(h *Rings, x *health.Facts) {
 	}
 }
 
-// spare: in no ring, and well. One of which a bundle has failed, or does not answer, is
-// in service by its own word, and closes no gap.
-func (n *node) spare() bool {
-	return n.Group == 0 && n.Ready() && n.usable() && (n.Report == nil || n.Report.Alarms() == 0 ||
-		!slices.ContainsFunc(n.Whole().Alarms, func(a proto.Alarm) bool { return a.Kind == proto.EvPathFailed }))
-}
-
 // flaps is how often a fibre that is lit was lost, and not forgiven, to be told.
 const flaps = 2
 
