@@ -132,6 +132,32 @@ func TestEventNumbersThatStartAnew(t *testing.T) {
 	}
 }
 
+// Goal: an event that waited for a planner is logged with its own time, one on its way
+// with that of its coming, in the order in which they came.
+// Method: an agent of which a report tells the clock, its events of a minute and of .9 s ago,
+// and one of a life of which nobody knows the clock.
+func TestOldEventsKeepTheirTime(t *testing.T) {
+	w := small(t, 4, 2, 16, 0)
+	n := &w.nodes[0]
+	n.repSeq++
+	r := w.reportOf(n)
+	r.Seq, r.UptimeMicros = n.repSeq, 100e6
+	w.hear(w.topics.Reported(0), proto.TopicReported, r)
+	for i, e := range []proto.Event{{Session: n.session, AtMicros: 40e6}, {Session: n.session, AtMicros: 99.1e6}, {Session: n.session - 1, AtMicros: 40e6}} {
+		e.Version, e.Seq, e.Kind, e.Count = proto.Version, uint64(i+1), proto.EvAlarm, 1
+		w.hear(w.topics.Event(0), proto.TopicEvent, &e)
+	}
+	var ago []uint64
+	for i := range w.p.j.Len() {
+		if e := w.p.j.At(i); e.Event != nil && e.Event.Node == 0 {
+			ago = append(ago, w.p.j.Wall-e.Millis)
+		}
+	}
+	if fmt.Sprint(ago) != "[60000 0 0]" {
+		t.Error(ago)
+	}
+}
+
 // The log is bounded, in memory and in the store.
 func TestLogIsBounded(t *testing.T) {
 	w := small(t, 4, 2, 16, 0)

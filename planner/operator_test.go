@@ -104,7 +104,7 @@ func TestPages(t *testing.T) {
 	long := strings.Repeat("x", proto.MaxText)
 	_, d := w.p.find(0)
 	for i := range uint64(300) {
-		w.p.j.Take(d.ID, &d.Events.Cursor, &proto.Event{Version: proto.Version, Session: 1, Seq: i + 1, Kind: proto.EvAlarm, Count: 1, Text: long})
+		w.p.j.Take(d.ID, &d.Events.Cursor, &proto.Event{Version: proto.Version, Session: 1, Seq: i + 1, Kind: proto.EvAlarm, Count: 1, Text: long}, 0)
 	}
 	var seqs []uint64
 	for q := (proto.OpRequest{Noun: proto.NounEvents, Bundle: -1}); ; {
@@ -158,6 +158,12 @@ func TestWhy(t *testing.T) {
 	}
 	if got := text(w.ask(proto.OpRequest{Noun: proto.NounWhy, Node: 2, Bundle: 0})); strings.Contains(got, "peer 4") || !strings.Contains(got, "bundle: external1") {
 		t.Errorf("bundle 0:\n%s", got)
+	}
+	w.offline(1)
+	w.birth(1, true)
+	w.run(time.Second)
+	if got := text(w.ask(proto.OpRequest{Noun: proto.NounWhy, Node: 1, Bundle: -1})); !strings.Contains(got, "1 offline: the broker reported it disconnected") {
+		t.Errorf("an agent that was away is not told of:\n%s", got)
 	}
 	w.nodes[2].mute = true
 	w.replies = nil

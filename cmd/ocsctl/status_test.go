@@ -90,4 +90,8 @@ func TestWhyTellsOfALossThatIsOver(t *testing.T) {
 	if got := strings.Join(j.answer(true), "\n"); strings.Contains(got, "lost: ") {
 		t.Errorf("of a neighbour's loss: %s", got)
 	}
+	j.Lines = append([]whyLineJSON{{Seq: 1, AtMS: 500, Node: 3, Rule: "offline", sentence: "connection lost; light is judged by its neighbours"}}, lines[1:]...)
+	if got := strings.Join(j.answer(true), "\n"); !strings.Contains(got, ".500 offline: connection lost") {
+		t.Errorf("of an agent that was away: %s", got)
+	}
 }

@@ -175,7 +175,7 @@ func (j *whyJSON) answer(last bool) (lines []string) {
 }
 
 // losses are the rules of lines that tell that a node, its agent or its light went.
-var losses = []string{"LightLost", "PathFailed", "Isolated", "HostFault", "dead", "unreachable", "silent", "step_over"}
+var losses = []string{"LightLost", "PathFailed", "Isolated", "HostFault", "dead", "unreachable", "offline", "silent", "step_over"}
 
 func clock(l whyLineJSON) string {
 	switch {

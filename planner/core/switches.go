@@ -62,7 +62,7 @@ func (c *Circuits) News(n member.News) {
 		c.changed(v, n.Before)
 	case member.Gone:
 		// Its light stays: mirrors hold.
-		c.j.Note(journal.Info, "switch offline", journal.Note{Rule: "presence", Node: int64(v.ID), Text: n.Why + "; its circuits stay as they are"})
+		c.j.Note(journal.Info, "switch offline", journal.Note{Rule: "offline", Node: int64(v.ID), Text: n.Why + "; its circuits stay as they are"})
 		if part := c.txn.Part(v.Device); part != nil && !part.Absent {
 			c.abort(fmt.Sprintf("switch %d: went offline", v.index()))
 		}

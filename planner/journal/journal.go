@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"cmp"
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
@@ -128,7 +129,7 @@ func (j *Journal) add(e Entry) {
 		return
 	}
 	j.last++
-	e.Seq, e.Millis = j.last, j.Wall
+	e.Seq, e.Millis = j.last, cmp.Or(e.Millis, j.Wall)
 	j.put(e)
 	j.behind = min(j.behind+1, len(j.entries))
 	j.flushAt = min(j.flushAt, j.Now+flushDelay)
@@ -165,11 +166,18 @@ func (j *Journal) counted(n *Note) bool {
 	return n.Node < 0 || j.often[k] <= noteBurst // the planner's own are all kept
 }
 
-// Take writes down an event that is the next of its device.
-func (j *Journal) Take(node proto.NodeID, c *Cursor, m *proto.Event) {
+// oldEvent is how old an event is at least to be written down under its own time: it
+// waited for a planner. chosen: the way of others is shorter, and they keep their order.
+const oldEvent = time.Second
+
+// Take writes down an event that is the next of its device, and so old.
+func (j *Journal) Take(node proto.NodeID, c *Cursor, m *proto.Event, age time.Duration) {
 	c.Last, c.Session = m.Seq, m.Session
 	j.seen++
-	j.add(Entry{Event: m})
+	if age < oldEvent {
+		age = 0
+	}
+	j.add(Entry{Event: m, Millis: j.Wall - min(j.Wall, uint64(age.Milliseconds()))})
 	j.AckLater(node, c)
 }
 

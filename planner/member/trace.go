@@ -80,21 +80,29 @@ func (t *Table) told(d *Device, pending bool) {
 	}
 }
 
+// age is how long ago an event happened; 0: its device's clock is not known.
+func (t *Table) age(d *Device, m *proto.Event) time.Duration {
+	if !d.timed || m.Session != d.Report.Session {
+		return 0
+	}
+	return max(0, t.j.Now-d.offset-time.Duration(m.AtMicros)*time.Microsecond)
+}
+
 // event notes what an event says of a generation's course.
 func (t *Table) event(d *Device, m *proto.Event) {
 	if !d.timed || m.Session != d.Report.Session {
-		return // its clock is not known
+		return
 	}
-	at := time.Duration(m.AtMicros)*time.Microsecond + d.offset
+	at := t.j.Now - t.age(d, m)
 	switch {
 	case m.Kind == proto.EvApplied:
-		t.courses.mark(m.Generation, d, proto.TraceApplied, min(at, t.j.Now))
+		t.courses.mark(m.Generation, d, proto.TraceApplied, at)
 	case m.Kind == proto.EvSwitched && m.Ledger != nil:
 		l := *m.Ledger
 		if len(t.courses.switched) == maxSwitched {
 			t.courses.switched = t.courses.switched[1:]
 		}
-		t.courses.switched = append(t.courses.switched, proto.TraceMark{Stage: proto.TraceSwitched, AtMicros: micros(min(at, t.j.Now)), Node: &d.ID, Ledger: &l, Peer: m.Peer, Side: m.Side})
+		t.courses.switched = append(t.courses.switched, proto.TraceMark{Stage: proto.TraceSwitched, AtMicros: micros(at), Node: &d.ID, Ledger: &l, Peer: m.Peer, Side: m.Side})
 	}
 }
 
