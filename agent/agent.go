@@ -3,6 +3,7 @@ package agent
 import (
 	"fmt"
 	"hash/fnv"
+	"slices"
 	"time"
 
 	"ringlight/hal"
@@ -99,6 +100,10 @@ type Agent struct {
 	late    []node.Event // that came up meanwhile
 	outs    []Output     // everything else that waits for the next Poll
 
+	due    time.Duration    // when the last Poll wanted the next one
+	behind [3]time.Duration // by how much Polls came too late since the last telemetry: the three worst, the worst last
+	lag    time.Duration    // the least of the three of the telemetry before
+
 	persist persistence
 	outbox  outbox
 	wire    wire
@@ -188,7 +193,11 @@ func (a *Agent) reply(ans *Answer) { a.put(Output{Kind: OutAnswer, Answer: ans})
 func (a *Agent) Poll(now time.Duration, out []Output) ([]Output, time.Duration) {
 	if !a.started {
 		a.start(now)
+	} else if by := now - a.due; by > a.behind[0] {
+		a.behind[0] = by
+		slices.Sort(a.behind[:])
 	}
+	a.due = now
 	before := len(out)
 	if a.waitsAt <= now {
 		a.waitsAt = Never
@@ -199,7 +208,8 @@ func (a *Agent) Poll(now time.Duration, out []Output) ([]Output, time.Duration) 
 		return out, now // bus work first; the rest can wait for the next call
 	}
 	out = a.housekeep(now, out)
-	return out, a.next(now)
+	a.due = a.next(now)
+	return out, a.due
 }
 
 // step tells the machine what happened and does what it asks. What comes up

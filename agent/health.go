@@ -117,6 +117,8 @@ func (h *health) tell(a *nodeOptics, now time.Duration, out []Output) []Output {
 // queues. Without any it still says which report was the last: a planner that
 // holds another one asks.
 func (a *Agent) telemetry(out []Output, samples []proto.Sample) []Output {
+	late := uint32(a.behind[0].Milliseconds())
+	a.lag, a.behind = a.behind[0], [3]time.Duration{}
 	var prompt *proto.Prompt
 	if p := a.cfg.Prompt; p != nil {
 		told := promptOf(p)
@@ -128,7 +130,8 @@ func (a *Agent) telemetry(out []Output, samples []proto.Sample) []Output {
 		if a.wire.up {
 			a.wire.health++
 			out = a.send(out, a.topics.Health(a.cfg.Node), proto.TopicHealth, &proto.Health{Version: proto.Version,
-				Node: a.cfg.Node, Session: a.cfg.Session, Seq: a.wire.health, Samples: part, Reported: a.wire.told, Prompt: prompt})
+				Node: a.cfg.Node, Session: a.cfg.Session, Seq: a.wire.health, Samples: part, Reported: a.wire.told, Prompt: prompt, LateMillis: late})
+			late = 0
 		} else {
 			a.wire.dropped++
 		}

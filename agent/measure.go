@@ -226,6 +226,8 @@ var Measures = []measure{
 				p.Word(classNames[i]).Is(int64(n))
 			}
 		}),
+	metric.Of(family{Name: "ringlight_agent_late_seconds", Places: metric.Micro, Help: "By how much, at least, the agent's work began too late three times within the last round of telemetry: it has too little of a processor."},
+		func(s *Sight, p *page) { p.Is(s.LateUS) }),
 	single("ringlight_agent_quarantined_devices", metric.Gauge, "Devices that are kept off their bus.", func(s *Sight) int64 { return int64(len(s.Quarantine)) }),
 	metric.Of(family{Name: "ringlight_agent_wake_late_seconds", Places: metric.Micro, Labels: []string{"quantile"},
 		Help: "How late the thread that answers edges woke up when the agent started. Only on real hardware."},

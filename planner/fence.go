@@ -69,6 +69,10 @@ func (p *Planner) sendBeat() {
 	p.beat++
 	p.j.Beat = p.beat
 	p.beatAt, p.beaten = p.j.Now+BeatPeriod, p.j.Now
+	if p.lates++; p.late < slowEcho {
+		p.lates = 0
+	}
+	p.late, p.lateWas = 0, p.late
 	p.j.Send(p.j.Topics.Planner(), proto.TopicPlanner, p.sign(true))
 }
 

@@ -35,7 +35,10 @@ func (b *alarmBook) facts() health.Facts {
 	} else if p.state != serving {
 		return health.Facts{Idle: x.Idle, Remedy: x.Remedy, Broker: x.Broker, Given: x.Given, Nodes: x.Nodes, Heard: x.Heard, Judged: x.Judged && x.Heard == 0}
 	}
-	if why, age := b.loses(); why != "" {
+	if p.lates >= beatsAlive {
+		x.Late, x.LateSince = max(p.late, p.lateWas), b.ago(time.Duration(p.lates)*BeatPeriod)
+	}
+	if why, age := b.loses(); why != "" && p.lates == 0 && p.late < slowEcho { // else it is not the broker who is late
 		x.Loses, x.Lost = why, b.ago(age)
 	}
 	b.raised = map[string]by{}
@@ -100,6 +103,7 @@ func (b *alarmBook) device(t *member.Table, d *member.Device) (x health.Device, 
 	} else {
 		x.Lately = why
 	}
+	x.Late = d.Late()
 	if !d.Online() && d.GoneAt > 0 && d.Session != 0 { // else nobody knows since when
 		x.Since = b.ago(p.j.Now - d.GoneAt)
 	}
@@ -127,7 +131,7 @@ func (b *alarmBook) device(t *member.Table, d *member.Device) (x health.Device, 
 			}
 		}
 	}
-	return x, x.What != "" || x.Held != "" || x.Claims != "" || x.Lately != "" || x.Board != 0 || len(x.Low) > 0 || len(x.Said) > 0
+	return x, x.What != "" || x.Held != "" || x.Claims != "" || x.Lately != "" || x.Board != 0 || x.Late != 0 || len(x.Low) > 0 || len(x.Said) > 0
 }
 
 // ago is the wall clock's time so long ago.

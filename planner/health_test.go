@@ -32,9 +32,9 @@ func (w *fleet) raises(id proto.NodeID, kind proto.EventKind, s proto.Severity, 
 
 // telemetry of a node three times, ten seconds apart; with a board that answered before
 // the first of them, or to each.
-func (w *fleet) telemetry(id proto.NodeID, answers bool) {
+func (w *fleet) telemetry(id proto.NodeID, answers bool, late ...uint32) {
 	for i := range 4 {
-		m := proto.Health{Version: proto.Version, Node: id, Session: w.nodes[id].session, Seq: uint64(i + 1), Samples: []proto.Sample{{Sensor: proto.SensorCase, Value: 313_150, AgeMillis: 5}}}
+		m := proto.Health{Version: proto.Version, Node: id, Session: w.nodes[id].session, Seq: uint64(i + 1), LateMillis: append(late, 0, 0, 0, 0)[i], Samples: []proto.Sample{{Sensor: proto.SensorCase, Value: 313_150, AgeMillis: 5}}}
 		if !answers {
 			m.Samples[0].AgeMillis += uint32(i * 10_000)
 		}
@@ -153,6 +153,8 @@ var states = []made{
 	{"a member says nothing", func(w *fleet) { w.nodes[2].mute = true; w.die(4); w.run(15 * time.Second) }, proto.HealthDegraded, "4/dead, 2/silent", "have lost its light", fabric.Params{}},
 	{"telemetry of a member stops", func(w *fleet) { w.telemetry(4, true); w.nodes[4].offline = true; w.run(50 * time.Second) }, proto.HealthDegraded, "4/silent", "says nothing any more", fabric.Params{}},
 	{"a board hangs", func(w *fleet) { w.telemetry(4, false) }, proto.HealthDegraded, "4/board-silent", "has read nothing of the board since", fabric.Params{}},
+	{"an agent has a tenth of a processor", func(w *fleet) { w.telemetry(4, true, 5, 5, 90, 87) }, proto.HealthDegraded, "4/agent-late", "began 87ms too late", fabric.Params{}},
+	{"an agent was late at its start", func(w *fleet) { w.telemetry(4, true, 700, 5, 24, 90) }, proto.HealthOK, "", "", fabric.Params{}},
 	{"a journal cannot be written", func(w *fleet) {
 		w.raises(4, proto.EvJournal, proto.SeverityCritical, "no space left on device")
 	}, proto.HealthDegraded, "4/1/journal-not-written", "no space left on device", fabric.Params{}},
@@ -209,6 +211,14 @@ var states = []made{
 	{"two agents have a bad network", func(w *fleet) { w.losesReports(2) }, proto.HealthOK, "", "", fabric.Params{}},
 	{"the broker gives nothing back", func(w *fleet) { w.echoes(0, 1); w.run(8 * time.Second) }, proto.HealthDegraded, "broker/slow", "none of the planner's own last", fabric.Params{}},
 	{"the broker is slow", func(w *fleet) { w.echoes(2400*time.Millisecond, 5) }, proto.HealthDegraded, "broker/slow", "took long to come back from the broker, the last of them 2.5s", fabric.Params{}},
+	{"the planner is late, and so is what the broker gives back", func(w *fleet) {
+		w.late = 2400 * time.Millisecond
+		w.echoes(w.late, 5)
+		w.nodes[2].mute = true
+		w.die(4)
+		w.run(10 * time.Second)
+	}, proto.HealthDegraded, "planner/late, 4/dead", "waited up to 2.4s for it", fabric.Params{}},
+	{"the planner was late", func(w *fleet) { w.late = 3 * time.Second; w.run(2 * time.Second); w.late = 0 }, proto.HealthOK, "", "", fabric.Params{}},
 	{"the broker was slow twice", func(w *fleet) { w.echoes(2400*time.Millisecond, 2) }, proto.HealthOK, "", "", fabric.Params{}},
 	{"the broker gives back what it is given", func(w *fleet) { w.echoes(0, 1); w.run(4 * time.Second); w.echoes(0, 1) }, proto.HealthOK, "", "", fabric.Params{}},
 	{"the store takes no writes", given("store", "a write is under way since then"), proto.HealthFailed, "store/x", "a write is under way", fabric.Params{}},

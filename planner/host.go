@@ -41,6 +41,8 @@ type Host struct {
 	reason  string
 	exited  bool
 
+	// Late is by how much the caller comes too late to what it has to do.
+	Late time.Duration
 	// Batches of the store that this process holds; 0: it does not count them.
 	Batches uint64
 }
@@ -136,7 +138,7 @@ func (h *Host) step(ev Event) {
 		return
 	}
 	ev.At, ev.WallMillis = h.ports.Now()
-	ev.Stored = h.Batches
+	ev.Late, ev.Stored = h.Late, h.Batches
 	h.actions = h.planner.Step(ev, h.actions[:0])
 	for i := range h.actions {
 		h.act(&h.actions[i])

@@ -91,6 +91,7 @@ type Event struct {
 	Packet     proto.Packet   // of a Packet event
 	Persist    uint64         // of a Persisted event: the action's number
 	Nodes      []proto.NodeID // of a Revoked event
+	Late       time.Duration  // by how much the process comes too late to what it is to do
 	Stored     uint64         // batches of the store that this process holds; 0: it does not count them
 }
 
@@ -122,6 +123,9 @@ type Planner struct {
 	echo       uint64        // the number of the last one that the broker gave back on this link, 0: none
 	lag        time.Duration // how long that one was away
 	lags       int           // how many in a row were away for slowEcho
+	late       time.Duration // by how much this process was too late at worst since the last sign of life
+	lateWas    time.Duration // and before that
+	lates      int           // how many such times in a row it was by slowEcho
 	seenTerm   proto.Term    // ours will be above it
 	shown      proto.Term    // the highest of another planner's that is shown
 	raises     int           // of the term, in this life
@@ -219,7 +223,7 @@ func (p *Planner) Step(ev Event, out []Action) []Action {
 		return out
 	}
 	p.j.Begin(ev.At, ev.WallMillis, out)
-	p.election.stored = ev.Stored
+	p.election.stored, p.late = ev.Stored, max(p.late, ev.Late)
 	switch ev.Kind {
 	case Packet:
 		p.receive(ev.Packet)

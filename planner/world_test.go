@@ -20,6 +20,7 @@ type world struct {
 	p        *Planner
 	store    map[string][]byte
 	now      time.Duration
+	late     time.Duration  // by how much the planner comes too late
 	up       []proto.Packet // to the planner
 	down     []Action       // of the planner, not yet carried out
 	topics   proto.Topics
@@ -89,7 +90,7 @@ func (w *world) write(records []Record) {
 
 // hand gives the planner an event of now; what it asks for waits in down.
 func (w *world) hand(ev Event) {
-	ev.At, ev.WallMillis = w.now, 1_000_000+uint64(w.now.Milliseconds())
+	ev.At, ev.WallMillis, ev.Late = w.now, 1_000_000+uint64(w.now.Milliseconds()), w.late
 	w.down = w.p.Step(ev, w.down)
 }
 

@@ -345,6 +345,8 @@ type Health struct {
 	Reported uint64 `cbor:"5,keyasint,omitempty"`
 	// Prompt is absent of a node whose board is not on a machine of its own.
 	Prompt *Prompt `cbor:"6,keyasint,omitempty"`
+	// LateMillis is by how much, at least, the agent's work began too late three times since the last one.
+	LateMillis uint32 `cbor:"7,keyasint,omitempty"`
 }
 
 // Prompt is how soon the thread of an agent runs that answers edges: its

@@ -58,8 +58,8 @@ func (c *Config) status(ctx context.Context, asJSON bool) (err error) {
 	if number.IsSwitch() {
 		what, number = "switch", number-proto.FirstSwitch
 	}
-	fmt.Printf("%s %d  %s  term %d generation %d  link %s  up %v  events waiting %d  refused %d\n", what, number, r.Mode.Words(), r.Term, r.Generation,
-		link, (time.Duration(s.UptimeUS) * time.Microsecond).Round(time.Millisecond), s.Unacked, r.RefusedMessages)
+	fmt.Printf("%s %d  %s  term %d generation %d  link %s  up %v  late by %v  events waiting %d  refused %d\n", what, number, r.Mode.Words(), r.Term, r.Generation,
+		link, (time.Duration(s.UptimeUS) * time.Microsecond).Round(time.Millisecond), (time.Duration(s.LateUS) * time.Microsecond).Round(time.Millisecond), s.Unacked, r.RefusedMessages)
 	for _, x := range r.Sides {
 		fmt.Printf("%-5v side of ring %d: %v, candidate %d of plan %d, peer %d\n", x.Side, x.Ring, x.State, x.Current, x.Working, x.Peer)
 	}

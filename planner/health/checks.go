@@ -38,6 +38,12 @@ var Checks = []Check{
 	{"planner", "a planner is in service", proto.HealthNotInService, "ocsctl status says for what it waits; systemctl status ocs-planner", true, fact("planner/idle", "nobody plans", func(x *Facts) finding { return finding{cause: x.Idle, remedy: x.Remedy} })},
 	{"broker", "the planner reaches the broker", proto.HealthFailed, "look at the broker's host, its log and its disk; then at the network", true, fact("broker/lost", "the planner has no connection to the broker", func(x *Facts) finding { return finding{cause: x.Broker} })},
 	{"broker_slow", "messages come, and in time", proto.HealthDegraded, "ocs-sim broker-check; mosquitto: max_queued_messages, max_inflight_messages; load of the broker's host; the network", true, fact("broker/slow", "the broker loses messages, or is slow", func(x *Facts) finding { return finding{cause: x.Loses, since: x.Lost} })},
+	{"planner_late", "the planner has the processor and the disk that it needs", proto.HealthDegraded, "load of the planner's host and its disk; its share of them: CPUQuota, cgroups", true, fact("planner/late", "the planner works late", func(x *Facts) (f finding) {
+		if f.since = x.LateSince; x.Late != 0 {
+			f.cause = fmt.Sprintf("what it has to do, or was told, waited up to %v for it: its host or its disk is slow, not the broker or the agents", x.Late.Round(100*time.Millisecond))
+		}
+		return f
+	})},
 	{"store", "the store takes writes", proto.HealthFailed, "look at the disk or the cluster of the store: full, worn out, away", true, given("store")},
 	{"disk", "the store's disk has room", proto.HealthDegraded, "make room, or move the store: -state", false, given("disk")},
 	{"audit", "the audit chain is as it was written", proto.HealthFailed, "ocsctl audit verify; compare with a copy", true, given("audit")},
@@ -87,6 +93,12 @@ var Checks = []Check{
 			f.id, f.text, f.since = "board-silent", "its board does not answer", d.Board
 			f.cause = "its agent speaks, and has read nothing of the board since; what it says of its light is from before"
 			return d.Board != 0
+		})},
+	{"agent_late", "every agent has the processor that it needs", proto.HealthDegraded, "load of its host; the agent's share of it: real-time priority, CPUQuota, cgroups", false,
+		device(func(d *Device, f *finding) bool {
+			f.id, f.text, f.since = "agent-late", "its agent works late", 0
+			f.cause = fmt.Sprintf("what it has to do began %v too late again and again: it has too little of a processor, and goes round a fault so much later", d.Late)
+			return d.Late != 0
 		})},
 	{"took_no_plan", "devices take the plans they are given", proto.HealthDegraded, "ocsctl why SUBJECT; it is asked again by itself", false,
 		device(func(d *Device, f *finding) bool {

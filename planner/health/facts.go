@@ -3,6 +3,7 @@ package health
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"ringlight/proto"
 )
@@ -10,12 +11,14 @@ import (
 // Facts are what the checks look at: a copy, taken between two steps of a planner, or
 // from what a broker keeps. Times are of the wall clock in ms, 0 where nobody knows.
 type Facts struct {
-	Idle   string // why nobody plans, "" when somebody does
-	Remedy string // of that
-	Broker string // why the broker is not reached, "" when it is
-	Loses  string // what shows that messages are lost or late on their way, "": nothing does
-	Lost   uint64 // since when
-	Judged bool   // devices have had their time to be heard
+	Idle      string        // why nobody plans, "" when somebody does
+	Remedy    string        // of that
+	Broker    string        // why the broker is not reached, "" when it is
+	Loses     string        // what shows that messages are lost or late on their way, "": nothing does
+	Lost      uint64        // since when
+	Late      time.Duration // by how much the planner itself works too late, 0: it does not
+	LateSince uint64
+	Judged    bool // devices have had their time to be heard
 
 	Nodes, Heard int
 	Devices      []Device // of which something is to be said, by number
@@ -49,11 +52,12 @@ type Device struct {
 	What   string // keeps it out of plans: a word of which a check has the name
 	Why    string
 	Since  uint64
-	Quiet  bool   // nobody speaks for it
-	Held   string // an operator keeps it out, so that nothing is wrong with it
-	Claims string // that the planner did not give
-	Lately string // what it did a moment ago in the place of taking a plan; that keeps it in plans
-	Board  uint64 // since when its board has answered nothing, 0: it answers
+	Quiet  bool          // nobody speaks for it
+	Held   string        // an operator keeps it out, so that nothing is wrong with it
+	Claims string        // that the planner did not give
+	Lately string        // what it did a moment ago in the place of taking a plan; that keeps it in plans
+	Late   time.Duration // by how much its agent's work begins too late, 0: it does not
+	Board  uint64        // since when its board has answered nothing, 0: it answers
 	Low    []Low
 	Said   []Said
 	Slow   *Slow // where its ring cannot recover in time

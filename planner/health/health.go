@@ -143,10 +143,15 @@ func (u *under) cause(a *proto.AlarmStatus) string {
 	if u.x.Judged && u.x.Nodes > 0 && u.x.Heard == 0 && (a.Node != nil || a.Check == "rings_missing" || a.Ring != 0) {
 		return "nodes/none"
 	}
-	id := ""
+	id, late := "", "" // it was not told, or its answer was lost
+	if u.x.Late != 0 {
+		late = "planner/late"
+	} else if u.x.Loses != "" {
+		late = "broker/slow"
+	}
 	switch {
-	case u.x.Loses != "" && (a.Check == "took_no_plan" || a.Check == "silent" || a.Check == "does_not_follow" || a.SinceMillis == 0 && (a.Check == "nodes" || a.Check == "offline")):
-		id = "broker/slow" // it was not told, or its answer was lost
+	case late != "" && (a.Check == "took_no_plan" || a.Check == "silent" || a.Check == "does_not_follow" || a.SinceMillis == 0 && (a.Check == "nodes" || a.Check == "offline")):
+		id = late
 	case a.Peer != nil: // an end that has failed since was the cause
 		id = cmp.Or(u.of[*a.Node], u.of[*a.Peer])
 	case a.Node != nil:

@@ -106,6 +106,9 @@ type setback struct {
 
 	fewerAt time.Duration // since when it says that it gave out fewer events than came
 
+	late  time.Duration // by which it said last that its work began too late
+	lates int           // how often in a row
+
 	missed   uint64 // number of a report that it says it sent, and that we do not hold
 	missedAt time.Duration
 	lostAt   time.Duration // when it was last found that a message of its was lost or late, 0: none

@@ -80,20 +80,20 @@ func (t *Table) told(d *Device, pending bool) {
 	}
 }
 
-// age is how long ago an event happened; 0: its device's clock is not known.
-func (t *Table) age(d *Device, m *proto.Event) time.Duration {
+// age is how long ago an event happened; 0: the device's clock is not known.
+func (d *Device) age(m *proto.Event, now time.Duration) time.Duration {
 	if !d.timed || m.Session != d.Report.Session {
 		return 0
 	}
-	return max(0, t.j.Now-d.offset-time.Duration(m.AtMicros)*time.Microsecond)
+	return max(0, now-d.offset-time.Duration(m.AtMicros)*time.Microsecond)
 }
 
 // event notes what an event says of a generation's course.
 func (t *Table) event(d *Device, m *proto.Event) {
 	if !d.timed || m.Session != d.Report.Session {
-		return
+		return // its clock is not known
 	}
-	at := t.j.Now - t.age(d, m)
+	at := t.j.Now - d.age(m, t.j.Now)
 	switch {
 	case m.Kind == proto.EvApplied:
 		t.courses.mark(m.Generation, d, proto.TraceApplied, at)

@@ -35,6 +35,28 @@ type meters struct {
 	turns, commits metric.Tally
 	losses         uint64
 	woke           time.Time // zero: what was done is no work of the planner's
+	due            time.Time // when the loop is to come by again
+	queued         int       // of what had come at since, so much waits
+	since          time.Time
+}
+
+// waits notes that the loop waits for so long at most, while so much waits for it.
+func (m *meters) waits(most time.Duration, queued int) time.Duration {
+	now := time.Now()
+	if m.due = now.Add(most); m.queued <= 0 {
+		m.queued, m.since = queued, now
+	}
+	return most
+}
+
+// wakes notes the begin of a turn, and says by how much it comes too late to what it has
+// to do, or was told.
+func (m *meters) wakes() (late time.Duration) {
+	m.woke = time.Now()
+	if m.queued > 0 {
+		late = m.woke.Sub(m.since)
+	}
+	return max(0, late, m.woke.Sub(m.due))
 }
 
 // slept notes the end of a turn.

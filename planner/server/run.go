@@ -261,7 +261,7 @@ type server struct {
 }
 
 func (s *server) loop(ctx context.Context) error {
-	timer := time.NewTimer(0)
+	timer := time.NewTimer(s.meters.waits(0, 0))
 	defer timer.Stop()
 	if s.cfg.Manager != nil {
 		s.cfg.Manager.Ready()
@@ -296,7 +296,7 @@ func (s *server) loop(ctx context.Context) error {
 			if !ok {
 				return nil
 			}
-			s.meters.woke = time.Now()
+			s.host.Late = s.meters.wakes()
 			s.receive(p)
 			s.receiveMore()
 		case read := <-s.reads:
@@ -309,13 +309,13 @@ func (s *server) loop(ctx context.Context) error {
 			return fmt.Errorf("%w: %s", ErrGaveWay, reason)
 		}
 		s.meters.slept()
-		timer.Reset(s.untilNext())
+		timer.Reset(s.meters.waits(s.untilNext(), len(s.recv)))
 	}
 }
 
 // tick runs the work that is due.
 func (s *server) tick() {
-	s.meters.woke = time.Now()
+	s.host.Late = s.meters.wakes()
 	s.link.Look(s.since())
 	if s.stored == nil {
 		s.lookAtSeals(time.Now())
@@ -359,6 +359,7 @@ func (s *server) receiveMore() {
 }
 
 func (s *server) receive(p proto.Packet) {
+	s.meters.queued--
 	switch p.Kind {
 	case proto.Publish:
 		s.born = s.born || s.cfg.Uncached && strings.HasSuffix(p.Topic, "/"+proto.TopicPresence.String())
@@ -407,7 +408,8 @@ func (s *server) done(err error) error {
 	case err != nil:
 		return err // a planner that cannot remember must not decide
 	}
-	s.meters.commits.Observe(time.Since(s.storing).Microseconds())
+	s.host.Late = time.Since(s.storing)
+	s.meters.commits.Observe(s.host.Late.Microseconds())
 	s.tellHead()
 	if st, _ := s.store.Standing(); st.Reign == s.standing.Reign {
 		s.standing.Batches, s.host.Batches = st.Batches, st.Batches
