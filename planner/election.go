@@ -84,11 +84,3 @@ func (e *election) awaited() string {
 	}
 	return "following: nothing is planned or commanded; " + who + ", and this one takes its place when the store's election chooses it"
 }
-
-// question answers who looks on in this process, be it in service or not: what this
-// one knows. Acts come over the broker.
-func (e *election) question(pk proto.Packet) {
-	if topic, err := proto.ParseTopic(pk.Topic); err == nil {
-		answer(e.p, topic.Client, &pk)
-	}
-}

@@ -234,7 +234,9 @@ func (p *Planner) Step(ev Event, out []Action) []Action {
 	case Persisted:
 		p.onPersisted(ev.Persist)
 	case Question:
-		p.election.question(ev.Packet)
+		if topic, err := proto.ParseTopic(ev.Packet.Topic); err == nil { // be it in service or not: what this one knows
+			answer(p, topic.Client, &ev.Packet)
+		}
 	case Lead:
 		p.election.lead()
 	case Revoked:

@@ -169,7 +169,8 @@ func (c *comparator) follow() {
 	switch {
 	case e.outside != nil:
 		for i := range c.bundle.modules {
-			e.outside.steady(int64(b.now), i, &b.traces[i])
+			tr := &b.traces[i]
+			tr.n, tr.at[0], tr.ext[0][0] = 1, int64(b.now), e.outside.lanes[i]
 		}
 	case e.peer != nil:
 		for i := range e.peer.modules {

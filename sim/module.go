@@ -102,7 +102,7 @@ func (m *module) emit(t int64, out *instant) {
 		// is external 1.
 		bar := m.per.cells[hal.CellMZI1+l].bar(phase[hal.CellMZI1+l])
 		p := float64(m.per.laser[l] * cellGain)
-		if ph := m.per.phys; ph.restless() {
+		if ph := m.per.phys; ph.LaserWander > 0 || ph.LaserStep > 0 {
 			seed := derive(m.seed, seedLaser+uint64(l))
 			p *= 1 + (ph.swings(seed, t) + ph.steps(seed, t))
 		}

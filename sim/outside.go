@@ -79,13 +79,6 @@ func (w *World) Receive(p Port, in *Light) error {
 // Changes counts what may have changed the light that a board sends.
 func (w *World) Changes(id BoardID) uint64 { return w.boards[id].changes }
 
-// steady is the trace of light that comes from outside.
-func (o *outside) steady(now int64, mod int, tr *trace) {
-	tr.n = 1
-	tr.at[0] = now
-	tr.ext[0][0] = o.lanes[mod]
-}
-
 // take is the light on the diodes of both halves.
 func (e *fibreEnd) take(lanes, diode *[hal.Lanes]float64) (sum [2]float64) {
 	for l, p := range lanes {

@@ -73,9 +73,6 @@ func orDefault(ph *Physics) *Physics {
 	return ph
 }
 
-// restless says whether lasers change their power by themselves.
-func (ph *Physics) restless() bool { return ph.LaserWander > 0 || ph.LaserStep > 0 }
-
 func (ph *Physics) steps(seed uint64, t int64) float64 {
 	if ph.LaserStep == 0 {
 		return 0

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"ringlight/hal"
 	"ringlight/hal/sc18is602"
@@ -413,5 +412,3 @@ func (m *maker) lines() {
 }
 
 var losNames = [hal.NumLOS]string{"loopback", "external1", "external2"}
-
-func settle(us int64) time.Duration { return time.Duration(us) * time.Microsecond }

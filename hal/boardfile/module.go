@@ -52,7 +52,7 @@ const (
 func (m *maker) kind(i int) {
 	t := &m.f.Types[i]
 	at := fmt.Sprintf("types[%d].", i)
-	o := hal.Optics{Name: t.Name, RailShuntMilliohm: t.Shunt, LOSAssertMilliDBm: t.LOSAssert, LOSClearMilliDBm: t.LOSClear, Settle: settle(t.SettleUS)}
+	o := hal.Optics{Name: t.Name, RailShuntMilliohm: t.Shunt, LOSAssertMilliDBm: t.LOSAssert, LOSClearMilliDBm: t.LOSClear, Settle: time.Duration(t.SettleUS) * time.Microsecond}
 	if t.Matrix != "benes-8x8" {
 		m.bad(at+"matrix", "benes-8x8", "%q", t.Matrix)
 	}

@@ -325,7 +325,7 @@ func (o *owner) overdue() {
 	}
 	err := fmt.Errorf("%s: %#x: after %v: %w", o.name, addr, now-start, cause)
 	if direct {
-		o.thread.relieve()
+		go o.thread.relief()
 	}
 	o.post(hal.Event{Completion: &hal.Completion{Bus: way.id, Op: op, Start: start, End: now, Msg: message, Err: err}})
 	o.flush(hal.ErrBusStuck)

@@ -232,6 +232,4 @@ func (t *thread) flush(out []hal.Event) ([]hal.Event, error) {
 	return out, nil
 }
 
-func (t *thread) relieve() { go t.relief() }
-
 func (t *thread) close() { _ = unix.Close(int(t.wake)) }

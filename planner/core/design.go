@@ -165,7 +165,7 @@ func (c *interleaved) searchGroup(h int, g *groupPlan, jobs []*job) {
 		return
 	}
 	lots := c.lots(h, jobs)
-	if c.anyFound(lots) {
+	if slices.ContainsFunc(lots, func(l lot) bool { j := c.known.find(l.job); return j != nil && j.found }) { // a link whose leaves nobody knows must not be moved
 		return
 	}
 	if wanted, ok := c.rewire(h, c.maps[first:first+c.groupMaps()], g.stay, lots); ok {
@@ -187,11 +187,6 @@ func (c *interleaved) anyBad(h int) bool {
 		}
 	}
 	return false
-}
-
-// anyFound: a link whose leaves nobody knows must not be moved.
-func (c *interleaved) anyFound(lots []lot) bool {
-	return slices.ContainsFunc(lots, func(l lot) bool { j := c.known.find(l.job); return j != nil && j.found })
 }
 
 // insert puts the links that are left into free ports, where the same link was

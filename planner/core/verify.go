@@ -54,7 +54,8 @@ func (c *Circuits) checkOpen() {
 			waiting = waiting || (c.open.kind == stageForward || v.Ready()) && c.j.Now < c.open.since+stagePatience
 		case c.open.kind == stageForward && len(c.unlit(s)) > 0:
 			dark = append(dark, s)
-			waiting = waiting || !c.givenUp(s) && c.j.Now < max(v.shownAt, c.open.since)+lightPatience
+			// One that holds all its dark circuits to have failed is not waited for.
+			waiting = waiting || slices.ContainsFunc(c.unlit(s), func(x proto.Circuit) bool { return c.stateOf(s, x) != proto.Failed }) && c.j.Now < max(v.shownAt, c.open.since)+lightPatience
 		case c.open.kind != stageForward && v.tuning():
 			waiting = waiting || c.j.Now < max(v.shownAt, c.open.since)+lightPatience
 		}
@@ -92,11 +93,6 @@ func (c *Circuits) unlit(s int) []proto.Circuit {
 		}
 	}
 	return out
-}
-
-// givenUp: the switch itself holds all its dark circuits to have failed.
-func (c *Circuits) givenUp(s int) bool {
-	return !slices.ContainsFunc(c.unlit(s), func(x proto.Circuit) bool { return c.stateOf(s, x) != proto.Failed })
 }
 
 // stateOf is what a switch reports of a circuit; Blocked: nothing.

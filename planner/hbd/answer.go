@@ -80,7 +80,7 @@ func (h *Rings) Undrain(q *proto.OpRequest, r *proto.OpReply) *proto.Command {
 		return nil
 	}
 	if q.DryRun {
-		cost := h.costWith(n)
+		cost := h.cost(n, func(id proto.NodeID) bool { return h.nodes[id].wanted() }, func(id proto.NodeID) bool { return id == n.ID || h.free(id) })
 		r.Cost = &cost
 		return nil
 	}

@@ -25,11 +25,6 @@ func (h *Rings) costWithout(n *node) proto.Cost {
 		func(id proto.NodeID) bool { return h.free(id) && id != n.ID })
 }
 
-func (h *Rings) costWith(n *node) proto.Cost {
-	return h.cost(n, func(id proto.NodeID) bool { return h.nodes[id].wanted() },
-		func(id proto.NodeID) bool { return id == n.ID || h.free(id) })
-}
-
 // cost compares the rings as they are with those that plans would make of
 // them: one for the rings that are concerned, then one that places better, as
 // far as whole rings may move.

@@ -117,14 +117,6 @@ func (t *Table) expected(x *job, e *Event) (string, time.Duration) {
 	return Restored, 0 // when the node, or the light, is back
 }
 
-// reordered tells again of a job that stays degraded when its order became another: it
-// is known by now who is lost.
-func (t *Table) reordered(x *job) {
-	if before := x.handed(); before != nil && !slices.Equal(before.Members, t.of(x.wish).members(x)) {
-		t.told(x, Event{Event: string(Degraded), Cause: x.Cause, GPUsTotal: x.gpus})
-	}
-}
-
 // overdue tells again how a job stands of which something else was expected by now.
 func (t *Table) overdue(x *job) {
 	if x.due == 0 || t.j.Now < x.due || !t.rings.Resting() {

@@ -164,7 +164,10 @@ func (t *Table) look(x *job) {
 		x.Once = x.Once || s == Ready
 	} else if s == Degraded {
 		x.Cause = cmp.Or(cause, x.Cause)
-		t.reordered(x)
+		// It is known by now who is lost.
+		if before := x.handed(); before != nil && !slices.Equal(before.Members, t.of(x.wish).members(x)) {
+			t.told(x, Event{Event: string(Degraded), Cause: x.Cause, GPUsTotal: x.gpus})
+		}
 	}
 	if x.lapses() {
 		t.tryAt = min(t.tryAt, t.j.Now+tryEvery)

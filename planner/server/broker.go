@@ -108,7 +108,7 @@ func StartBrokerWith(cfg BrokerConfig) (*Broker, error) {
 func (b *Broker) serve(in net.Listener, trust func() *seal.Trust, users *logins, log *slog.Logger) error {
 	b.server = mochi.New(brokerOptions(log))
 	b.close = sync.OnceValue(b.server.Close)
-	b.limits = newLimits(b, trust, log)
+	b.limits = &limits{broker: b, log: log, client: map[*mochi.Client]*account{}, names: map[*mochi.Client]proto.Grants{}, conns: map[net.Conn]*mochi.Client{}, trust: trust, kept: retained{sizes: map[string]int{}}}
 	if b.limits.logins = users; users != nil {
 		stop := make(chan struct{})
 		go b.followLogins(stop)

@@ -105,10 +105,6 @@ type account struct {
 	ended   bool
 }
 
-func newLimits(b *Broker, trust func() *seal.Trust, log *slog.Logger) *limits {
-	return &limits{broker: b, log: log, client: map[*mochi.Client]*account{}, names: map[*mochi.Client]proto.Grants{}, conns: map[net.Conn]*mochi.Client{}, trust: trust, kept: retained{sizes: map[string]int{}}}
-}
-
 func (h *limits) ID() string { return "limits" }
 
 func (h *limits) Provides(b byte) bool {

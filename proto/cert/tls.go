@@ -2,6 +2,7 @@ package cert
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -117,7 +118,7 @@ func Explain(err error, certFile, caFile string) error {
 	case errors.As(err, &name):
 		return explained{err, "the other side's certificate is not for " + name.Host + ": make one with -host " + name.Host}
 	case errors.As(err, &strange):
-		return explained{err, "the other side's certificate is by an authority that is not in " + orSystem(caFile) + ": bring the ca.pem of ocsctl pki"}
+		return explained{err, "the other side's certificate is by an authority that is not in " + cmp.Or(caFile, "this machine's") + ": bring the ca.pem of ocsctl pki"}
 	case told("expired certificate"), hasEnded(certFile):
 		end := ""
 		if own, e := readCert(certFile); e == nil {
@@ -142,13 +143,6 @@ func readCert(file string) (*x509.Certificate, error) {
 		return nil, errors.New("none")
 	}
 	return a.list[0], nil
-}
-
-func orSystem(caFile string) string {
-	if caFile == "" {
-		return "this machine's"
-	}
-	return caFile
 }
 
 func day(t time.Time) string { return t.UTC().Format("2006-01-02 15:04") + " UTC" }

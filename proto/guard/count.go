@@ -67,8 +67,6 @@ func (g *Guard) Counts() Counts {
 	return c
 }
 
-func (g *Guard) right(t proto.Topic) { g.counts.Opened[sender(t)]++ }
-
 // Doubt is what was wrong last with what came under a name.
 type Doubt struct {
 	Topic  proto.Topic

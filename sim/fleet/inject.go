@@ -23,10 +23,6 @@ type injector struct {
 	rolls     bool          // a line of the script brings another to all
 }
 
-func newInjector(r *Run) *injector {
-	return &injector{Run: r, installed: ownSoftware, rolls: slices.ContainsFunc(r.cfg.Faults, func(f Fault) bool { return f.Verb == RolloutRun })}
-}
-
 // later lets a fault happen after a while.
 func (in *injector) later(f Fault, after time.Duration) {
 	in.steps = append(in.steps, f)

@@ -136,7 +136,8 @@ func (s planners) act(at time.Duration) error {
 	for _, p := range s.planners {
 		if p.next() == at {
 			s.advance(at)
-			p.tick()
+			p.host.Tick()
+			p.settle()
 			break
 		}
 	}

@@ -56,10 +56,6 @@ type strike struct {
 	lost  bool   // a packet between planner and members was lost, and sent again
 }
 
-func newMeasure(r *Run) measure {
-	return measure{r: r, open: map[int]*strike{}, latest: map[proto.RingID]proto.Generation{}, bypasses: map[int][]int64{}, wasted: make([]time.Duration, r.cfg.Fabric.Nodes+1)}
-}
-
 // adjacentWithin is how long after the first the others of a group of losses
 // come at most. chosen: as long as a recovery may take.
 const adjacentWithin = time.Millisecond

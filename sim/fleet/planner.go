@@ -37,10 +37,6 @@ const (
 	restartAfter = 5 * time.Second
 )
 
-func newProcess(r *Run, n int) *process {
-	return &process{client: client{who: plannerID - int32(n)}, r: r, rival: n > 0, store: map[string][]byte{}}
-}
-
 // number is 0 for the planner, 1 for its rival.
 func (b *process) number() uint64 { return uint64(plannerID - b.who) }
 
@@ -107,11 +103,6 @@ func (b *process) next() time.Duration {
 	return max(b.r.now, b.base+b.host.Next())
 }
 
-func (b *process) tick() {
-	b.host.Tick()
-	b.settle()
-}
-
 // receive takes a packet from the network.
 func (b *process) receive(t *task) {
 	switch {
@@ -147,7 +138,9 @@ func (b *process) run() {
 // settle does what a step has left: the process ends, or something is stored.
 func (b *process) settle() {
 	if reason, exited := b.host.Exited(); exited {
-		b.r.audit.gaveWay(reason)
+		if b.r.planners[1].life == 0 {
+			b.r.audit.violate(0, "one planner", "it gave way to nobody: "+reason)
+		}
 		b.kill()
 		if !b.rival {
 			b.r.inject.later(Fault{Verb: PlannerStart}, restartAfter)

@@ -113,17 +113,17 @@ func New(cfg Config) (*Run, error) {
 		devices = append(devices, &st.client)
 	}
 	for i := range r.planners {
-		r.planners[i] = newProcess(r, i)
+		r.planners[i] = &process{client: client{who: plannerID - int32(i)}, r: r, rival: i > 0, store: map[string][]byte{}}
 		processes = append(processes, &r.planners[i].client)
 	}
 	r.sources = []source{boards{r}, agents{r}, planners{r}, scheduled{r}}
 	r.net = newNetwork(&r.timeline, cfg.Seed, devices, len(r.nodes), processes)
 	r.net.rates, r.net.shed = cfg.Rates, cfg.Shed
 	r.net.lossy = cfg.Shed > 0 || slices.ContainsFunc(cfg.Faults, func(f Fault) bool { return f.Verb == Shed && f.Count > 0 })
-	r.inject = newInjector(r)
+	r.inject = &injector{Run: r, installed: ownSoftware, rolls: slices.ContainsFunc(r.cfg.Faults, func(f Fault) bool { return f.Verb == RolloutRun })}
 	r.edits = &editor{injector: r.inject}
 	r.audit = newAudit(r)
-	r.measure = newMeasure(r)
+	r.measure = measure{r: r, open: map[int]*strike{}, latest: map[proto.RingID]proto.Generation{}, bypasses: map[int][]int64{}, wasted: make([]time.Duration, r.cfg.Fabric.Nodes+1)}
 	r.net.resent = r.measure.lost
 	return r, nil
 }
@@ -393,7 +393,9 @@ func (r *Run) do(t *task) error {
 	case taskAsk:
 		r.edits.again(t.n)
 	case taskEdited:
-		r.audit.keptDue()
+		k := r.audit.kepts[0]
+		r.audit.kepts = r.audit.kepts[1:]
+		r.audit.kept(k.x, k.d)
 	case taskCompare:
 		r.audit.compare()
 	case taskRest:

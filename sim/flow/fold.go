@@ -86,7 +86,7 @@ func (t *traffic) fold(j *job, rd *round, left []amount) *folded {
 		g := group{left: has, cap: rd.limit, first: int32(len(out.slots)), before: -1}
 		for k, l := range fl.Path {
 			w := rd.weight(k)
-			if t.folds(l) {
+			if t.links[l].users == 1 && t.links[l].used == 1 && !t.plain {
 				g.cap = min(g.cap, t.links[l].capacity<<weightBits/w)
 			} else {
 				out.slots = append(out.slots, slot{link: l, weight: w})
@@ -106,11 +106,6 @@ func (t *traffic) fold(j *job, rd *round, left []amount) *folded {
 		}
 	}
 	return out
-}
-
-// folds is whether a link is a limit of the one flow of the round on it.
-func (t *traffic) folds(l Link) bool {
-	return t.links[l].users == 1 && t.links[l].used == 1 && !t.plain
 }
 
 func (rd *round) weight(k int) int64 {

@@ -249,13 +249,6 @@ func (s *Sim) begin(j *job) {
 	}
 }
 
-// phaseOver goes on to the next stage when a phase was the last of its stage.
-func (s *Sim) phaseOver(j *job) {
-	if j.active--; j.active == 0 {
-		s.begin(j)
-	}
-}
-
 func (s *Sim) finish(j *job) {
 	s.ended = append(s.ended, j.id)
 	s.vacate(j)

@@ -122,7 +122,9 @@ func (s *Sim) due(r *run) {
 			return
 		}
 	}
-	s.phaseOver(r.job)
+	if r.job.active--; r.job.active == 0 { // the last phase of its stage
+		s.begin(r.job)
+	}
 }
 
 // dueRounds goes on with rounds; it tells whether the phase is over.

@@ -160,7 +160,7 @@ func (b *Board) Close() error {
 	for i := range b.cfg.Board.Bundles {
 		for m := range b.cfg.Board.Bundles[i].Modules {
 			for _, p := range b.world.Memory(b.id, i, m) {
-				kept[pageKey(i, m, p.Number)] = hex.EncodeToString(p.Data[:])
+				kept[fmt.Sprintf("%d/%d/%d", i, m, p.Number)] = hex.EncodeToString(p.Data[:])
 			}
 		}
 	}
@@ -182,11 +182,6 @@ func (b *Board) Close() error {
 }
 
 func (b *Board) memoryFile() string { return filepath.Join(b.cfg.State, "eeprom.json") }
-
-// pageKey is bundle/module/page.
-func pageKey(bundle, mod int, page uint16) string {
-	return fmt.Sprintf("%d/%d/%d", bundle, mod, page)
-}
 
 func (b *Board) restore() error {
 	if b.cfg.State == "" {
