@@ -143,6 +143,7 @@ var states = []made{
 		w.nodes[3].alarms = []proto.Alarm{{Kind: proto.EvIsolated, Severity: proto.SeverityCritical, Text: "own optics"}, {Kind: proto.EvPathFailed, Severity: proto.SeverityCritical, Bundle: 0, SinceMicros: 5, Text: "its bus does not answer"}, {Kind: proto.EvPathFailed, Severity: proto.SeverityCritical, Bundle: 1, SinceMicros: 5, Text: "its bus does not answer"}}
 		w.setMode(3, proto.ModeIsolated)
 	}, proto.HealthDegraded, "3/isolated", "its bus does not answer", fabric.Params{}},
+	{"a node at an end of its ring lost its power", func(w *fleet) { w.setMode(3, proto.ModeIsolated); w.offline(3) }, proto.HealthDegraded, "3/isolated", "it may have lost its power", fabric.Params{}},
 	{"a member is drained", func(w *fleet) {
 		w.later(proto.OpRequest{Noun: proto.NounDrain, Node: 3, Bundle: -1, Author: "alice", Reason: "RMA"})
 	}, proto.HealthDegraded, "spares/few", "node 3 is drained by alice: RMA", fabric.Params{}},

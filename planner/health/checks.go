@@ -59,8 +59,8 @@ var Checks = []Check{
 	out("disputed", "each number has one agent", "stop one of the two agents, then: ocsctl clear SUBJECT", true),
 	out("not believed", "what devices say fits what they were given", "ocsctl why SUBJECT; ocsctl quarantine SUBJECT -reason TEXT keeps it out", true),
 	out("dead", "no node has lost its light to both sides", "look at the power and the board of node SUBJECT", true),
-	out("unreachable", "no ring goes round an agent that is away", "look at its host: power, network, systemctl status ocs-agent", false),
-	out("offline", "every device has an agent on the broker", "look at its host: power, network, systemctl status ocs-agent", false),
+	out("unreachable", "no ring goes round an agent that is away", "look at its host: power, network, systemctl status ocs-agent; one that runs and hangs: systemctl restart ocs-agent, which changes no light", false),
+	out("offline", "every device has an agent on the broker", "look at its host: power, network, systemctl status ocs-agent; one that runs and hangs: systemctl restart ocs-agent, which changes no light", false),
 	out("silent", "every agent answers", "on its host: ocs-agent status; if that hangs: systemctl restart ocs-agent, which changes no light", false),
 	out("isolated", "no node has failed by its own word", "ocsctl why SUBJECT; power and bus of its board; then: ocs-agent calibrate", true),
 	out("host down", "every host has its GPUs", "mend the host, then there: ocs-agent host ok", false),
@@ -147,7 +147,7 @@ func remedyOf(cause string) string {
 	for _, r := range [...][2]string{
 		{"too warm", "it is too warm: air flow, fans, the heat sink of the module; it is tried again by itself once it is cool"},
 		{"on the wrong side", "its light is switched badly, a heater or its supply: on its host ocs-agent calibrate; if that fails, another module"},
-		{"below its calibration", "a laser, its connector, or a module that is too warm, which is known 10 s later: clean it, or change the module; then on its host: ocs-agent calibrate"},
+		{"below its calibration", "a laser, its connector, a heater, or a module that is too warm, which ocsctl why has 10 s later: clean it, or change the module; then on its host: ocs-agent calibrate"},
 		{"not answer", "power and bus of its board; it is read again by itself"},
 	} {
 		if strings.Contains(cause, r[0]) {
@@ -215,7 +215,9 @@ func out(word, looks, remedy string, grave bool) Check {
 	slug := strings.ReplaceAll(word, " ", "-")
 	return Check{strings.ReplaceAll(word, " ", "_"), looks, proto.HealthDegraded, remedy, grave, device(func(d *Device, f *finding) bool {
 		if f.id, f.text, f.cause = slug, word, strings.TrimPrefix(d.Why, word+": "); word == "isolated" {
-			f.remedy = remedyOf(f.cause)
+			if f.remedy = remedyOf(f.cause); d.Quiet {
+				f.cause += ", and its agent is gone since: it may have lost its power"
+			}
 		}
 		return d.What == word
 	})}
@@ -251,7 +253,7 @@ func low(x *Facts, tell func(finding)) {
 		for _, l := range d.Low {
 			tell(finding{id: fmt.Sprintf("%s/%d/light-low", place(d.ID), l.Bundle), subject: fmt.Sprintf("bundle %s/%d", place(d.ID), l.Bundle), node: &d.ID, ring: d.Ring,
 				text:  fmt.Sprintf("bundle %d has %s dB less light of its own than its calibration expects", l.Bundle, strings.TrimSuffix(l.Missing.String(), " dBm")),
-				cause: "a laser has failed or ages, its connector is dirty, the module is too warm, or a path of it has drifted"})
+				cause: "a laser has failed or ages, its connector is dirty, a heater is broken, the module is too warm, or a path of it has drifted"})
 		}
 	}
 }
