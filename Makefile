@@ -144,6 +144,10 @@ bench-core: build ## switch agents killed in the middle of every stage, RUNS (20
 bench-lock: ## the unbounded walk of docs/board.md for a simulated day; a day of +-10 K in each mode of the lock, external and loopback; a step, a ramp; lasers that die, wander, hop (BOARDS, 1)
 	RINGLIGHT_LOCK=24h RINGLIGHT_CALIBRATION=$(or $(BOARDS),1) $(GO) test -count 1 -v -timeout 60m -run 'WalkIsHeldWithin25dB|DayIsHeldOrSaid|MatrixIsCarried|LasersDoNotMislead' ./ocs
 
+.PHONY: bench-words
+bench-words: ## boards whose physics are drawn at random on their first day and the second: every word about light against the truth (WORLDS, 30; SEED, 1)
+	RINGLIGHT_WORLDS=$(or $(WORLDS),30) RINGLIGHT_SEED=$(or $(SEED),1) $(GO) test -count 1 -v -timeout 0 -run NoWordOfLight ./ocs
+
 .PHONY: budget
 budget: cross ## the arm64 agent is at most 10 MB, or which packages grew (UPDATE=1 writes them down anew)
 	@.ci/budget.sh

@@ -4,6 +4,8 @@ import (
 	"time"
 
 	"ringlight/hal"
+	"ringlight/hal/pca953x"
+	"ringlight/hal/pca9548"
 	"ringlight/mzi"
 	"ringlight/ocs/diode"
 	"ringlight/ocs/work"
@@ -260,7 +262,7 @@ func (c *calibrating) end(t *chipDrive, now time.Duration) {
 		t.cfg.Calibration = c.result
 		t.lock.forget()
 		t.forgetMisrouted()
-		t.calibrated = now
+		t.calibrated, t.foundIt = now, false
 		t.emit(Event{Kind: Calibrated, At: now, Path: t.path, Module: None, Cell: None, Lane: None, Text: c.result.Doubt()})
 		for _, e := range c.unwritten {
 			t.emit(Event{Kind: Degraded, At: now, Path: t.path, Module: uint8(e.Module), Cell: None, Lane: None, Err: e,
@@ -309,6 +311,7 @@ func stageOps(m *hal.Module, dacs []hal.Msg) []hal.BusOp {
 	for adc := range diode.Both {
 		add(m.ADC, diode.Of(m).Scan(adc, 0)...)
 	}
-	add(m.Slow, enableMessages(m)...)
+	// Its pins float, and the board pulls them up.
+	add(m.Slow, pca9548.Behind(m.Mux, m.MuxChannel, hal.Msg{Addr: m.LaneEnable, W: pca953x.TCA9534.AppendWrite(nil, pca953x.Config, 0, pca953x.ResetConfig)})...)
 	return ops
 }

@@ -25,13 +25,6 @@ type chipDrive struct {
 	calibrations uint8 // that were begun, modulo what a token bears
 }
 
-func newChipDrive(t *Transceiver) *chipDrive {
-	d := &chipDrive{Transceiver: t}
-	d.turn.init(d)
-	d.arm.both = t.heaters[0].HoldsBoth()
-	return d
-}
-
 func (t *chipDrive) start(time.Duration) {
 	t.cal, t.pass = nil, nil
 	t.lanes.finish()
@@ -94,7 +87,12 @@ func (t *chipDrive) completed(now time.Duration, c *hal.Completion, k task, modu
 		}
 		t.orRetry(now, c, module, func() { t.moduleRead(now, module, n, c.Op) })
 	case taskStageModule:
-		t.orRetry(now, c, module, func() { t.moduleStaged(now) })
+		t.orRetry(now, c, module, func() {
+			if t.scan.waiting--; t.scan.waiting == 0 {
+				t.scan.staging = true
+				t.readModule()
+			}
+		})
 	case taskVerify:
 		t.accounted(now, module, t.readings.own[module].own.Block(), c.Err)
 	case taskHealth:

@@ -30,12 +30,6 @@ type mciDrive struct {
 
 func (d *mciDrive) controllers() *mci.Set { return d.set }
 
-func newMCIDrive(t *Transceiver) *mciDrive {
-	d := &mciDrive{Transceiver: t}
-	d.renew()
-	return d
-}
-
 // renew begins another life of the controllers' ports.
 func (d *mciDrive) renew() {
 	d.set = mci.New(d.cfg.Board.Buses, d.bundle.Modules, d, &d.work, uint8(taskMCI), d.settleTime(d.cfg.Calibration))

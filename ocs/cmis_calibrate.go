@@ -251,7 +251,7 @@ func (c *mciSearch) ended(now time.Duration) {
 	}
 	d.cfg.Calibration = result
 	d.forgetMisrouted()
-	d.calibrated = now
+	d.calibrated, d.foundIt = now, false
 	if d.compose(now) {
 		d.set.Restage(now)
 	}

@@ -235,6 +235,50 @@ func TestMatrixIsCarriedWithItsCase(t *testing.T) {
 	}
 }
 
+// Goal: a calibration that a life finds, in a file or in the modules' own memory, says nothing
+// of light at another temperature until the lock has looked; then MZIs count as tuned within
+// seconds, on a path outside all light.
+// Method: boards calibrated at 40 degrees and started between 0 and 70, each path; the truth
+// each half second, with the agent's health rounds.
+func TestLockAtBootIsAtAnotherTemperature(t *testing.T) {
+	for n, celsius := range []int32{0, 28, 39, 52, 70} {
+		for _, p := range []proto.Path{proto.Loopback, proto.External1, proto.External2} {
+			r, from := onDay(t, sim.DefaultPhysics(), proto.Dark, ocs.LockConfig{Mode: ocs.LockOnDrift}, daySeed), "file"
+			cal := r.optics[0].Status().Calibration
+			if n%2 == 1 && p != proto.External2 {
+				from, cal = "passport", nil
+				if end, _ := r.ends(); end.Kind != ocs.Calibrated {
+					t.Fatal(end.Text)
+				}
+				r.ready()
+			}
+			r.world.SetAmbient(r.id, celsius*1000)
+			r.powerCycle(cal)
+			r.ready()
+			if err := r.optics[0].Select(r.world.Now(), p); err != nil {
+				t.Fatal(err)
+			}
+			w, first := &watch{worst: 1 << 30}, time.Duration(0)
+			from0 := r.world.Now()
+			for half := range 60 {
+				if half%5 == 0 {
+					r.round()
+				}
+				r.run(500 * time.Millisecond)
+				w.look(r, p)
+				if first == 0 && r.optics[0].Unproven() == "" && r.optics[0].Holds() != nil && r.optics[0].Holds()[0].Looks > 0 {
+					first = r.world.Now() - from0
+				}
+			}
+			held, why := r.optics[0].Held()
+			t.Logf("%d degrees, %v, %s: %v; tuned after %v, held %v %s", celsius, p, from, w, first, held, why)
+			if w.claimed > 0 || p.External() && (first == 0 || w.unproven > 30) {
+				t.Errorf("%d degrees, %v, %s: %d looks called tuned under the limit; tuned after %v, not in %d of %d looks", celsius, p, from, w.claimed, first, w.unproven, w.looks)
+			}
+		}
+	}
+}
+
 // Goal: lasers that die or return while the lock looks, or whose power wanders, cost no
 // healthy lane its light: the lock is never worse than none.
 // Method: each of 40 times a laser dies or returns at another instant of a look on each

@@ -89,6 +89,7 @@ type lockModule struct {
 	variance [mzi.Cells]float64 // radian^2, of offset
 	carry    carry
 	hold     Hold
+	dim      bool // in the last look a lane may have been dark
 }
 
 // Hold is how well a module is held.
@@ -101,7 +102,6 @@ type Hold struct {
 	RMSMicrorad     int32  `json:"rms_microrad"`     // over its cells
 	LargestMicrorad int32  `json:"largest_microrad"` // of all looks but the first, which finds what happened before
 	Lost            uint32 `json:"lost"`             // cells that a look found beyond what 25 dB allow
-	Turns           uint32 `json:"turns"`            // cells that came to the end of their heat and went to another turn: some 20 us of their lane's light misrouted
 }
 
 // Held is what the lock holds of the path in service, and what keeps it from
@@ -120,16 +120,16 @@ func (t *Transceiver) Held() (held proto.Held, why string) {
 	}
 	for i := range t.bundle.Modules {
 		hold, why := t.drive.hold(i)
-		misrouted := t.misroutes(i) // whatever its lock says
 		switch {
-		case hold.Engaged && hold.Looks > 0 && why == "" && !misrouted:
-			continue
-		case why == "" && misrouted:
-			why = "lets light to the wrong side"
-		case why == "":
+		case why != "":
+		case t.misroutes(i):
+			why = misroutedText // whatever its lock says
+		case !hold.Engaged || hold.Looks == 0:
 			why = notLooked
 		}
-		return proto.HeldNothing, "module " + strconv.Itoa(i) + " " + why
+		if why != "" {
+			return proto.HeldNothing, "module " + strconv.Itoa(i) + " " + why
+		}
 	}
 	if t.path == proto.Loopback {
 		return proto.HeldMZIs, "no diode tells the lanes of the matrix apart"

@@ -160,10 +160,7 @@ func (l *lock) read(t *chipDrive) {
 	a.step = lockRead
 	m := &t.bundle.Modules[a.module]
 	msgs := []hal.Msg{a.taps.Ask(diode.Of(m), diode.Guard, hal.GuardTap1, 2, lockAverageLog2)}
-	if a.lit != mzi.Loop {
-		msgs = append(msgs, a.loops.Ask(diode.Of(m), diode.Guard, hal.GuardLoopUpper, 2, lockAverageLog2))
-	}
-	l.submit(t, m.ADC, hal.ClassHousekeeping, msgs...)
+	l.submit(t, m.ADC, hal.ClassHousekeeping, append(msgs, a.loops.Ask(diode.Of(m), diode.Guard, hal.GuardLoopUpper, 2, lockAverageLog2))...)
 }
 
 // completed takes the end of one piece of bus work of a look.
@@ -213,16 +210,18 @@ func (l *lock) close(t *chipDrive, now time.Duration) {
 	found, why := a.findings(t, t.cfg.Calibration.Modules[a.module])
 	m := &l.modules[a.module]
 	if m.refused = why; why == "" {
+		kelvin := t.health.temperature(a.module)
+		m.dim = a.dim(t.cfg.Calibration.Modules[a.module])
 		m.learn(t, now, found)
-		m.bring(found, t.health.temperature(a.module))
+		m.bring(found, kelvin)
 	} else {
 		m.hold.Refused++
 		m.next = now + t.lockPeriod()
 	}
+	l.compose(t)
 	if a.module < len(t.health.last) {
 		t.prove(now, a.module)
 	}
-	l.compose(t)
 }
 
 // compose brings a module to the codes that what is known asks for.
@@ -231,7 +230,6 @@ func (l *lock) compose(t *chipDrive) {
 	m := &l.modules[a.module]
 	m.favours, m.carry.fed = t.path, false
 	if codes, err := l.calibrated(t, a.module).trimmedCodes(t.bears(a.module), t.Lanes(), a.lit, t.codes(a.module)); err == nil {
-		m.hold.Turns += turned(t.cfg.Calibration.Modules[a.module], a.lit, t.codes(a.module), &codes)
 		if t.force == nil {
 			t.force = make([]*heater.Codes, len(t.bundle.Modules))
 		}
@@ -239,19 +237,6 @@ func (l *lock) compose(t *chipDrive) {
 	}
 	a.step, a.n = lockClose, 2
 	l.restore(t, a.module, int(l.gen))
-}
-
-// turned counts the cells in use that go to another turn.
-func turned(m *ModuleCalibration, lit mzi.Lit, before, after *heater.Codes) (n uint32) {
-	at := lockAct{lit: lit}
-	for k := range lockCells {
-		reg := at.register(k)
-		b, a := uint32(heater.Microwatt(before[k][reg], m.Cells[k].MilliOhm)), uint32(heater.Microwatt(after[k][reg], m.Cells[k].MilliOhm))
-		if d := max(a, b) - min(a, b); d > m.Cells[k].PiMicrowatt && (k < hal.CellMZI2 || lit != mzi.Loop) {
-			n++
-		}
-	}
-	return n
 }
 
 // restore puts out the work that leaves a module with the codes in force and its

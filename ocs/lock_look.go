@@ -8,6 +8,7 @@ import (
 	"ringlight/mzi"
 	"ringlight/mzi/detmath"
 	"ringlight/ocs/diode"
+	"ringlight/proto"
 )
 
 // A look is believed as far as it can be checked. It reads light where none should be:
@@ -44,10 +45,22 @@ type lockLook [seenLights][lockSteps]float64
 func (x *lockLook) take(a *lockAct, o *hal.Optics) {
 	x[seenTap1][a.n] = guardMilliwatt(o, a.taps.Block(), hal.GuardTap1, 0)
 	x[seenTap2][a.n] = guardMilliwatt(o, a.taps.Block(), hal.GuardTap1, 1)
+	block := a.loops.Block()
+	x[seenLoop][a.n] = guardMilliwatt(o, block, hal.GuardLoopUpper, 0) + guardMilliwatt(o, block, hal.GuardLoopUpper, 1)
+}
+
+// dim says whether of the light of the path itself so much is missing that a lane may be
+// dark: of its cells such a look says nothing.
+func (a *lockAct) dim(cal *ModuleCalibration) bool {
+	levels, lit := &cal.LaneLoop, seenLoop
 	if a.lit != mzi.Loop {
-		block := a.loops.Block()
-		x[seenLoop][a.n] = guardMilliwatt(o, block, hal.GuardLoopUpper, 0) + guardMilliwatt(o, block, hal.GuardLoopUpper, 1)
+		levels, lit = &cal.LaneTap[a.lit-mzi.Ext1], seenTap1+int(a.lit-mzi.Ext1)
 	}
+	got := 0.0
+	for _, y := range a.seen[lit] {
+		got += y / lockSteps
+	}
+	return missing(levels, sumLevel(levels[:]), proto.MilliDBm(detmath.DB(max(got, 1e-9))*1000)) != None
 }
 
 // signal is the light that tells of cells, and what it is off by itself.

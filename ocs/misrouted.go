@@ -24,6 +24,8 @@ const misroutedRounds = 3
 // chosen: twice what readings differ by, so that a module at the limit is told once.
 const misroutedSlack = 1000
 
+const misroutedText = "lets light to the wrong side"
+
 // misrouted is what the taps said last of a module's light that goes the wrong way.
 type misrouted struct {
 	path   proto.Path

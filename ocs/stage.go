@@ -156,16 +156,3 @@ func (t *chipDrive) stageModule(now time.Duration) {
 		t.put(op.Bus, op.Op)
 	}
 }
-
-func (t *chipDrive) moduleStaged(now time.Duration) {
-	if t.scan.waiting--; t.scan.waiting == 0 {
-		t.scan.staging = true
-		t.readModule()
-	}
-}
-
-// enableMessages let every laser of a module shine: its pins float and the
-// board pulls them up.
-func enableMessages(m *hal.Module) []hal.Msg {
-	return pca9548.Behind(m.Mux, m.MuxChannel, hal.Msg{Addr: m.LaneEnable, W: pca953x.TCA9534.AppendWrite(nil, pca953x.Config, 0, pca953x.ResetConfig)})
-}

@@ -98,6 +98,7 @@ type Transceiver struct {
 	port         proto.PortState
 	since        time.Duration
 	calibrated   time.Duration // or the life that found the calibration began
+	foundIt      bool          // it did
 	lit          [proto.NumPaths]bool
 	noted        [proto.NumPaths]time.Duration // when its last change was
 	busErrors    uint32
@@ -164,9 +165,14 @@ func New(cfg Config) *Transceiver {
 		t.heaters = append(t.heaters, heater.For(&t.bundle.Modules[i]))
 	}
 	if t.bundle.Modules[0].Kind == hal.KindCMIS {
-		t.drive = newMCIDrive(t)
+		d := &mciDrive{Transceiver: t}
+		d.renew()
+		t.drive = d
 	} else {
-		t.drive = newChipDrive(t)
+		d := &chipDrive{Transceiver: t}
+		d.turn.init(d)
+		d.arm.both = t.heaters[0].HoldsBoth()
+		t.drive = d
 	}
 	return t
 }
@@ -188,7 +194,7 @@ func (t *Transceiver) Renew(now time.Duration) {
 
 func (t *Transceiver) begin(now time.Duration) {
 	t.become(Reading)
-	t.calibrated = now
+	t.calibrated, t.foundIt = now, true
 	t.work.Restart()
 	t.err = nil
 	t.sw = switching{}

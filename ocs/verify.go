@@ -196,7 +196,9 @@ func (t *Transceiver) concluded(now time.Duration) {
 	case stray.Kind == PathFailed:
 		e = stray
 		t.port = proto.Failed
-	case v.worst < -degradeMilliDB || v.path.External() && v.lane != None:
+	case v.path.External() && v.lane != None:
+		e.Kind, e.Text = Degraded, below(v.worst)+": this lane's, or a little of all" // a tap sums them
+	case v.worst < -degradeMilliDB:
 		e.Kind, e.Text = Degraded, below(v.worst)
 	case straying:
 		e = stray
