@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"ringlight/agent"
+	"ringlight/cmd/cli"
 )
 
 // leastEvery bounds how often a text file is written. chosen: nobody scrapes
@@ -73,9 +74,5 @@ func (c *Config) metricsOnce(file string) error {
 	}
 	// Whoever reads sees the page before or this one. It is not synced: after a
 	// loss of power there is a newer one before anybody asks.
-	part := file + ".part"
-	if err := os.WriteFile(part, []byte(ans.Text), 0o644); err != nil {
-		return err
-	}
-	return os.Rename(part, file)
+	return cli.ReplaceFile(file, []byte(ans.Text), 0o644)
 }

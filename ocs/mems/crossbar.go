@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"ringlight/hal"
+	"ringlight/hal/ads7138"
+	"ringlight/hal/tmp102"
 	"ringlight/ocs/circuit"
 	"ringlight/ocs/work"
 	"ringlight/proto"
@@ -96,7 +98,9 @@ func (x *Crossbar) Start(time.Duration) {
 	x.err = nil
 	x.work.Restart()
 	x.paths.clear()
-	x.mirrors.forget()
+	for side := range x.mirrors.at { // without an earlier record each may stand anywhere
+		clear(x.mirrors.at[side])
+	}
 	x.round.expect(len(x.monitors.chips), x.monitors.scan(&x.work))
 }
 
@@ -148,7 +152,9 @@ func (x *Crossbar) completed(now time.Duration, c *hal.Completion) {
 	}
 	switch task {
 	case scanTask:
-		x.monitors.scans(i, c)
+		chip := &x.monitors.chips[i]
+		chip.err, chip.dark, chip.stops = c.Err, false, false
+		chip.brown = chip.err == nil && c.Op.Msgs[0].R[0]&ads7138.StatusBrownOut != 0
 	case writeTask:
 		if c.Err != nil {
 			x.unwritten(now, c.Bus, c.Err)
@@ -156,7 +162,9 @@ func (x *Crossbar) completed(now time.Duration, c *hal.Completion) {
 	case lookTask:
 		x.monitors.looked(i, c)
 	case tempTask:
-		x.monitors.warmth(c)
+		if c.Err == nil {
+			x.monitors.milliCelsius = tmp102.Millicelsius(c.Op.Msgs[0].R)
+		}
 	}
 	if x.round.over() {
 		x.roundOver(now)

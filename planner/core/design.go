@@ -92,23 +92,16 @@ func (c *interleaved) lots(h int, jobs []*job) []lot {
 			}
 		}
 	}
-	c.eachFoundIn(h, jobs, add)
+	c.eachFound(jobs, func(of int, id proto.JobID, i, j int32) {
+		if of == h {
+			add(id, i, j, 1)
+		}
+	})
 	return out
 }
 
 func byLot(a, b lot) int {
 	return cmp.Or(cmp.Compare(a.job, b.job), cmp.Compare(a.i, b.i), cmp.Compare(a.j, b.j))
-}
-
-func (c *interleaved) eachFoundIn(h int, jobs []*job, add func(id proto.JobID, i, j int32, n int)) {
-	for k := range c.groupMaps() {
-		at := h*c.groupMaps() + k
-		c.links(at, c.maps[at], func(i, j int32, id proto.JobID) {
-			if slices.ContainsFunc(jobs, func(x *job) bool { return x.found && x.spec.Job == id }) {
-				add(id, i, j, 1)
-			}
-		})
-	}
 }
 
 // take counts a link off its lot; false: no more of it is wanted.

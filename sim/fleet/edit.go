@@ -9,6 +9,7 @@ import (
 
 	"ringlight/ocs"
 	"ringlight/planner/fabric"
+	"ringlight/planner/ring"
 	"ringlight/proto"
 )
 
@@ -245,7 +246,11 @@ func (r *Run) edited(to *fabric.Fabric) error {
 			}
 		}
 	}
-	r.measure.replan()
+	r.measure.until(r.measure.r.now)
+	r.measure.wired = ring.Problem{}
+	if r.measure.counting {
+		r.measure.count()
+	}
 	if r.audit.circuits != nil {
 		r.audit.circuits.core = to.Core
 	}

@@ -323,11 +323,6 @@ func (c *circuits) sent(s int, want []proto.Circuit) (out []proto.Circuit) {
 	return out
 }
 
-// simplex: some interface may send and hear nothing.
-func (c *circuits) simplex() bool {
-	return c.core.Direct != nil && len(planner.CircuitsOf(c.r.planners[0].host.Planner()).Parts()) > 0
-}
-
 // unpowered: light of a server's interface went with a switch that is off.
 func (c *circuits) unpowered() bool {
 	for s, off := range c.off { // any order: whether there is one

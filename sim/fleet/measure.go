@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -142,7 +143,7 @@ func (m *measure) after(n int) {
 		m.follow(n, s)
 		return
 	}
-	m.drop(s)
+	maps.DeleteFunc(m.open, func(_ int, o *strike) bool { return o == s })
 	if !s.told {
 		if !s.clean || len(s.rest) < 2 || m.touched(s) {
 			m.leave(s)
@@ -169,14 +170,6 @@ func (m *measure) after(n int) {
 	if took, ok := m.bypass(s); ok {
 		m.bypasses[len(s.gone)] = append(m.bypasses[len(s.gone)], took.Microseconds())
 		m.dark += took
-	}
-}
-
-func (m *measure) drop(s *strike) {
-	for g, o := range m.open { // any order: at most one is s
-		if o == s {
-			delete(m.open, g)
-		}
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"ringlight/hal"
 	"ringlight/mzi/detmath"
 	"ringlight/ocs"
+	"ringlight/planner"
 	"ringlight/planner/fabric"
 	"ringlight/proto"
 	"ringlight/sim"
@@ -313,7 +314,8 @@ func (r *Run) coreStands() bool {
 		}
 	}
 	s := r.coreStatus()
-	return s.Quiet && int(s.Online) >= on && (s.Circuits == s.Tuned || r.audit.circuits.simplex())
+	// An interface of a server may send and hear nothing where something is out.
+	return s.Quiet && int(s.Online) >= on && (s.Circuits == s.Tuned || r.audit.circuits.core.Direct != nil && len(planner.CircuitsOf(r.planners[0].host.Planner()).Parts()) > 0)
 }
 
 // coreStatus is what the planner says of the circuits, when there is one.

@@ -111,7 +111,11 @@ func (r *coreRun) finish() {
 		made[i] = int64(m)
 	}
 	x.SwitchMicros = spreadOf(made)
-	r.screen.coreEnd(x)
+	r.screen.line("%d changes  %d stages, %d links moved, worst share of a leaf %.0f %% (bound %.0f %%), circuits that moved dark p50 %.1f ms, max %.1f ms*, agents killed %d, circuits dropped %d, light as planned: %v",
+		max(0, len(x.Changes)-1), x.Stages, x.LinksMoved, 100*x.WorstMovedShare, 100*x.Iota, float64(x.DarkMicros.P50)/1000, float64(x.DarkMicros.Max)/1000,
+		x.AgentsKilled, x.CircuitsDropped, x.Equal)
+	r.screen.line("* by the boards' own light, with the mirrors of the MEMS model; other times are wall clock")
+	r.screen.line("look closer: ocs-sim core -hold, then ocsctl circuit list")
 }
 
 func spreadOf(times []int64) Spread {
@@ -215,12 +219,4 @@ func jobNames(ids []proto.JobID) string {
 		return "job " + parts[0]
 	}
 	return "jobs " + strings.Join(parts, " ")
-}
-
-func (s *screen) coreEnd(x *CoreResult) {
-	s.line("%d changes  %d stages, %d links moved, worst share of a leaf %.0f %% (bound %.0f %%), circuits that moved dark p50 %.1f ms, max %.1f ms*, agents killed %d, circuits dropped %d, light as planned: %v",
-		max(0, len(x.Changes)-1), x.Stages, x.LinksMoved, 100*x.WorstMovedShare, 100*x.Iota, float64(x.DarkMicros.P50)/1000, float64(x.DarkMicros.Max)/1000,
-		x.AgentsKilled, x.CircuitsDropped, x.Equal)
-	s.line("* by the boards' own light, with the mirrors of the MEMS model; other times are wall clock")
-	s.line("look closer: ocs-sim core -hold, then ocsctl circuit list")
 }

@@ -167,7 +167,8 @@ func (p *fleetProgress) tell(seed uint64, at, of time.Duration, r *fleet.Run) {
 // peakMemory is the most memory this process has had, in MiB, where the
 // system tells.
 func peakMemory() int64 {
-	for line := range strings.Lines(readSelf()) {
+	self, _ := os.ReadFile("/proc/self/status") // of Linux: nothing elsewhere
+	for line := range strings.Lines(string(self)) {
 		var kib int64
 		if n, _ := fmt.Sscanf(line, "VmHWM: %d kB", &kib); n == 1 {
 			return kib >> 10

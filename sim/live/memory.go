@@ -6,15 +6,6 @@ import (
 	"path/filepath"
 )
 
-// readSelf is what Linux says of this process; empty elsewhere.
-func readSelf() string {
-	raw, err := os.ReadFile("/proc/self/status")
-	if err != nil {
-		return ""
-	}
-	return string(raw)
-}
-
 // waited is how long this process's threads were ready to run and had to wait for a
 // processor, and how often they got one; 0 where Linux does not tell.
 func waited() (micros, turns int64) {

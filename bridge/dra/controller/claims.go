@@ -42,13 +42,14 @@ func Owner(cluster string) string { return "kubernetes/" + cluster }
 // ours says whether an owner of jobs is this cluster.
 func (c *Config) ours(owner string) bool { return owner == Owner(c.Cluster) }
 
-// Held is a claim that was given a ring.
+// Held is a claim that was given a ring, or circuits of a core.
 type Held struct {
-	claim  *resourceapi.ResourceClaim
-	device *resourceapi.DeviceRequestAllocationResult
-	ring   proto.RingID
-	nodes  []job.Name // of the ring when it was given
-	wrong  string     // what cannot be served about it
+	claim    *resourceapi.ResourceClaim
+	device   *resourceapi.DeviceRequestAllocationResult
+	ring     proto.RingID
+	circuits *job.Circuits // in place of a ring: what its parameters say
+	nodes    []job.Name    // of the ring when it was given; of circuits its pods'
+	wrong    string        // what cannot be served about it
 }
 
 // HeldBy gives what a claim holds; nil: no ring.
@@ -61,13 +62,17 @@ func HeldBy(driver string, claim *resourceapi.ResourceClaim) *Held {
 		switch {
 		case r.Driver != driver || r.AdminAccess != nil && *r.AdminAccess: // who watches a ring takes none
 		case h != nil:
-			h.wrong = "a claim has one ring; for several, make several claims"
+			h.wrong = "a claim has one ring, or circuits once; for several, make several claims"
 		default:
 			h = &Held{claim: claim, device: &claim.Status.Allocation.Devices.Results[i]}
 		}
 	}
 	if h == nil {
 		return nil
+	}
+	if h.device.Pool == core {
+		h.parse(driver)
+		return h
 	}
 	if s := claim.Status.Allocation.NodeSelector; s != nil && len(s.NodeSelectorTerms) == 1 {
 		for _, e := range s.NodeSelectorTerms[0].MatchExpressions {
@@ -88,13 +93,48 @@ func HeldBy(driver string, claim *resourceapi.ResourceClaim) *Held {
 	return h
 }
 
-// Is says whether a job is the one for a claim as it is allocated now. A ring is its
-// number and its nodes: a claim keeps the name of one that was formed anew meanwhile.
-func (h *Held) Is(v *job.View) bool {
-	return v.Wish != nil && v.Wish.Ring == h.ring && slices.Equal(slices.Sorted(slices.Values(v.Wish.Nodes)), h.nodes)
+// parse reads which circuits a claim asks for: those of a wish, with the number of servers.
+func (h *Held) parse(driver string) {
+	h.circuits = &job.Circuits{}
+	for _, x := range h.claim.Status.Allocation.Devices.Config { // a claim's after its class's
+		if x.Opaque == nil || x.Opaque.Driver != driver {
+			continue
+		}
+		h.circuits = &job.Circuits{}
+		if err := proto.DecodeFile(x.Opaque.Parameters.Raw, h.circuits); err != nil {
+			h.wrong = fmt.Sprintf("its parameters are not what circuits have in a wish: %v", err)
+		}
+	}
+	if h.circuits.Servers == 0 {
+		h.wrong = cmp.Or(h.wrong, "its parameters name no servers: a pod on each, before there are circuits")
+	}
 }
 
-func (h *Held) String() string { return fmt.Sprintf("ring %d of nodes %v", h.ring, h.nodes) }
+// seat finds the nodes of the pods that share the circuits of a claim.
+func (c *controller) seat(h *Held) {
+	for _, r := range h.claim.Status.ReservedFor {
+		p, err := c.pods.Pods(h.claim.Namespace).Get(r.Name)
+		if err == nil && p.UID == r.UID && p.Spec.NodeName != "" && !slices.Contains(h.nodes, job.Name(p.Spec.NodeName)) {
+			h.nodes = append(h.nodes, job.Name(p.Spec.NodeName))
+		}
+	}
+	if slices.Sort(h.nodes); len(h.nodes) > int(h.circuits.Servers) {
+		h.wrong = cmp.Or(h.wrong, fmt.Sprintf("its pods are on %d nodes, its parameters say servers %d", len(h.nodes), h.circuits.Servers))
+	}
+}
+
+// lacks: circuits wait for pods that have no node yet.
+func (h *Held) lacks() bool { return h.circuits != nil && len(h.nodes) < int(h.circuits.Servers) }
+
+// Is says whether a job is the one for a claim as it is allocated now. A ring is its
+// number and its nodes: a claim keeps the name of one that was formed anew meanwhile.
+// Circuits stay while a pod ends, until there are as many on other nodes.
+func (h *Held) Is(v *job.View) bool {
+	return v.Wish != nil && v.Wish.Ring == h.ring && (v.Wish.Circuits != nil) == (h.circuits != nil) &&
+		(h.lacks() || slices.Equal(slices.Sorted(slices.Values(v.Wish.Nodes)), h.nodes))
+}
+
+func (h *Held) String() string { return fmt.Sprintf("%s of nodes %v", h.device.Pool, h.nodes) }
 
 // settle releases jobs whose claims are gone, asks for those that are lacking, and
 // tells the claims how their rings stand.
@@ -153,6 +193,9 @@ func (c *controller) wanted(claims []*resourceapi.ResourceClaim) map[string]*Hel
 	want := map[string]*Held{}
 	for _, claim := range claims {
 		if h := HeldBy(c.Driver, claim); h != nil {
+			if h.circuits != nil {
+				c.seat(h)
+			}
 			want[JobOf(c.Cluster, claim)] = h
 		}
 	}
@@ -173,8 +216,14 @@ func sorted(want map[string]*Held) (out []*Held) {
 // serve sees to the job of one claim.
 func (c *controller) serve(ctx context.Context, t *job.Topology, h *Held, v *job.View) (err error) {
 	refused := h.wrong
+	if v == nil && refused == "" && h.lacks() {
+		v = &job.View{State: job.Waiting, Cause: fmt.Sprintf("%d of %d pods have nodes", len(h.nodes), h.circuits.Servers)}
+	}
 	if v == nil && refused == "" {
-		w := &job.Wish{TP: len(h.nodes) * t.GPUsPerNode, Rings: 1, Ring: h.ring, Nodes: h.nodes, Owner: Owner(c.Cluster)}
+		w := &job.Wish{Circuits: h.circuits, Nodes: h.nodes, Owner: Owner(c.Cluster)}
+		if h.circuits == nil {
+			w.TP, w.Rings, w.Ring = len(h.nodes)*t.GPUsPerNode, 1, h.ring
+		}
 		id := JobOf(c.Cluster, h.claim)
 		if v, err = c.Planner.Put(ctx, id, w); err != nil {
 			if wire := (*proto.Error)(nil); !errors.As(err, &wire) || wire.Code != proto.Invalid && wire.Code != proto.Conflict {
@@ -182,25 +231,28 @@ func (c *controller) serve(ctx context.Context, t *job.Topology, h *Held, v *job
 			}
 			refused = err.Error()
 		} else {
-			c.Log.Info("job asked for", "job", id, "claim", h.claim.Namespace+"/"+h.claim.Name, "ring", h.ring, "nodes", h.nodes)
+			c.Log.Info("job asked for", "job", id, "claim", h.claim.Namespace+"/"+h.claim.Name, "has", h)
 		}
 	}
 	return c.tell(ctx, h, conditions(h, v, refused, time.Now()))
 }
 
-// conditions say how a claim's ring stands.
-func conditions(h *Held, v *job.View, refused string, now time.Time) [2]metav1.Condition {
+// conditions say how a claim's ring stands, or its circuits, which are never lost to others.
+func conditions(h *Held, v *job.View, refused string, now time.Time) []metav1.Condition {
 	ready := metav1.Condition{Type: Ready, Status: metav1.ConditionFalse}
 	lost := metav1.Condition{Type: RingLost, Status: metav1.ConditionFalse, Reason: "HasItsPlace"}
 	if refused != "" {
 		ready.Reason, ready.Message = "Refused", refused
 		lost.Status, lost.Reason, lost.Message = metav1.ConditionTrue, "Refused", refused
-		return [2]metav1.Condition{ready, lost}
+		return []metav1.Condition{ready, lost}
 	}
 	state := string(v.State)
 	ready.Reason, ready.Message = strings.ToUpper(state[:1])+state[1:], v.Cause
 	if v.State == job.Ready {
 		ready.Status, ready.Message = metav1.ConditionTrue, fmt.Sprintf("light on %d of %d links", v.Confirmed, v.Links)
+	}
+	if h.circuits != nil {
+		return []metav1.Condition{ready}
 	}
 	age := time.Duration(0)
 	if given := h.claim.Status.Allocation.AllocationTimestamp; given != nil {
@@ -212,7 +264,7 @@ func conditions(h *Held, v *job.View, refused string, now time.Time) [2]metav1.C
 	case v.State == job.Waiting && age > patience, (v.State == job.Down || v.State == job.Degraded) && age > mends:
 		lost.Status, lost.Reason, lost.Message = metav1.ConditionTrue, ready.Reason, v.Cause
 	}
-	return [2]metav1.Condition{ready, lost}
+	return []metav1.Condition{ready, lost}
 }
 
 // told are the conditions that the claim has.
@@ -226,7 +278,7 @@ func (h *Held) told() []metav1.Condition {
 }
 
 // tell writes conditions that differ from those the claim has.
-func (c *controller) tell(ctx context.Context, h *Held, now [2]metav1.Condition) error {
+func (c *controller) tell(ctx context.Context, h *Held, now []metav1.Condition) error {
 	before, same := h.told(), true
 	d := resourceapply.AllocatedDeviceStatus().WithDriver(h.device.Driver).WithPool(h.device.Pool).WithDevice(h.device.Device)
 	for _, n := range now {

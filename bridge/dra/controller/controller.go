@@ -51,6 +51,7 @@ type controller struct {
 	Config
 	claims resourcelisters.ResourceClaimLister
 	nodes  corelisters.NodeLister
+	pods   corelisters.PodLister
 	slices *resourceslice.Controller
 }
 
@@ -59,7 +60,7 @@ func Run(ctx context.Context, cfg Config) error {
 	c := &controller{Config: cfg}
 	heard := informers.NewSharedInformerFactory(cfg.Kube, 0)
 	claims := heard.Resource().V1().ResourceClaims()
-	c.claims, c.nodes = claims.Lister(), heard.Core().V1().Nodes().Lister()
+	c.claims, c.nodes, c.pods = claims.Lister(), heard.Core().V1().Nodes().Lister(), heard.Core().V1().Pods().Lister()
 	wake := make(chan struct{}, 1)
 	poke := func() {
 		select {

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -44,7 +45,7 @@ func (p *planner) Topology(context.Context) (*job.Topology, error) {
 	t.Rings, t.Nodes = slices.Clone(t.Rings), slices.Clone(t.Nodes)
 	for i := range t.Rings {
 		for id, v := range p.jobs { // any order
-			if v.Rings[0].Ring == t.Rings[i].Ring {
+			if v.Wish.Circuits == nil && v.Rings[0].Ring == t.Rings[i].Ring {
 				t.Rings[i].Job, t.Rings[i].Owner = id, v.Wish.Owner
 			}
 		}
@@ -70,6 +71,10 @@ func (p *planner) Put(_ context.Context, id string, w *job.Wish) (*job.View, err
 	}
 	if old := p.jobs[id]; old != nil && fmt.Sprint(old.Wish) != fmt.Sprint(w) {
 		return nil, &proto.Error{Code: proto.Conflict, Field: "id", Reason: "another wish"}
+	}
+	if w.Circuits != nil {
+		p.jobs[id] = &job.View{ID: id, State: job.Ready, Wish: w}
+		return p.jobs[id], nil
 	}
 	for _, r := range p.t.Rings {
 		names := []job.Name{}
@@ -299,6 +304,115 @@ func TestClaimKeepsTheRingThatItNames(t *testing.T) {
 	if len(p.jobs) != 1 || p.jobs["k8s-stands"].Rings[0].Ring != 3 {
 		t.Errorf("jobs %v", p.jobs)
 	}
+}
+
+// Goal: circuits are asked for between just the nodes of the pods that share a claim, once
+// as many have one as its parameters say; they stay while a pod ends, are asked for anew
+// where its successor is elsewhere, and go with the claim.
+// Method: a claim and its pods, as the scheduler and the kubelets would change them.
+func TestCircuitsAreOfTheNodesOfTheirPods(t *testing.T) {
+	p := &planner{random: rand.New(rand.NewPCG(3, 4)), t: fabricOf(1), jobs: map[string]*job.View{}}
+	for n := range 200 {
+		p.t.Servers = append(p.t.Servers, job.FabricNode{Host: fmt.Sprintf("s%03d", n), Node: proto.NodeID(n)})
+	}
+	pool := Rings(&p.t, func(string) bool { return true })[core]
+	if d := pool.Slices[0].Devices; len(d) != maxJobs || *d[7].Attributes["ring"].IntValue != 0 || *d[7].Attributes["nodes"].IntValue != 200 || len(pool.NodeSelector.NodeSelectorTerms[0].MatchExpressions[0].Values) != 200 {
+		t.Fatalf("pool %+v", pool)
+	}
+	asks := func(name, parameters string, pods ...string) *resourceapi.ResourceClaim {
+		c := allocated(name, &p.t.Rings[0])
+		a := c.Status.Allocation
+		a.NodeSelector = pool.NodeSelector
+		a.Devices.Results[0].Pool, a.Devices.Results[0].Device = core, "job-7"
+		config := func(source resourceapi.AllocationConfigSource, text string) {
+			a.Devices.Config = append(a.Devices.Config, resourceapi.DeviceAllocationConfiguration{Source: source, DeviceConfiguration: resourceapi.DeviceConfiguration{
+				Opaque: &resourceapi.OpaqueDeviceConfiguration{Driver: Driver, Parameters: runtime.RawExtension{Raw: []byte(text)}}}})
+		}
+		config(resourceapi.AllocationConfigSourceClass, `{"servers":9}`)
+		config(resourceapi.AllocationConfigSourceClaim, parameters)
+		for _, name := range pods {
+			c.Status.ReservedFor = append(c.Status.ReservedFor, resourceapi.ResourceClaimConsumerReference{Resource: "pods", Name: name, UID: types.UID(name)})
+		}
+		return c
+	}
+	pod := func(name, node string) *corev1.Pod {
+		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default", UID: types.UID(name)}, Spec: corev1.PodSpec{NodeName: node}}
+	}
+	const both = `{"servers":2,"tp":8}`
+	kube := cluster(asks("c", both, "a", "b"), asks("typo", `{"serfers":2}`), asks("none", `{"tp":8}`), asks("more", `{"servers":1}`, "x", "y"),
+		pod("a", "s003"), pod("b", ""), pod("x", "s008"), pod("y", "s009"))
+	claims := kube.ResourceV1().ResourceClaims("default")
+	ctx, end := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() {
+		if err := Run(ctx, Config{Driver: Driver, Cluster: "k8s", Kube: kube, Planner: p, Every: 2 * time.Millisecond, Log: slog.New(slog.DiscardHandler)}); err != nil {
+			t.Error(err)
+		}
+	})
+	defer running.Wait()
+	defer end()
+	told := func(name string, status metav1.ConditionStatus, message string) {
+		t.Helper()
+		until(t, name+" that is told: "+message, func() bool {
+			claim, err := claims.Get(ctx, name, metav1.GetOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return len(claim.Status.Devices) == 1 && slices.ContainsFunc(claim.Status.Devices[0].Conditions, func(c metav1.Condition) bool {
+				return c.Type == Ready && c.Status == status && strings.Contains(c.Message, message)
+			})
+		})
+	}
+	jobs := func(nodes ...job.Name) {
+		t.Helper()
+		until(t, fmt.Sprintf("circuits between %v", nodes), func() bool {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			v := p.jobs["k8s-c"]
+			return nodes == nil && len(p.jobs) == 0 || v != nil && len(p.jobs) == 1 && slices.Equal(v.Wish.Nodes, nodes) && v.Wish.Circuits.Servers == 2 && *v.Wish.Circuits.TP == 8 && v.Wish.Owner == "kubernetes/k8s"
+		})
+	}
+	told("typo", "False", "serfers")
+	told("none", "False", "name no servers")
+	told("more", "False", "on 2 nodes, its parameters say servers 1")
+	told("c", "False", "1 of 2 pods have nodes")
+	jobs()
+	move := func(update *corev1.Pod) {
+		t.Helper()
+		if _, err := kube.CoreV1().Pods("default").Update(ctx, update, metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	share := func(pods ...string) {
+		t.Helper()
+		now := asks("c", both, pods...)
+		before, err := claims.Get(ctx, "c", metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		now.Status.Devices = before.Status.Devices
+		if _, err := claims.Update(ctx, now, metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	move(pod("b", "s001"))
+	jobs("s001", "s003")
+	told("c", "True", "light")
+	share("a")
+	if _, err := claims.Create(ctx, asks("late", `{"tp":8}`), metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	told("late", "False", "name no servers") // and so "c" was looked at
+	jobs("s001", "s003")
+	if _, err := kube.CoreV1().Pods("default").Create(ctx, pod("d", "s150"), metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	share("a", "d")
+	jobs("s003", "s150")
+	if err := claims.Delete(ctx, "c", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	jobs()
 }
 
 // taintsOf are keys and values of a device's taints: the API server adds times.

@@ -50,7 +50,12 @@ func ringOf(name string) proto.RingID {
 	return proto.RingID(id)
 }
 
-// Rings gives a pool for each ring: one device, which the ring's nodes see.
+// core is the pool of the circuits of a core. Each of its devices is a job on any of its
+// servers: which, the pods say that share the claim, once they have nodes.
+const core, maxJobs = "core", resourceapi.ResourceSliceMaxDevices
+
+// Rings gives a pool for each ring: one device, which the ring's nodes see. A core has one
+// for all its circuits, whose attributes are those of a ring of number 0.
 func Rings(t *job.Topology, ours func(owner string) bool) map[string]resourceslice.Pool {
 	tors := map[string]int{}
 	for _, n := range t.Nodes {
@@ -66,13 +71,28 @@ func Rings(t *job.Topology, ours func(owner string) bool) map[string]resourcesli
 		d := resourceapi.Device{Name: device, Attributes: attributes(&r, tors), Taints: taints(&r, ours),
 			BindingConditions: []string{Ready}, BindingFailureConditions: []string{RingLost}}
 		pools[poolOf(&r)] = resourceslice.Pool{
-			Generation: int64(r.Generation), // grows whenever the ring's members do not stay
-			NodeSelector: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{
-				{Key: hostname, Operator: corev1.NodeSelectorOpIn, Values: slices.Sorted(slices.Values(r.Nodes))}}}}},
-			Slices: []resourceslice.Slice{{Devices: []resourceapi.Device{d}}},
+			Generation:   int64(r.Generation), // grows whenever the ring's members do not stay
+			NodeSelector: on(r.Nodes), Slices: []resourceslice.Slice{{Devices: []resourceapi.Device{d}}},
 		}
 	}
+	if len(t.Servers) > 0 {
+		var hosts []string
+		for _, s := range t.Servers {
+			hosts = append(hosts, s.Host)
+		}
+		var jobs []resourceapi.Device
+		for n := range min(len(hosts), maxJobs) {
+			jobs = append(jobs, resourceapi.Device{Name: fmt.Sprintf("job-%d", n), Attributes: attributes(&job.FabricRing{Nodes: hosts}, nil)})
+		}
+		pools[core] = resourceslice.Pool{NodeSelector: on(hosts), Slices: []resourceslice.Slice{{Devices: jobs}}}
+	}
 	return pools
+}
+
+// on selects nodes by their names.
+func on(hosts []string) *corev1.NodeSelector {
+	return &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{
+		{Key: hostname, Operator: corev1.NodeSelectorOpIn, Values: slices.Sorted(slices.Values(hosts))}}}}}
 }
 
 func attributes(r *job.FabricRing, tors map[string]int) map[resourceapi.QualifiedName]resourceapi.DeviceAttribute {

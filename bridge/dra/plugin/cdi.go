@@ -1,6 +1,7 @@
 package plugin
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"ringlight/cmd/cli"
 	"ringlight/planner/job"
 )
 
@@ -47,21 +49,25 @@ func (p *plugin) specOf(claim types.UID) string {
 }
 
 // write makes the files of a claim and the CDI device that hands them over.
-func (p *plugin) write(claim types.UID, v *job.View) (name string, err error) {
+func (p *plugin) write(ctx context.Context, claim types.UID, v *job.View) (name string, err error) {
+	texts := map[string][]byte{}
+	for _, f := range job.Files {
+		if texts[f], err = p.Planner.File(ctx, v.ID, f, job.Split{}, v.Generation); err != nil {
+			return "", err
+		}
+	}
+	env, err := p.environment(v, texts)
+	if err != nil {
+		return "", err
+	}
+	p.writing.Lock() // two calls may be for one claim
+	defer p.writing.Unlock()
 	dir := filepath.Join(p.Files, string(claim))
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return "", err
 	}
-	env, err := p.environment(v)
-	if err != nil {
-		return "", err
-	}
 	for _, f := range job.Files {
-		text, _, err := v.File(f, job.Split{})
-		if err != nil {
-			return "", err
-		}
-		if err := whole(filepath.Join(dir, f), text); err != nil {
+		if err := cli.ReplaceFile(filepath.Join(dir, f), texts[f], 0o644); err != nil {
 			return "", err
 		}
 	}
@@ -70,34 +76,34 @@ func (p *plugin) write(claim types.UID, v *job.View) (name string, err error) {
 	if err != nil {
 		return "", err
 	}
-	return p.kind() + "=" + string(claim), whole(p.specOf(claim), text)
+	return p.kind() + "=" + string(claim), cli.ReplaceFile(p.specOf(claim), text, 0o644)
 }
 
-// environment is what a pod is told: its ring, and where in the order of light the
-// GPUs of this node are, by their number.
-func (p *plugin) environment(v *job.View) ([]string, error) {
-	r := v.Rings[0]
-	at := map[int]int{}
-	for position, g := range r.GPUOrder {
-		if g.Host == p.Node {
-			at[g.GPU] = position
+// environment is what a pod is told: its ring, and the ranks of the GPUs of this node by
+// their number, which of a ring are their places in the order of light.
+func (p *plugin) environment(v *job.View, texts map[string][]byte) ([]string, error) {
+	at := map[string]string{}
+	for line := range strings.Lines(string(texts["ranks"])) {
+		if f := strings.Fields(line); len(f) == 5 && f[1] == p.Node {
+			at[f[2]] = f[0]
 		}
 	}
-	var positions []string
+	if len(at) == 0 {
+		return nil, fmt.Errorf("node %s is not of job %s, which was asked for nodes %v", p.Node, v.ID, v.Wish.Nodes)
+	}
+	var ranks []string
 	for gpu := range len(at) {
-		position, ok := at[gpu]
+		rank, ok := at[strconv.Itoa(gpu)]
 		if !ok {
-			return nil, fmt.Errorf("job %s: light meets %d GPUs of node %s and not GPU %d", v.ID, len(at), p.Node, gpu)
+			return nil, fmt.Errorf("job %s has %d GPUs of node %s and not GPU %d", v.ID, len(at), p.Node, gpu)
 		}
-		positions = append(positions, strconv.Itoa(position))
+		ranks = append(ranks, rank)
 	}
-	env := []string{"RINGLIGHT_JOB=" + v.ID, fmt.Sprintf("RINGLIGHT_GENERATION=%d", v.Generation), fmt.Sprintf("RINGLIGHT_RING=%d", r.Ring),
-		fmt.Sprintf("RINGLIGHT_TP=%d", len(r.GPUOrder)), "RINGLIGHT_POSITIONS=" + strings.Join(positions, ","), "RINGLIGHT_FILES=" + Inside}
-	nccl, _, err := v.File("nccl.env", job.Split{})
-	if err != nil {
-		return nil, err
+	env := []string{"RINGLIGHT_JOB=" + v.ID, fmt.Sprintf("RINGLIGHT_GENERATION=%d", v.Generation), "RINGLIGHT_POSITIONS=" + strings.Join(ranks, ","), "RINGLIGHT_FILES=" + Inside}
+	for _, r := range v.Rings {
+		env = append(env, fmt.Sprintf("RINGLIGHT_RING=%d", r.Ring), fmt.Sprintf("RINGLIGHT_TP=%d", len(r.GPUOrder)))
 	}
-	for _, line := range strings.Split(string(nccl), "\n") {
+	for line := range strings.SplitSeq(string(texts["nccl.env"]), "\n") {
 		if line != "" && !strings.HasPrefix(line, "#") {
 			env = append(env, line)
 		}
@@ -111,27 +117,4 @@ func (p *plugin) remove(claim types.UID) error {
 		return err
 	}
 	return os.RemoveAll(filepath.Join(p.Files, string(claim)))
-}
-
-// whole writes a file that nobody sees half of. Its other name begins with a dot
-// and ends otherwise: a runtime reads all *.json of the folder.
-func whole(path string, text []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*.tmp")
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(text)
-	if e := f.Chmod(0o644); err == nil {
-		err = e
-	}
-	if e := f.Close(); err == nil {
-		err = e
-	}
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		_ = os.Remove(f.Name())
-	}
-	return err
 }

@@ -7,7 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"slices"
+	"sync"
 	"time"
 
 	resourceapi "k8s.io/api/resource/v1"
@@ -31,6 +31,7 @@ const (
 // Job is the planner.
 type Job interface {
 	Get(ctx context.Context, id string) (*job.View, error)
+	File(ctx context.Context, id, name string, s job.Split, generation uint64) ([]byte, error)
 }
 
 // Config of a plugin.
@@ -47,7 +48,10 @@ type Config struct {
 	Log      *slog.Logger
 }
 
-type plugin struct{ Config }
+type plugin struct {
+	Config
+	writing sync.Mutex
+}
 
 // Run serves the kubelet until ctx ends.
 func Run(ctx context.Context, cfg Config) error {
@@ -57,7 +61,7 @@ func Run(ctx context.Context, cfg Config) error {
 			return err
 		}
 	}
-	p := &plugin{cfg}
+	p := &plugin{Config: cfg}
 	h, err := kubeletplugin.Start(ctx, p, kubeletplugin.DriverName(cfg.Driver), kubeletplugin.KubeClient(cfg.Kube), kubeletplugin.NodeName(cfg.Node),
 		kubeletplugin.PluginDataDirectoryPath(sockets), kubeletplugin.RegistrarDirectoryPath(cfg.Registry),
 		// A claim that waits for light holds up no other. Two calls for one claim write the same.
@@ -92,16 +96,13 @@ func (p *plugin) PrepareResourceClaims(ctx context.Context, claims []*resourceap
 func (p *plugin) prepare(ctx context.Context, claim *resourceapi.ResourceClaim) (devices []kubeletplugin.Device, err error) {
 	h := controller.HeldBy(p.Driver, claim)
 	if h == nil {
-		return nil, errors.New("no ring is allocated to the claim")
+		return nil, errors.New("no ring and no circuits are allocated to the claim")
 	}
 	v, err := p.ready(ctx, controller.JobOf(p.Cluster, claim), h)
 	if err != nil {
 		return nil, err
 	}
-	if !slices.Contains(v.Rings[0].Nodes, p.Node) {
-		return nil, fmt.Errorf("node %s is not in ring %d of job %s, which has %v", p.Node, v.Rings[0].Ring, v.ID, v.Rings[0].Nodes)
-	}
-	name, err := p.write(claim.UID, v)
+	name, err := p.write(ctx, claim.UID, v)
 	if err != nil {
 		return nil, err
 	}
@@ -113,7 +114,7 @@ func (p *plugin) prepare(ctx context.Context, claim *resourceapi.ResourceClaim) 
 	return devices, nil
 }
 
-// ready waits for light on every link of a job's ring. A claim that was given another
+// ready waits for light on every link of a job. A claim that was given another
 // ring has its old job for a moment.
 func (p *plugin) ready(ctx context.Context, id string, h *controller.Held) (v *job.View, err error) {
 	for {
@@ -121,7 +122,7 @@ func (p *plugin) ready(ctx context.Context, id string, h *controller.Held) (v *j
 		switch wire := (*proto.Error)(nil); {
 		case err == nil && !h.Is(v):
 			err = fmt.Errorf("the claim has %v, and job %s was asked for another: it is given back first", h, id)
-		case err == nil && v.State == job.Ready && len(v.Rings) == 1:
+		case err == nil && v.State == job.Ready:
 			return v, nil
 		case err == nil:
 			err = fmt.Errorf("waits for light: job %s is %s: %s", id, v.State, v.Cause)

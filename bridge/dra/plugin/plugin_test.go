@@ -17,6 +17,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
 	dra "k8s.io/kubelet/pkg/apis/dra/v1"
 	registration "k8s.io/kubelet/pkg/apis/pluginregistration/v1"
@@ -43,6 +44,20 @@ func (p *planner) Get(context.Context, string) (*job.View, error) {
 	}
 	v := p.v
 	return &v, p.away
+}
+
+// File is what the planner would answer, of circuits a file of four ranks.
+func (p *planner) File(_ context.Context, id, name string, s job.Split, generation uint64) ([]byte, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if id != p.v.ID || generation != p.v.Generation {
+		return nil, &proto.Error{Code: proto.Conflict, Field: "generation", Reason: "it has moved on"}
+	}
+	if p.v.Wish.Circuits != nil {
+		return []byte("# job\n0 b 1 0 0\n1 a 1 0 1\n2 a 0 1 0\n3 b 0 1 1\n"), nil
+	}
+	text, _, err := p.v.File(name, s)
+	return text, err
 }
 
 func (p *planner) change(f func(*job.View)) {
@@ -258,7 +273,11 @@ func TestPluginRefusesAnotherRing(t *testing.T) {
 		}
 	}
 	n.planner.change(func(v *job.View) { v.Rings = []job.Ring{{Ring: 3, Nodes: []string{"x", "b"}}} })
-	n.refuses("node a is not in ring 3")
+	n.refuses("its ring 0 is not")
+	n.planner.change(func(v *job.View) {
+		v.Rings[0].GPUOrder = []job.GPU{{Host: "x", GPU: 0}, {Host: "b", GPU: 0}}
+	})
+	n.refuses("node a is not of job k8s-0b6f")
 	none := held("ring-3")
 	none.Status.Allocation = nil
 	claim(none)
@@ -289,6 +308,40 @@ func TestPluginRefusesAnotherRing(t *testing.T) {
 	n.planner.away = &proto.Error{Code: proto.Denied, Reason: "no certificate"}
 	n.planner.mu.Unlock()
 	n.refuses("no certificate")
+}
+
+// Goal: a pod that shares circuits has the ranks of its node once they have light.
+// Method: a claim for circuits; the job is one of rings first, then of circuits.
+func TestPodsOfCircuitsHaveRanks(t *testing.T) {
+	n := newNode(t)
+	claim := held("core")
+	claim.Status.Allocation.Devices.Config = []resourceapi.DeviceAllocationConfiguration{{DeviceConfiguration: resourceapi.DeviceConfiguration{
+		Opaque: &resourceapi.OpaqueDeviceConfiguration{Driver: "ringlight", Parameters: runtime.RawExtension{Raw: []byte(`{"servers":2}`)}}}}}
+	if _, err := n.kube.ResourceV1().ResourceClaims("default").Update(t.Context(), claim, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	asked := make(chan *dra.NodePrepareResourceResponse, 1)
+	go func() {
+		r, err := n.prepare(time.Minute)
+		if err != nil {
+			t.Error(err)
+		}
+		asked <- r
+	}()
+	for range 2 {
+		<-n.planner.looks
+	}
+	n.planner.change(func(v *job.View) {
+		v.Wish, v.Rings = &job.Wish{Circuits: &job.Circuits{Servers: 2}, Nodes: []job.Name{"a", "b"}}, nil
+	})
+	r := <-asked
+	if r.GetError() != "" || r.Devices[0].PoolName != "core" {
+		t.Fatalf("prepared: %v", r)
+	}
+	text, err := os.ReadFile(filepath.Join(n.root, "cdi", "ringlight-"+uid+".json"))
+	if err != nil || !strings.Contains(string(text), `"RINGLIGHT_POSITIONS=2,1"`) || strings.Contains(string(text), "RINGLIGHT_RING") {
+		t.Errorf("CDI file: %s, %v", text, err)
+	}
 }
 
 // Goal: a plugin may end at any moment; the kubelet has the next one do the rest.
