@@ -46,6 +46,13 @@ install: build ## commands, units (not enabled) and an example into $(DESTDIR)$(
 packages: cross man ## Debian packages of agent, planner and tools into bin/packages (needs dpkg-deb)
 	cmd/install/deb.sh bin/packages
 
+.PHONY: images bench-images
+images: cross ## container images of planner, tools and ocs-dra into bin/images, as OCI archives of amd64 and arm64, without a daemon
+	cmd/install/oci.sh bin/images
+
+bench-images: images ## images built again have the same bytes; another's tools read and unpack them, and what is inside answers (needs skopeo, umoci, root)
+	@.ci/images.sh
+
 bench-packages: ## packages built twice, looked through, installed, hung, upgraded and purged under systemd in a container (needs dpkg-deb, lintian, debootstrap, systemd-container, root)
 	@.ci/packages.sh
 
