@@ -5,81 +5,141 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
+	"ringlight/planner/fabric"
 	"ringlight/planner/journal"
 	"ringlight/proto"
 )
 
-// A leaf or a spine that is gone tells nobody. What tells of it is that no light comes
-// from any of its ports, into switches that pass others' light. Then it is out by its
-// name, as if an operator had said so; its ports are joined to themselves, and with
-// light from all of them it is let in again. One switch alone may have lost a bundle.
+// A leaf, a spine or a directly joined server that is gone tells nobody. What tells of it
+// is that no light comes from any of its ports, into switches that pass others' light.
+// What one switch alone misses may be a bundle: then each of the fibres is out. What is
+// gone is out by its name, as if an operator had said so; its ports are joined to
+// themselves, and with light from all of them it is let in again.
 
 const (
 	// allDark is why a part is out from which no light comes.
-	allDark = "gone: no light comes from any of its ports in use"
+	allDark = "gone: no light comes from it"
 	// gonePatience is how long that must be so. chosen: as long as a circuit may take to
 	// have light.
 	gonePatience = lightPatience
-	// leastDark is how many switches must miss its light. chosen: one may be a bundle.
+	// leastDark is how many switches must miss a device, or layers a server whose agent
+	// is heard. chosen: one may be a bundle.
 	leastDark = 2
 )
 
-// shine is how many ports of a device have light, and which switches miss some.
+// shine is how many ports of a device, or whether the one of a fibre, have light, and
+// which switches miss some.
 type shine struct {
 	lit  int
 	dark []int
+	of   string // of a fibre: its device
+	away bool   // of a server: its agent is not heard either
 }
 
-// shining is what switches tell of light that comes in, by device.
+// shining is what switches tell of light that comes in, by device, and by fibre of leaves
+// and spines. Of servers joined directly those tell to whom they send, a layer each.
 func (x Growth) shining() map[string]*shine {
 	c, out := x.c, map[string]*shine{}
-	if c.fab.Direct != nil {
-		return out // interfaces that listen elsewhere send nothing
+	note := func(key, of string, s int, r proto.CircuitReport) {
+		if out[key] == nil {
+			out[key] = &shine{of: of}
+		}
+		switch d := out[key]; {
+		case r.State.Lit():
+			d.lit++
+		case noInput(r) && !slices.Contains(d.dark, s):
+			d.dark = append(d.dark, s)
+		}
 	}
 	for s := range c.switches {
 		v := &c.switches[s]
-		if !v.Ready() || v.Report == nil || !slices.ContainsFunc(v.Circuits(), func(r proto.CircuitReport) bool { return r.State.Lit() }) {
+		if !v.Ready() || v.Report == nil {
 			continue
 		}
+		lit := slices.ContainsFunc(v.Circuits(), func(r proto.CircuitReport) bool { return r.State.Lit() })
 		for _, r := range v.Circuits() {
-			device, _ := c.fab.EndOf(s, int(r.A))
-			if out[device] == nil {
-				out[device] = new(shine)
-			}
-			switch d := out[device]; {
-			case r.State.Lit():
-				d.lit++
-			case noInput(r) && !slices.Contains(d.dark, s):
-				d.dark = append(d.dark, s)
+			if c.fab.Direct != nil {
+				if from := x.sender(s, r); from >= 0 && (lit || !c.switches[c.fab.ServerSwitch(from)].Online()) {
+					note(fmt.Sprint(from), "", int(r.A), r)
+					out[fmt.Sprint(from)].away = !c.switches[c.fab.ServerSwitch(from)].Online()
+				}
+			} else if lit {
+				device, _ := c.fab.EndOf(s, int(r.A))
+				note(device, "", s, r)
+				note(fmt.Sprintf("switch%d/a%d", s, r.A), device, s, r)
 			}
 		}
 	}
 	return out
 }
 
+// sender is the server whose light an interface waits for: one that was told to send there,
+// and holds that if it can say; -1: none.
+func (x Growth) sender(s int, r proto.CircuitReport) int {
+	c := x.c
+	from := c.senderTo(s, r.A, r.B)
+	if from < 0 {
+		return -1
+	}
+	end := c.pathSlot(int(r.A), int32(from))
+	if v := &c.switches[end.sw]; c.maps[end.sw].to[end.a] != int32(end.b) || v.Online() && !v.able() {
+		return -1
+	}
+	server, _ := c.fab.PortEnd(from)
+	return server
+}
+
+// senderTo is the port that a layer joins to where an interface of a server listens; -1: none,
+// or s is no server's.
+func (c *Circuits) senderTo(s int, layer, b uint16) int {
+	server, is := c.fab.ServerOf(s)
+	if !is {
+		return -1
+	}
+	return slices.Index(c.maps[layer].to, int32(c.fab.Port(server, int(b)/c.fab.Degree)))
+}
+
 // noInput: no light comes into a switch for a circuit.
 func noInput(r proto.CircuitReport) bool { return r.State == proto.Tuning && r.Loss == proto.NoPower }
 
-// watch takes leaves and spines out that have gone, and lets those in that are back; it
-// reports whether any is.
+// gone: enough switches miss it, and none has light from it.
+func (d *shine) gone() bool {
+	return d.lit == 0 && (len(d.dark) >= leastDark || (d.of != "" || d.away) && len(d.dark) > 0)
+}
+
+// known: a fibre is out, or its device is or will be.
+func (x Growth) known(key string, now map[string]*shine) bool {
+	p, _ := x.c.fab.Part(key)
+	return slices.ContainsFunc(p.Ports, func(at fabric.SwitchPort) bool { return x.c.out.ports[at] != "" }) || now[now[key].of].gone()
+}
+
+// watch takes out what has gone, and lets in what is back; it reports whether anything is.
 func (x Growth) watch() (back bool) {
 	c, why, now := x.c, maps.Clone(x.c.out.why), x.shining()
 	since := map[string]time.Duration{}
-	for _, device := range slices.Sorted(maps.Keys(now)) {
-		switch d, from := now[device], c.dim[device]; {
-		case why[device] == allDark && d.lit > 0 && len(d.dark) == 0:
-			delete(why, device)
+	for _, key := range slices.Sorted(maps.Keys(now)) {
+		d, from := now[key], c.dim[key]
+		again, waited := why[key] == allDark && d.lit > 0, from > 0 && c.j.Now >= from+gonePatience
+		switch {
+		case again && (len(d.dark) == 0 || waited):
+			delete(why, key)
+			for k, f := range now { // any order: each by itself
+				if f.of == key && f.gone() {
+					why[k] = allDark // it alone stays out
+				}
+			}
 			back = true
-			c.j.Note(journal.Info, "light comes again", journal.Note{Rule: "gone", Node: -1, Text: device + " is let in"})
-		case why[device] != "" || d.lit > 0 || len(d.dark) < leastDark:
-		case from > 0 && c.j.Now >= from+gonePatience:
-			why[device] = allDark
-			c.j.Note(journal.Warn, "a leaf or spine is gone", journal.Note{Rule: "gone", Node: -1, Text: fmt.Sprintf("%s: no light from it at %s", device, proto.Count(len(d.dark), "switch"))})
+			c.j.Note(journal.Info, "light comes again", journal.Note{Rule: "gone", Node: -1, Text: key + " is let in"})
+		case !again && (why[key] != "" || !d.gone() || d.of != "" && x.known(key, now)):
+		case !again && waited:
+			why[key] = allDark
+			c.j.Note(journal.Warn, "no light comes", journal.Note{Rule: "gone", Node: -1, Text: strings.TrimSpace(fmt.Sprintf("%s %s: no light from it at %s", key, d.of, proto.Count(len(d.dark), "switch")))})
 		default:
-			since[device] = cmp.Or(from, c.j.Now)
-			c.replan(since[device] + gonePatience - c.j.Now)
+			since[key] = cmp.Or(from, c.j.Now)
+			c.replan(since[key] + gonePatience - c.j.Now)
 		}
 	}
 	if c.dim = since; !maps.Equal(why, c.out.why) {

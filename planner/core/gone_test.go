@@ -2,6 +2,7 @@ package core
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -21,16 +22,17 @@ func (g *growing) look(after time.Duration) {
 	}
 }
 
-// Goal: a leaf or spine from which no light comes is out by its name when that has lasted,
-// its jobs are elsewhere, or short by its name where there is no place, and with its light
-// it is let in; what only one switch misses is no leaf.
-// Method: each leaf and spine of three cores, with jobs on half of them, or on all.
-func TestLeavesAndSpinesThatAreGoneAreNamed(t *testing.T) {
+// Goal: a leaf, spine or directly joined server from which no light comes is out by its
+// name when that has lasted, its jobs are elsewhere, or short by its name where there is
+// no place, and with its light it is let in; of what only one switch misses the fibres are
+// out, where leaves and spines have sent into them.
+// Method: each device of four cores, with jobs on half of them, or on all.
+func TestWhatIsGoneIsNamed(t *testing.T) {
 	leafSpine := &fabric.Core{Kind: fabric.KindLeafSpine, GPUsPerServer: 2, LeafSpine: &fabric.LeafSpine{Leaves: 8, Spines: 4, GPUsPerLeaf: 8, Switches: 4, AnyToAny: true}}
-	named, moved, short := 0, 0, 0
-	for n, k := range []*fabric.Core{leafSpine, &growingOf[0], &growingOf[2]} {
+	named, moved, short, fibres, servers := 0, 0, 0, 0, 0
+	for n, k := range []*fabric.Core{leafSpine, &growingOf[0], &growingOf[2], &growingOf[4]} {
 		devices := map[string]bool{}
-		for s := range k.Switches() {
+		for s := range k.Mirrors() {
 			for port := range k.Ports() {
 				device, _ := k.EndOf(s, port)
 				devices[device] = true
@@ -43,19 +45,35 @@ func TestLeavesAndSpinesThatAreGoneAreNamed(t *testing.T) {
 				var list []proto.JobSpec
 				for id := range jobs {
 					s := proto.JobSpec{Job: proto.JobID(1 + id), TP: 1, EP: 1, PP: 1, DP: 16}
-					if !k.Alone() {
+					if k.LeafSpine == nil {
 						s = spec(1+id, k.Servers()/jobs, 4, 1)
+					}
+					if k.Direct != nil { // that each hears two others
+						s.Servers = uint32(2 + jobs/2)
 					}
 					list = append(list, s)
 				}
 				g.realise(g.c.design(g.c.jobs.list(list), true))
-				of := func(s int, a uint16) bool { d, _ := k.EndOf(s, int(a)); return d == device }
+				of := func(s int, a uint16) bool {
+					d, _ := k.EndOf(s, int(a))
+					if server, is := k.ServerOf(s); is { // who hears it tells of it
+						port := k.Port(server, int(g.c.maps[s].to[a])/k.Degree)
+						d, _ = k.EndOf(int(a), slices.Index(g.c.maps[a].to, int32(port)))
+					}
+					return d == device && (s >= k.Mirrors()) == (k.Direct != nil)
+				}
+				key := strings.TrimPrefix(device, "server")
 				var uses []int
-				for s := range g.c.switches {
-					if slices.ContainsFunc(g.c.switches[s].Circuits(), func(r proto.CircuitReport) bool { return of(s, r.A) }) {
-						uses = append(uses, s)
+				find := func() {
+					uses = nil
+					for s := range k.Switches() {
+						all := g.c.switches[s].Circuits()
+						if own := slices.ContainsFunc(all, func(r proto.CircuitReport) bool { return of(s, r.A) }); own && slices.ContainsFunc(all, func(r proto.CircuitReport) bool { return !of(s, r.A) }) {
+							uses = append(uses, s)
+						}
 					}
 				}
+				find()
 				out := func(what string, after time.Duration, want ...string) {
 					t.Helper()
 					if g.look(after); !slices.Equal(ClaimsOf(g.c).Parts(), want) {
@@ -67,24 +85,43 @@ func TestLeavesAndSpinesThatAreGoneAreNamed(t *testing.T) {
 				}
 				g.unlit = func(s int, a uint16) bool { return of(s, a) && s == uses[0] }
 				out("one misses it", time.Second)
-				out("one misses it for long", time.Minute)
+				g.look(time.Minute)
+				if g.look(time.Minute); k.Direct != nil {
+					out("one misses it for long", time.Minute)
+				}
+				parts := ClaimsOf(g.c).Parts()
+				for _, part := range parts {
+					if p, _ := k.Part(part); p.Ports[0].Switch != uses[0] || p.Ports[0].Side != 0 || !of(uses[0], uint16(p.Ports[0].Port)) {
+						t.Errorf("%d, %d jobs: %s, one misses it for long: %v are out", n, jobs, device, parts)
+					}
+				}
+				for _, r := range g.c.switches[uses[0]].Circuits() {
+					if r.Job != 0 && of(uses[0], r.A) && k.Direct == nil {
+						t.Errorf("%d, %d jobs: %s, switch %d misses it and has %+v; %v are out", n, jobs, device, uses[0], r, parts)
+					}
+				}
+				fibres += len(parts)
 				g.unlit = nil
 				out("all is well", time.Second)
+				find()
 				if g.unlit = of; len(uses) < leastDark {
 					continue
 				}
 				out("it is gone just now", time.Second)
-				out("it is gone", time.Minute, device)
+				out("it is gone", time.Minute, key)
 				named++
 				g.same(g.again())
 				lacks := func() (any bool) {
 					for _, j := range g.c.jobs.all {
 						gpus, links, part := lost(g.c, designing(g.c.designer, standingOf(g.c)), j)
-						if any = any || gpus+links > 0; gpus+links > 0 && part != device {
+						if any = any || gpus+links > 0; gpus+links > 0 && part != key {
 							t.Errorf("%d, %d jobs: %s, job %d is short of %d GPUs and %d links for %q", n, jobs, device, j.spec.Job, gpus, links, part)
 						}
 					}
 					return any
+				}
+				if k.Direct != nil {
+					servers++
 				}
 				if moved++; lacks() {
 					moved--
@@ -92,7 +129,7 @@ func TestLeavesAndSpinesThatAreGoneAreNamed(t *testing.T) {
 				}
 				for s := range g.c.switches {
 					for _, r := range g.c.switches[s].Circuits() {
-						if r.Job != 0 && of(s, r.A) {
+						if r.Job != 0 && of(s, r.A) && k.Direct == nil {
 							t.Errorf("%d, %d jobs: %s is gone, and switch %d has %+v", n, jobs, device, s, r)
 						}
 					}
@@ -104,8 +141,8 @@ func TestLeavesAndSpinesThatAreGoneAreNamed(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("%d gone: %d times jobs were whole elsewhere, %d times one was short by name", named, moved, short)
-	if moved == 0 || short == 0 {
+	t.Logf("%d gone: %d times jobs were whole elsewhere, %d times one was short by name; %d fibres; %d servers joined directly", named, moved, short, fibres, servers)
+	if moved == 0 || short == 0 || fibres == 0 || servers == 0 {
 		t.Error("this shows little")
 	}
 }

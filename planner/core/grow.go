@@ -238,13 +238,24 @@ func (o *out) isNew(fab *fabric.Core, s int) bool {
 	return slices.ContainsFunc(o.young, func(x fabric.SwitchPort) bool { return x.Switch == s })
 }
 
-// loops joins ports that are new to themselves, and has interfaces of servers listen
+// loops joins ports that are new or dark to themselves, and has interfaces of servers listen
 // there, to one fibre after the other.
 func (o *out) loops(c layout, able []bool, maps []crossMap) {
 	for _, x := range o.young {
-		at, _ := c.mapOf(x.Switch)
-		i := int32(x.Port)
-		if !able[at] || maps[at].to[i] >= 0 || slices.Contains(maps[at].to, i) {
+		at, odd := c.mapOf(x.Switch)
+		i, j := int32(x.Port), int32(x.Port)
+		switch to := maps[at].to; { // the port's other end may have a link: then with another's
+		case !c.fab.Paired():
+		case !odd && to[i] < 0:
+			for slices.Contains(to, j) {
+				j = (j + 1) % int32(len(to))
+			}
+		case odd && !slices.Contains(to, j):
+			for to[i] >= 0 {
+				i = (i + 1) % int32(len(to))
+			}
+		}
+		if !able[at] || maps[at].to[i] >= 0 || slices.Contains(maps[at].to, j) {
 			continue
 		}
 		if c.fab.Direct != nil {
@@ -254,7 +265,7 @@ func (o *out) loops(c layout, able []bool, maps []crossMap) {
 			}
 			c.put(maps[end.sw], int32(end.a), int32(end.b), 0)
 		}
-		c.put(maps[at], i, i, 0)
+		c.put(maps[at], i, j, 0)
 	}
 }
 

@@ -41,6 +41,12 @@ func newOut(fab *fabric.Core, why map[string]string) out {
 			continue
 		}
 		o.why[key] = why[key]
+		for face := range fab.Mirrors() {
+			if fab.Direct != nil && why[key] == allDark { // a server with its fibres
+				of, _ := fab.Part(fmt.Sprintf("%s/if%d", key, face))
+				p.Ports = append(p.Ports, of.Ports...)
+			}
+		}
 		for _, s := range p.Servers {
 			if o.servers[s] == "" || len(p.GPUs) == 0 || ofGPU(o.servers[s]) {
 				o.servers[s] = key

@@ -88,6 +88,9 @@ func (c *Circuits) unlit(s int) []proto.Circuit {
 	for _, x := range c.circuitsOf(s, c.maps[at]) {
 		same := func(o proto.Circuit) bool { return o.A == x.A && o.B == x.B }
 		gone := x.Job == 0 && c.out.why[c.out.hits(slot{s, x.A, x.B})] == allDark
+		if _, server := c.fab.ServerOf(s); server && x.Job != 0 && c.senderTo(s, x.A, x.B) < 0 {
+			gone = true // it sends alone
+		}
 		if !gone && !slices.ContainsFunc(before, same) && !c.stateOf(s, x).Lit() {
 			out = append(out, x)
 		}

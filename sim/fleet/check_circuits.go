@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"ringlight/ocs/circuit"
 	"ringlight/planner/fabric"
 	"ringlight/proto"
 )
@@ -31,7 +32,7 @@ type circuits struct {
 	alone    map[proto.JobID]bool                       // jobs that nothing may touch, by whether all their circuits had light
 	shines   *shines                                    // of servers that are joined directly; nil: there are none
 	off      map[int]bool                               // switches without power, that are out
-	gone     map[string]bool                            // leaves and spines without light
+	gone     map[string]bool                            // devices and fibres without light
 	still    bool                                       // the core is edited, and nothing of a job may move for it
 }
 
@@ -256,8 +257,9 @@ func (c *circuits) stand() {
 		if c.last[s] == 0 || c.off[s] {
 			continue // mirrors at rest may pass light by chance; no plan has parked them
 		}
-		lit := c.r.mirrors.Lit(c.r.world, s)
-		want := c.sent(s, c.desired[s][c.last[s]])
+		// Mirrors that begin anew align when light comes: of what is gone they may yet.
+		lit := slices.DeleteFunc(c.r.mirrors.Lit(c.r.world, s), func(x circuit.Pair) bool { return c.isGone(s, int(x.A)) })
+		want := slices.DeleteFunc(slices.Clone(c.sent(s, c.desired[s][c.last[s]])), func(x proto.Circuit) bool { return c.isGone(s, int(x.A)) })
 		if len(lit) != len(want) {
 			c.violate(s, "old or new", fmt.Sprintf("light passes %d times, generation %d has %d circuits", len(lit), c.last[s], len(want)))
 		}
@@ -279,7 +281,7 @@ func (c *circuits) stand() {
 			lit = nil // each circuit is one way
 		}
 		for _, x := range lit {
-			if !c.off[other] && !c.passes(other, x.B, x.A) {
+			if !c.off[other] && !c.passes(other, x.B, x.A) && !c.isGone(other, int(x.B)) {
 				c.violate(s, "both ways", fmt.Sprintf("light passes from port %d to port %d, and not back through switch %d", x.A, x.B, other))
 			}
 		}

@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -15,8 +16,8 @@ import (
 
 // Parts of a core fail between two lists of jobs: an entry of Config.Jobs that begins
 // with one of these words is about a part. What watches the core tells the planner, as
-// ocsctl circuit drain does; a switch that is dark has lost its supply before. Of a leaf
-// or spine that is gone nobody tells: its light stops, and comes again.
+// ocsctl circuit drain does; a switch that is dark has lost its supply before. Of what is
+// gone whose light others pass on nobody tells: it stops, and comes again.
 const partOut, partDark, partGone, partBack = "out ", "dark ", "gone ", "back "
 
 // Fails are kinds of parts that may fail.
@@ -42,7 +43,12 @@ func Failing(c *fabric.Core, seed uint64, lists, kinds []string) (out []string) 
 			if strings.HasPrefix(part, "switch") && !strings.Contains(part, "/") && draw.chance(500_000) {
 				word = partDark
 			}
-			if kind := strings.TrimRight(part, "0123456789"); c.Mirrors() > 0 && (kind == "leaf" && c.Alone() || strings.HasSuffix(kind, "spine")) && draw.chance(500_000) {
+			kind := strings.TrimRight(part, "0123456789")
+			shines := kind == "leaf" && c.Alone() || strings.HasSuffix(kind, "spine") || strings.HasSuffix(kind, "/a")
+			if c.Direct != nil {
+				shines = kind == ""
+			}
+			if c.Mirrors() > 0 && shines && draw.chance(500_000) {
 				word = partGone
 			}
 			if _, ok := c.Part(part); ok && !slices.Contains(gone, part) {
@@ -109,11 +115,27 @@ func (c *circuits) fails(word, part string) error {
 	}
 	r.audit.circuits.strike(part)
 	p := r.planners[0]
-	var dark int
-	if n, _ := fmt.Sscanf(part, "switch%d", &dark); n == 1 && !strings.Contains(part, "/") {
+	noun, told := proto.NounDrain, true
+	switch {
+	case word == partGone && c.misses(part):
+		c.gone[part] = true
+		c.shine(part)
+		r.atCore.Noticed++
+		told = false
+	case word == partBack && c.gone[part]:
+		delete(c.gone, part)
+		c.shine(part)
+		told = false
+	}
+	var dark, server int
+	n, _ := fmt.Sscanf(part, "switch%d", &dark)
+	if m, _ := fmt.Sscanf(part, "%d", &server); m == 1 && !told {
+		n, dark = 1, c.core.Direct.ServerSwitch(server)
+	}
+	if n == 1 && !strings.Contains(part, "/") {
 		st := r.station(proto.FirstSwitch + proto.NodeID(dark))
 		switch {
-		case word == partDark && !st.dark:
+		case word == partDark && !st.dark, !told && word == partGone:
 			r.inject.powerOff(st)
 			r.audit.circuits.off[dark] = true
 		case word == partBack && st.dark:
@@ -121,20 +143,14 @@ func (c *circuits) fails(word, part string) error {
 			r.audit.circuits.off[dark] = false
 		}
 	}
-	noun, told := proto.NounDrain, true
-	switch {
-	case word == partGone && c.usedBy(part) > 1:
-		c.shine(part, false)
-		r.atCore.Noticed++
-		told = false
-	case word == partBack && c.gone[part]:
-		c.shine(part, true)
-		told = false
-	}
 	if word == partBack {
 		noun = proto.NounUndrain
 	}
+	at, _ := c.core.Part(part)
 	known := func() bool {
+		if !told && word == partBack && strings.Contains(part, "/") && c.isGone(at.Ports[0].Switch, at.Ports[0].Port) {
+			return true // its device is gone besides: nobody sees that the fibre is back
+		}
 		return p.host != nil && p.up && slices.Contains(planner.CircuitsOf(p.host.Planner()).Parts(), part) == (word != partBack)
 	}
 	ask := func() bool {
@@ -148,28 +164,52 @@ func (c *circuits) fails(word, part string) error {
 	return r.until("what "+word+part+" means", time.Second, listWithin, ask)
 }
 
-// usedBy is how many switches with others' light carry circuits from a leaf or spine.
-func (c *circuits) usedBy(part string) (used int) {
-	for s := range c.desired {
-		own, others := false, false
-		for _, x := range c.desired[s][c.last[s]] {
-			device, _ := c.core.EndOf(s, int(x.A))
-			own, others = own || device == part, others || device != part
-		}
-		if own && others && s < c.core.Mirrors() {
-			used++
-		}
-	}
-	return used
+// source: light of a part, which may be a fibre, comes into a port of a switch.
+func (c *circuits) source(part string, s, port int) bool {
+	device, _ := c.core.EndOf(s, port)
+	return device == part || device == "server"+part || part == fmt.Sprintf("switch%d/a%d", s, port)
 }
 
-// shine takes the light of a leaf or spine, or gives it back.
-func (c *circuits) shine(part string, lit bool) {
-	c.gone[part] = !lit
+// isGone: no light comes into a port, as its leaf, spine or fibre is gone.
+func (c *circuits) isGone(s, port int) bool {
+	return c.core.Direct == nil && slices.ContainsFunc(slices.Collect(maps.Keys(c.gone)), func(part string) bool { return c.source(part, s, port) })
+}
+
+// misses: switches that pass others' light would miss that of a part, of a device two.
+func (c *circuits) misses(part string) bool {
+	least := 2
+	if strings.Contains(part, "/") {
+		least = 1
+	}
+	for s := range c.core.Mirrors() {
+		own, others := false, c.core.Direct != nil // who hears it knows that it is away
+		for _, x := range c.desired[s][c.last[s]] {
+			lit := c.passes(s, x.A, x.B)
+			if c.core.Direct != nil {
+				from, ok := c.r.mirrors.from(c.r.world, s, x.B)
+				lit = ok && from == x.A
+			}
+			switch is := c.source(part, s, int(x.A)); {
+			case !lit || is && x.Job == 0:
+			case is:
+				own = true
+			default:
+				others = true
+			}
+		}
+		if own && others {
+			least--
+		}
+	}
+	return least <= 0
+}
+
+// shine takes the light of a part that is gone, or gives it back where nothing else is.
+func (c *circuits) shine(part string) {
 	for s := range c.core.Mirrors() {
 		for port := range c.core.Ports() {
-			if device, _ := c.core.EndOf(s, port); device == part {
-				c.r.world.SetMirrorInput(c.r.mirrors.ID(s), port, sim.InputLight{Lit: lit, MilliTHz: sim.DefaultMilliTHz})
+			if c.core.Direct == nil && c.source(part, s, port) {
+				c.r.world.SetMirrorInput(c.r.mirrors.ID(s), port, sim.InputLight{Lit: !c.isGone(s, port), MilliTHz: sim.DefaultMilliTHz})
 			}
 		}
 	}

@@ -6,6 +6,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"ringlight/planner/fabric"
+	"ringlight/sim/fleet"
 )
 
 // Goal: a job list and its changes become light over a real broker, the light
@@ -65,5 +68,23 @@ func TestCoreVerdict(t *testing.T) {
 		if err := r.Verdict(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
 		}
+	}
+}
+
+// Goal: a stage with an interface that sends and hears nobody, as its sender is gone, is no
+// stage without light: the fabric comes to rest.
+// Method: the seed in which such a stage was rolled back without end.
+func TestInterfaceThatOnlySendsIsNotDark(t *testing.T) {
+	if testing.Short() {
+		t.Skip("some seconds")
+	}
+	core := fabric.DefaultDirect()
+	core.Direct.Servers = 16
+	r, err := CoreSeeds(t.Context(), CoreSeedsConfig{Core: core, Seed: 35, Runs: 1, Lists: 7, Fail: fleet.Fails, Replay: func(uint64) string { return "again" }})
+	if err == nil {
+		err = r.Verdict()
+	}
+	if err != nil || r.Failed == 0 {
+		t.Errorf("%v: %+v", err, r)
 	}
 }
