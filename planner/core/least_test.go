@@ -354,7 +354,11 @@ func TestLeastOfLeavesAndSpinesIsLost(t *testing.T) {
 	for _, k := range []fabric.LeafSpine{{Leaves: 4, Spines: 2, GPUsPerLeaf: 4, Switches: 2, AnyToAny: true}, {Leaves: 4, Spines: 2, GPUsPerLeaf: 4, Switches: 2},
 		{Leaves: 3, Spines: 2, GPUsPerLeaf: 6, Switches: 3}, {Leaves: 4, Spines: 4, GPUsPerLeaf: 4}} {
 		short, worse, moved, strict := 0, 0, 0, 0
-		for seed := range uint64(300) {
+		seeds := uint64(300)
+		if k.Switches == 0 {
+			seeds = 1200 // where one in a hundred needs columns that change spines
+		}
+		for seed := range seeds {
 			r := rand.New(rand.NewPCG(seed, 28))
 			l := k
 			c := readyCircuits(&fabric.Core{Kind: fabric.KindLeafSpine, GPUsPerServer: 2, LeafSpine: &l})

@@ -16,6 +16,7 @@ type refit struct {
 	lost, least int // ranks that the best so far loses, and that every place does
 	budget      int // of steps
 	best        Placement
+	per         int        // fixed links from a leaf to a spine
 	own, gone   [][]Server // by leaf, of those that it has: there, and with GPUs that are out
 	order       []int      // leaves, its own first
 }
@@ -36,11 +37,10 @@ type edge struct {
 // places that lose the same it is one that moves fewest servers.
 func (s *State) Refit(was Placement, lost int, out func(w Server, gpu int) bool) (Placement, bool) {
 	r := &refit{optical: optical{State: s, need: len(was.Servers)}, was: was, out: out, lost: lost, own: make([][]Server, s.core.Leaves()), gone: make([][]Server, s.core.Leaves())}
-	per := 0 // fixed links from a leaf to a spine
 	if s.core.Optics == nil {
-		r.State, per = s.asCircuits()
+		r.State, r.per = s.asCircuits()
 		for _, l := range was.Links {
-			r.was.Circuits = append(r.was.Circuits, Circuit{l.Spine*per + l.Nth, End{Number: l.Leaf}, End{true, l.Spine, l.Leaf}})
+			r.was.Circuits = append(r.was.Circuits, Circuit{l.Spine*r.per + l.Nth, End{Number: l.Leaf}, End{true, l.Spine, l.Leaf}})
 		}
 	}
 	for _, w := range was.Servers {
@@ -81,9 +81,9 @@ func (s *State) Refit(was Placement, lost int, out func(w Server, gpu int) bool)
 			return p, true
 		}
 	}
-	if per > 0 {
+	if r.per > 0 {
 		for n, c := range r.best.Circuits {
-			r.best.Links[n].Nth = c.Switch % per
+			r.best.Links[n].Nth = c.Switch % r.per
 		}
 		r.best.Circuits = nil
 	}
@@ -211,8 +211,64 @@ func (r *refit) seat(want shape, parts []part) {
 			return int(r.spine.row[m]+r.spine.gone[m]) / want.l
 		}), want.s, nil, func(on []share) bool {
 			columns := keepers(want.s, on, old)
+			r.align(p, columns)
 			return try(func(column int) int { return columns[column] })
 		})
+	}
+}
+
+// align has columns change spines as long as fewer ranks lose their fixed link by it: what
+// is out of a spine is for ranks that are lost anyway.
+func (r *refit) align(p Placement, columns []int) {
+	t, spines := r.core.GPUsPerServer, r.core.Spines()
+	if r.per == 0 {
+		return
+	}
+	over := make([]int, r.core.Leaves()*spines) // ranks that are there beyond the links that are
+	for n := range over {
+		for nth := range r.per {
+			if !r.taken(n%spines*r.per+nth, End{Number: n / spines}) {
+				over[n]--
+			}
+		}
+	}
+	live := make([][]int, len(columns)) // leaves of ranks that are there, by column
+	for rank := range r.need * t {
+		if w := p.Servers[rank/t]; !r.out(w, rank%t) {
+			c := rank % len(columns)
+			live[c] = append(live[c], w.Leaf)
+			over[w.Leaf*spines+columns[c]]++
+		}
+	}
+	move := func(c, from, to int) (lost int) {
+		for _, leaf := range live[c] {
+			a, b := &over[leaf*spines+from], &over[leaf*spines+to]
+			if *a > 0 {
+				lost--
+			}
+			*a--
+			if *b++; *b > 0 {
+				lost++
+			}
+		}
+		return lost
+	}
+	for better := true; better; {
+		better = false
+		for a := range columns {
+			for b := range a {
+				x, y := columns[a], columns[b]
+				if r.w.steps++; x == y {
+					continue
+				}
+				if move(a, x, y)+move(b, y, x) < 0 {
+					columns[a], columns[b], better = y, x, true
+				} else {
+					move(a, y, x)
+					move(b, x, y)
+				}
+			}
+		}
 	}
 }
 
