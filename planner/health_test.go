@@ -116,14 +116,14 @@ var states = []made{
 	{"an agent was killed, then a fibre of its board was cut", func(w *fleet) { w.offline(4); w.run(10 * time.Second); w.cuts[pair(4, 5)] = true; w.light() }, proto.HealthDegraded, "4/unreachable", "agent is offline and node 5 has lost its light", fabric.Params{}},
 	{"a spare is lost", func(w *fleet) { w.die(w.idle()) }, proto.HealthDegraded, "SPARE/offline", "its agent is not at the broker", fabric.Params{}},
 	{"a ring is short", func(w *fleet) { w.die(4) }, proto.HealthDegraded, "4/dead", "have lost its light", tight},
-	{"a ring has no light", func(w *fleet) { w.cuts[pair(0, 1)] = true; w.light() }, proto.HealthDegraded, "fibre-0-1", "light was lost at both ends between nodes 0 and 1", tiny},
+	{"a ring has no light", func(w *fleet) { w.cuts[pair(0, 1)] = true; w.light() }, proto.HealthDegraded, "fibre-0-1", "light was lost at one end, or at both, between nodes 0 and 1", tiny},
 	{"all hosts of a ring are down", func(w *fleet) {
 		for i := range w.nodes {
 			w.setMode(proto.NodeID(i), proto.ModeHostDown)
 		}
 	}, proto.HealthFailed, "0/host-down, 1/host-down", "reported by the node", tiny},
 	{"a fibre is cut, a spare takes over", func(w *fleet) { w.cuts[pair(3, 4)] = true; w.light() }, proto.HealthDegraded, "fibre-3-4", "next try at", fabric.Params{}},
-	{"a fibre was cut and waits to be proven", func(w *fleet) { w.cuts[pair(3, 4)] = true; w.light(); w.run(20 * time.Second) }, proto.HealthDegraded, "fibre-3-4", "light was lost at both ends", fabric.Params{}},
+	{"a fibre was cut and waits to be proven", func(w *fleet) { w.cuts[pair(3, 4)] = true; w.light(); w.run(20 * time.Second) }, proto.HealthDegraded, "fibre-3-4", "light was lost at one end, or at both", fabric.Params{}},
 	{"a fibre comes and goes", func(w *fleet) {
 		for range 3 {
 			w.cuts[pair(3, 4)] = true

@@ -275,10 +275,10 @@ func fibres(which func(*Fibre) bool) func(*Facts, func(finding)) {
 				f.cause = fmt.Sprintf("it was lost %s lately %s, and is lit", proto.Count(l.Losses, "time"), between)
 			case l.Next != 0:
 				f.text = fmt.Sprintf("fibre %s is held to be cut", l.Name)
-				f.cause = fmt.Sprintf("light was lost at both ends %s; next try at %s", between, time.UnixMilli(int64(l.Next)).UTC().Format(time.TimeOnly))
+				f.cause = fmt.Sprintf("light was lost at one end, or at both, %s; next try at %s", between, time.UnixMilli(int64(l.Next)).UTC().Format(time.TimeOnly))
 			default:
 				f.text = fmt.Sprintf("fibre %s is doubted", l.Name)
-				f.cause = fmt.Sprintf("light was lost at both ends %s, and nothing has shown since that it is there", between)
+				f.cause = fmt.Sprintf("light was lost at one end, or at both, %s, and nothing has shown since that it is there", between)
 			}
 			tell(f)
 		}

@@ -57,7 +57,7 @@ const (
 func (o Orchestration) Text() string {
 	switch o.Rule {
 	case RuleWithinDomains:
-		return fmt.Sprintf("the job fits when every group stays in its domain; flows between ToRs: %d, no placement has under %d", o.CrossToR, o.Least)
+		return fmt.Sprintf("the job fits when every group stays in its domain; flows between ToRs: %d; groups one behind the other have at least %d", o.CrossToR, o.Least)
 	case RuleDomainEnds:
 		return "the domains for themselves hold too few groups: some reach over the end of one, as few constraints broken as can be"
 	case RuleSubLineEnds:
