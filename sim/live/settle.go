@@ -38,13 +38,18 @@ const (
 // which nobody has anything to say. chosen: longer than anything is put off for.
 const settleLimit = 10 * time.Minute
 
+// settlePatience is how long what has not settled by then is waited for at the wall's pace: a
+// machine that stands still lets nobody speak. chosen.
+const settlePatience = 30 * time.Second
+
 // settle runs the nodes until the planner is quiet: it has every event, every
 // node is where the committed generation wants it and has said so, and the
 // planner is right about which nodes are well. What all of them wait for is skipped; it
-// fails when so much was skipped in vain, however slow the machine is. With events
+// fails when so much was skipped in vain, and patience does not help. With events
 // alone it waits until each is acknowledged, and for no more.
 func (s *stepper) settle(ctx context.Context, events bool) error {
-	last := time.Now() // when the last packet came
+	began := time.Now()
+	last := began // when the last packet came
 	wall, virtual, skipped := last, s.now, time.Duration(0)
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
@@ -66,7 +71,7 @@ func (s *stepper) settle(ctx context.Context, events bool) error {
 		}
 		if why == "" && (events || idle >= quietGap) {
 			return nil
-		} else if why != "" && skipped > settleLimit {
+		} else if why != "" && skipped > settleLimit && now.Sub(began) > settlePatience {
 			return fmt.Errorf("live: the planner is not quiet when %v were skipped: %s", skipped, why)
 		}
 		if pace := virtual + now.Sub(wall); pace > s.now {
@@ -79,7 +84,7 @@ func (s *stepper) settle(ctx context.Context, events bool) error {
 			gap = busyGap
 		}
 		// A disk is waited for as long as it takes: its time is the wall's.
-		if still := s.still(&v, idle); why != "" && !v.overview.Writing && (still || idle >= max(gap, lateGaps*s.late)) {
+		if still := s.still(&v, idle); why != "" && skipped <= settleLimit && !v.overview.Writing && (still || idle >= max(gap, lateGaps*s.late)) {
 			by, err := s.leap(&v, still)
 			if err != nil {
 				return err

@@ -127,7 +127,12 @@ func TestViewInARealBrowser(t *testing.T) {
 	b.Until("!document.getElementById('banner').hidden && document.getElementById('banner').innerText.includes('broker is out of reach')")
 	shot(t, b, "view-broker-gone")
 	g.on <- ""
-	<-finished
+	select {
+	case <-finished:
+	case err := <-ended:
+		ended <- err
+		t.Fatalf("%v\n%s", err, g.text.String())
+	}
 	b.Until("document.getElementById('banner').hidden && /and \\d\\d more/.test(document.getElementById('risks').innerText)")
 
 	b.Open(url + "/#/why/12")
