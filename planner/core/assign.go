@@ -37,7 +37,7 @@ func (c *interleaved) assign(jobs []*job) {
 		return // a store of another core: what has a spine keeps it
 	}
 	others := c.out.ofPods(c.layout)
-	c.eachFound(jobs, func(h int, _ proto.JobID, i, j int32) {
+	c.eachFound(0, len(c.maps), jobs, func(h int, _ proto.JobID, i, j int32) {
 		others[int(i)*c.fab.SpinesPerPod+h]++
 		others[int(j)*c.fab.SpinesPerPod+h]++
 	})
@@ -148,13 +148,13 @@ func (c *interleaved) share(jobs []*job, old, next wiring.Spread) {
 	}
 }
 
-// eachFound calls f for every link of a job that is known by its circuits.
-func (c *interleaved) eachFound(jobs []*job, f func(h int, id proto.JobID, i, j int32)) {
+// eachFound calls f for every link of a job that is known by its circuits, in some maps.
+func (c *interleaved) eachFound(from, to int, jobs []*job, f func(h int, id proto.JobID, i, j int32)) {
 	if !slices.ContainsFunc(jobs, func(x *job) bool { return x.found }) {
 		return
 	}
-	for at, d := range c.maps {
-		c.links(at, d, func(i, j int32, id proto.JobID) {
+	for at := from; at < to; at++ {
+		c.links(at, c.maps[at], func(i, j int32, id proto.JobID) {
 			if slices.ContainsFunc(jobs, func(x *job) bool { return x.found && x.spec.Job == id }) {
 				f(c.groupOf(at), id, i, j)
 			}

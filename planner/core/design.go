@@ -92,11 +92,7 @@ func (c *interleaved) lots(h int, jobs []*job) []lot {
 			}
 		}
 	}
-	c.eachFound(jobs, func(of int, id proto.JobID, i, j int32) {
-		if of == h {
-			add(id, i, j, 1)
-		}
-	})
+	c.eachFound(h*c.groupMaps(), (h+1)*c.groupMaps(), jobs, func(_ int, id proto.JobID, i, j int32) { add(id, i, j, 1) })
 	return out
 }
 

@@ -69,7 +69,9 @@ func (x Growth) shining() map[string]*shine {
 			} else if lit {
 				device, _ := c.fab.EndOf(s, int(r.A))
 				note(device, "", s, r)
-				note(fmt.Sprintf("switch%d/a%d", s, r.A), device, s, r)
+				if noInput(r) || c.out.ports[fabric.SwitchPort{Switch: s, Port: int(r.A)}] != "" { // of others nothing is to be said
+					note(fmt.Sprintf("switch%d/a%d", s, r.A), device, s, r)
+				}
 			}
 		}
 	}
@@ -80,7 +82,11 @@ func (x Growth) shining() map[string]*shine {
 // and holds that if it can say; -1: none.
 func (x Growth) sender(s int, r proto.CircuitReport) int {
 	c := x.c
-	from := c.senderTo(s, r.A, r.B)
+	server, is := c.fab.ServerOf(s)
+	if !is {
+		return -1
+	}
+	from := c.senderTo(server, r.A, r.B)
 	if from < 0 {
 		return -1
 	}
@@ -88,17 +94,12 @@ func (x Growth) sender(s int, r proto.CircuitReport) int {
 	if v := &c.switches[end.sw]; c.maps[end.sw].to[end.a] != int32(end.b) || v.Online() && !v.able() {
 		return -1
 	}
-	server, _ := c.fab.PortEnd(from)
+	server, _ = c.fab.PortEnd(from)
 	return server
 }
 
-// senderTo is the port that a layer joins to where an interface of a server listens; -1: none,
-// or s is no server's.
-func (c *Circuits) senderTo(s int, layer, b uint16) int {
-	server, is := c.fab.ServerOf(s)
-	if !is {
-		return -1
-	}
+// senderTo is the port that a layer joins to where an interface of a server listens; -1: none.
+func (c *Circuits) senderTo(server int, layer, b uint16) int {
 	return slices.Index(c.maps[layer].to, int32(c.fab.Port(server, int(b)/c.fab.Degree)))
 }
 

@@ -85,13 +85,15 @@ func (c *Circuits) unlit(s int) []proto.Circuit {
 	}
 	before := c.circuitsOf(s, was)
 	var out []proto.Circuit
+	server, is := c.fab.ServerOf(s)
 	for _, x := range c.circuitsOf(s, c.maps[at]) {
 		same := func(o proto.Circuit) bool { return o.A == x.A && o.B == x.B }
-		gone := x.Job == 0 && c.out.why[c.out.hits(slot{s, x.A, x.B})] == allDark
-		if _, server := c.fab.ServerOf(s); server && x.Job != 0 && c.senderTo(s, x.A, x.B) < 0 {
-			gone = true // it sends alone
+		if slices.ContainsFunc(before, same) || c.stateOf(s, x).Lit() {
+			continue
 		}
-		if !gone && !slices.ContainsFunc(before, same) && !c.stateOf(s, x).Lit() {
+		gone := x.Job == 0 && c.out.why[c.out.hits(slot{s, x.A, x.B})] == allDark
+		alone := is && x.Job != 0 && c.senderTo(server, x.A, x.B) < 0 // it sends, and nobody sends to it
+		if !gone && !alone {
 			out = append(out, x)
 		}
 	}

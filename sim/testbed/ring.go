@@ -38,13 +38,11 @@ type Cut struct {
 
 // RingResult is all of it.
 type RingResult struct {
-	Nodes      int     `json:"nodes"`
-	Hops       int     `json:"hops"` // of the streams' way
-	Cuts       []Cut   `json:"cuts"`
-	TCPWrong   int     `json:"tcp_records_wrong"`
-	TCPBroken  string  `json:"tcp_broken,omitempty"`
-	HopBits    float64 `json:"hop_bits_per_s"` // what one hop of this machine carries
-	AroundBits float64 `json:"around_bits_per_s"`
+	Nodes     int    `json:"nodes"`
+	Hops      int    `json:"hops"` // of the streams' way
+	Cuts      []Cut  `json:"cuts"`
+	TCPWrong  int    `json:"tcp_records_wrong"`
+	TCPBroken string `json:"tcp_broken,omitempty"`
 }
 
 // rings is what the planner last said of its rings, and which ledgers agents sent.
