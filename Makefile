@@ -250,8 +250,8 @@ bench-hash: ## one fleet, one set of flows, one comparison on amd64, GOAMD64=v3 
 	@.ci/hash.sh
 
 .PHONY: bench-web
-bench-web: ## the live view in a real Chromium: a board loses its light and every page shows it; 10,000 nodes, 20 viewers (DOCS=1 takes the pictures of docs/view.md)
-	RINGLIGHT_WEB=$(if $(DOCS),docs,1) $(GO) test -count 1 -v -timeout 10m -run 'ViewInARealBrowser|TenThousandNodesAreDrawn' ./sim/live ./planner/view ./planner/server
+bench-web: ## the live view in a real Chromium: a board loses its light and every page shows it; 10,000 nodes, 20 viewers (DOCS=1 takes the pictures of docs/view.md; AXE: axe.min.js of the npm package axe-core, a second judge)
+	RINGLIGHT_WEB=$(if $(DOCS),docs,1) RINGLIGHT_AXE=$(abspath $(AXE)) $(GO) test -count 1 -v -timeout 10m -run 'ViewInARealBrowser|TenThousandNodesAreDrawn' ./sim/live ./planner/view ./planner/server
 
 .PHONY: bench-growth
 bench-growth: ## what a fault costs the planner at 10,000 to 1,000,000 nodes, all looks together, as a table and a plot, docs/placement.svg (RINGLIGHT_GROWTH, the most nodes)

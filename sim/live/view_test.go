@@ -208,14 +208,45 @@ func reads(t *testing.T, b *browser.Browser, name string) {
 	if b.Eval(faint, &bad); len(bad) > 0 {
 		t.Errorf("%s: %q", name, bad)
 	}
+	axe(t, b, name)
 	b.Resize(390, 844)
 	b.Eval("new Promise((done) => setTimeout(done, 300))", nil)
+	axe(t, b, name+" at 390 pixels")
+	if dir := os.Getenv("RINGLIGHT_SHOTS"); dir != "" {
+		if err := os.WriteFile(filepath.Join(dir, name+"-390.png"), b.Shot(), 0o644); err != nil {
+			t.Error(err)
+		}
+	}
 	var wide int
 	b.Eval("Math.max(document.documentElement.scrollWidth, document.body.scrollWidth, document.getElementById('page').scrollWidth)", &wide)
 	if wide > 390 {
 		t.Errorf("%s: %d pixels wide on a screen of 390", name, wide)
 	}
 	b.Resize(1180, 700)
+}
+
+// axe has axe-core judge a page, where RINGLIGHT_AXE names its axe.min.js: nothing that
+// it calls serious or critical may stand there.
+func axe(t *testing.T, b *browser.Browser, name string) {
+	t.Helper()
+	file := os.Getenv("RINGLIGHT_AXE")
+	if file == "" {
+		return
+	}
+	source, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.Eval(string(source)+"; 0", nil)
+	var found struct {
+		Passed int
+		Bad    []string
+	}
+	b.Eval(`axe.run().then((r) => ({Passed: r.passes.length, Bad: r.violations.filter((v) => ['serious', 'critical'].includes(v.impact))
+  .map((v) => v.id + ': ' + v.help + ': ' + v.nodes.map((n) => n.html.slice(0, 90)).join(' | '))}))`, &found)
+	if found.Passed < 5 || len(found.Bad) > 0 {
+		t.Errorf("%s: axe-core has %d rules passed, and against it %q", name, found.Passed, found.Bad)
+	}
 }
 
 // marks counts the pixels of a colour about a node of the fabric.
