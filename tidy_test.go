@@ -74,7 +74,8 @@ var mayImport = map[string][]string{
 	"planner/view/browser":  {"github.com/chromedp/"},
 	"planner/jobapi":        {"planner", "planner/job", "proto", "proto/limit"}, // acts through the operators' door alone
 	"planner/jobapi/client": {"planner/job", "proto", "proto/cert"},
-	"planner/view":          {"planner", "planner/fabric", "planner/hbd", "proto", "proto/limit"}, // serves pages: no hand on anything
+	"planner/view":          {"planner", "planner/fabric", "planner/hbd", "proto", "proto/limit"},                                                                                                            // serves pages: no hand on anything
+	"planner/gnmi":          {"planner", "planner/fabric", "proto", "proto/cert", "proto/limit", "proto/mqtt", "github.com/openconfig/gnmi/proto/gnmi", "google.golang.org/grpc", "google.golang.org/grpc/"}, // nobody else knows gNMI; acts through the operators' door alone
 	"planner/server":        {"planner", "planner/view", "planner/jobapi", "planner/fabric", "planner/hbd", "proto/metric", "proto/metric/self", "proto", "proto/cert", "proto/guard", "proto/limit", "proto/mqtt", "proto/pki", "proto/seal", "go.etcd.io/bbolt", "go.etcd.io/bbolt/errors", "github.com/mochi-mqtt/server/v2", "github.com/mochi-mqtt/server/v2/"},
 	"planner/server/etcd":   {"planner", "planner/server", "proto", "proto/mqtt", "go.etcd.io/etcd/api/v3/", "go.etcd.io/etcd/client/v3", "go.uber.org/zap"}, // nobody else knows etcd
 	"planner/fabric":        {"proto"},
@@ -104,7 +105,7 @@ var mayImport = map[string][]string{
 	"cmd/cli/clitest":       {},
 	"cmd/service":           {},
 	"cmd/ocs-agent":         {"cmd/cli", "cmd/service", "agent", "agent/bench", "hal", "hal/boardfile", "hal/linux", "hal/record", "hal/scpi", "hal/socket", "hal/sonic", "hal/tl1", "mzi/detmath", "ocs", "ocs/box", "ocs/circuit", "ocs/mems", "proto", "proto/cert", "proto/guard", "proto/metric", "proto/metric/self", "proto/mqtt", "proto/seal", "sim", "sim/solo"},
-	"cmd/ocs-planner":       {"cmd/cli", "cmd/service", "planner", "planner/fabric", "planner/server", "planner/server/etcd", "proto", "proto/guard"},
+	"cmd/ocs-planner":       {"cmd/cli", "cmd/service", "planner", "planner/fabric", "planner/gnmi", "planner/server", "planner/server/etcd", "proto", "proto/guard"},
 	"cmd/ocs-sim":           {"cmd/cli", "golang.org/x/sys/unix", "hal", "hal/boardfile", "planner/fabric", "planner/model", "proto", "proto/guard", "proto/mqtt", "sim", "sim/"},
 	"cmd/ocs-sonic":         {"cmd/cli", "proto/cert", "proto/mqtt"},
 	"cmd/ocs-slurm":         {"cmd/cli", "planner/hostlist", "planner/job", "planner/jobapi/client", "proto"},
@@ -138,7 +139,7 @@ var impureFiles = map[string]*regexp.Regexp{
 var notPure = []string{"hal/linux", "hal/periph", "hal/socket"}
 
 // belowAgent must never be linked into the agent's binary.
-var belowAgent = []string{"planner", "sim/fleet", "sim/live", "go.etcd.io/bbolt", "go.etcd.io/etcd/client/v3", "github.com/mochi-mqtt/server/v2"}
+var belowAgent = []string{"planner", "sim/fleet", "sim/live", "go.etcd.io/bbolt", "go.etcd.io/etcd/client/v3", "google.golang.org/grpc", "github.com/mochi-mqtt/server/v2"}
 
 // exactFloats are the packages whose floats must have the same bits on every
 // machine.

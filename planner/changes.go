@@ -34,9 +34,7 @@ func FabricOf(p *Planner) *fabric.Fabric { return p.fab }
 // There is one who looks at a planner.
 func Look(p *Planner, all bool) Snapshot {
 	g := Snapshot{Fabric: p.fab, State: p.state.String(), Serving: p.state == serving, Linked: p.j.LinkUp, Term: p.j.Term}
-	if n := p.j.Len(); n > 0 {
-		g.Last = p.j.At(n - 1).Seq
-	}
+	g.Last = Last(p)
 	g.Cells, g.Strips = p.rings.TakeChanges(all)
 	if p.core != nil {
 		t := p.core.Table()
@@ -48,6 +46,26 @@ func Look(p *Planner, all bool) Snapshot {
 		}
 	}
 	return g
+}
+
+// Changed are the nodes and rings that changed after a number, and which one it is now. Any
+// may look; a planner that was made anew counts anew.
+func Changed(p *Planner, after uint64) (nodes []proto.NodeID, rings []proto.RingID, now uint64) {
+	return p.rings.Stamps.Since(after)
+}
+
+// ReadingsOf are the last that a node measured, of each bundle and sensor the worst.
+func ReadingsOf(p *Planner, id proto.NodeID) []proto.Sample { return hbd.ReadingsOf(p.rings, id) }
+
+// LinkOf is a fibre of the fabric as it stands.
+func LinkOf(p *Planner, x *fabric.Fibre) proto.LinkStatus { return hbd.LinkOf(p.rings, x) }
+
+// Last is the number of the journal's newest entry, 0: none.
+func Last(p *Planner) uint64 {
+	if n := p.j.Len(); n > 0 {
+		return p.j.At(n - 1).Seq
+	}
+	return 0
 }
 
 // Entries copies at most n entries of the journal from a number on.

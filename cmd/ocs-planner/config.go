@@ -9,6 +9,7 @@ import (
 	"io"
 
 	"ringlight/cmd/cli"
+	"ringlight/planner/gnmi"
 	"ringlight/planner/server"
 	"ringlight/proto"
 	"ringlight/proto/guard"
@@ -22,6 +23,7 @@ type Config struct {
 	Cache      string `json:"cache" doc:"on: the broker keeps plans and decisions for who comes later; off: nothing is left with it, all goes at QoS 0, plans again until they are reported, and agents are called on each connection; for clusters of brokers that lose what they keep, with cache off of the agents"`
 	Listen     string `json:"listen" doc:"address of the embedded broker; empty: 127.0.0.1:18830, or none where broker is given"`
 	HTTP       string `json:"http" doc:"serve live view, metrics and jobs on host:port or unix:PATH, on several with commas; beyond loopback only with ca, cert and key, to those with a certificate; empty: not"`
+	GNMI       string `json:"gnmi" doc:"serve gNMI on host:port; over TLS where ca, cert and key are given, to those with a certificate, else on loopback alone; empty: not"`
 	Webhook    string `json:"webhook" doc:"URL that is told of each alarm as it begins and is over, by CloudEvents; empty: none"`
 	State      string `json:"state" doc:"file of the store, where store is empty"`
 	Store      string `json:"store" doc:"the store: bolt:FILE, or etcd:URL,URL of a cluster that all copies of the planner have open; empty: the file of state"`
@@ -73,6 +75,7 @@ func (c *Config) flags(fs *flag.FlagSet) {
 	fs.StringVar(&c.Broker, "broker", c.Broker, "use this broker, mqtt://host:port or mqtts://host:port, or several of one cluster with commas between, instead of the embedded one")
 	fs.StringVar(&c.Cache, "cache", c.Cache, "on, or off: nothing is left with the broker")
 	fs.StringVar(&c.HTTP, "http", c.HTTP, "serve live view, metrics and jobs on `ADDR`, host:port or unix:PATH, several with commas; beyond loopback only with -ca, -cert and -key, to those with a certificate (default: not served)")
+	fs.StringVar(&c.GNMI, "gnmi", c.GNMI, "serve gNMI on `ADDR`, host:port; over TLS with -ca, -cert and -key, to those with a certificate, else on loopback alone (default: not served)")
 	fs.StringVar(&c.Webhook, "webhook", c.Webhook, "tell this `URL` of each alarm, by CloudEvents")
 	c.storeFlags(fs)
 	fs.StringVar(&c.CA, "ca", c.CA, "PEM file of the certificate authority, for mqtts")
@@ -130,7 +133,15 @@ func (c *Config) Validate() error {
 	if err := guard.CheckKeys(sc.Seals.Mode, c.Trust, c.Reports, c.Key != ""); err != nil {
 		errs = append(errs, err)
 	}
+	if c.GNMI != "" {
+		g := c.gnmi()
+		errs = append(errs, g.Check())
+	}
 	return errors.Join(append(errs, sc.Check())...)
+}
+
+func (c *Config) gnmi() gnmi.Config {
+	return gnmi.Config{Addr: c.GNMI, CAFile: c.CA, CertFile: c.Cert, KeyFile: c.Key}
 }
 
 func (c *Config) server() server.Config {

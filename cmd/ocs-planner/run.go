@@ -13,6 +13,7 @@ import (
 	"ringlight/cmd/service"
 	"ringlight/planner"
 	"ringlight/planner/fabric"
+	"ringlight/planner/gnmi"
 	"ringlight/planner/server"
 	"ringlight/proto"
 )
@@ -23,6 +24,7 @@ const maxFabricFile = 64 << 20
 type runFlags struct {
 	json     bool
 	http     string // where it is served
+	gnmi     string // the same
 	config   Config
 	reread   func() (Config, error)
 	takeover bool
@@ -89,6 +91,19 @@ func (f *runFlags) run(ctx context.Context, t cli.Terminal) error {
 	})
 	c.Log = log.Logger
 	c.Open = f.config.place().opener(log.Logger)
+	if f.config.GNMI != "" {
+		c.Serve = func(d server.Door) (func() error, error) {
+			g := f.config.gnmi()
+			g.Source, g.May, g.Log = d, d.May, log.Logger
+			s, err := gnmi.Start(g)
+			if err != nil {
+				return nil, err
+			}
+			f.gnmi = s.Addr()
+			log.Info("gNMI server started", "addr", f.gnmi)
+			return s.Close, nil
+		}
+	}
 	c.HTTPReady = func(url string) { f.http = url }
 	if m, err := service.Connect(); err != nil {
 		return cli.AsUsage(err)
@@ -105,7 +120,7 @@ func (f *runFlags) announce(out io.Writer, broker string, start planner.Config) 
 	if f.json {
 		_ = json.NewEncoder(out).Encode(map[string]any{"version": version, "core": fab.Core, "fabric": fab.Name, "nodes": fab.Nodes,
 			"gpus_per_node": fab.GPUsPerNode, "k": fab.K, "tp": fab.TP, "spares": fab.Spares, "topology": fab.Topology,
-			"planner": start.PlannerID, "term": start.Term, "broker": broker, "state": f.config.place().name(), "http": f.http})
+			"planner": start.PlannerID, "term": start.Term, "broker": broker, "state": f.config.place().name(), "http": f.http, "gnmi": f.gnmi})
 		return
 	}
 	if fab.Nodes > 0 {
@@ -118,6 +133,9 @@ func (f *runFlags) announce(out io.Writer, broker string, start planner.Config) 
 	fmt.Fprintf(out, "planner  %s, last term %d, state %s\nbroker   %s\n", proto.PlannerCopy{Planner: start.PlannerID, Life: start.Life, Host: host}, start.Term, f.config.place().name(), broker)
 	if f.http != "" {
 		fmt.Fprintf(out, "view     %s\n", f.http)
+	}
+	if f.gnmi != "" {
+		fmt.Fprintf(out, "gnmi     %s\n", f.gnmi)
 	}
 }
 

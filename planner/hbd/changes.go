@@ -62,10 +62,48 @@ type changes struct {
 	nodes   []proto.NodeID
 	rings   []proto.RingID
 	touched []bool // by node: it is in nodes
+
+	Stamps Stamps
+}
+
+func newChanges(nodes int) changes {
+	return changes{touched: make([]bool, nodes), Stamps: Stamps{last: 1, nodes: make([]uint64, nodes), rings: map[proto.RingID]uint64{}}}
+}
+
+// Stamps number changes, for any who look when they like: also those that no cell shows.
+type Stamps struct {
+	last  uint64
+	nodes []uint64
+	rings map[proto.RingID]uint64 // those that are gone, too
+}
+
+func (s *Stamps) node(id proto.NodeID) {
+	s.last++
+	s.nodes[id] = s.last
+}
+
+// Since are the nodes and rings that changed after a number, and which one it is now.
+func (s *Stamps) Since(after uint64) (nodes []proto.NodeID, rings []proto.RingID, now uint64) {
+	if after == s.last {
+		return nil, nil, after
+	}
+	for id, at := range s.nodes {
+		if at > after {
+			nodes = append(nodes, proto.NodeID(id))
+		}
+	}
+	for id, at := range s.rings { // any order: sorted
+		if at > after {
+			rings = append(rings, id)
+		}
+	}
+	slices.Sort(rings)
+	return nodes, rings, s.last
 }
 
 // touch notes that a node has changed.
 func (c *changes) touch(id proto.NodeID) {
+	c.Stamps.node(id)
 	if !c.touched[id] {
 		c.touched[id] = true
 		c.nodes = append(c.nodes, id)
@@ -74,6 +112,8 @@ func (c *changes) touch(id proto.NodeID) {
 
 // touchRing notes that a ring has changed.
 func (c *changes) touchRing(id proto.RingID) {
+	c.Stamps.last++
+	c.Stamps.rings[id] = c.Stamps.last
 	if n := len(c.rings); n == 0 || c.rings[n-1] != id { // told twice is no harm, and is rare
 		c.rings = append(c.rings, id)
 	}

@@ -141,24 +141,25 @@ func (p *placement) fibre(a, b proto.NodeID) string {
 
 func between(a, b proto.NodeID) string { return fmt.Sprintf("%d-%d", min(a, b), max(a, b)) }
 
-// linkOf is a fibre as operators see it.
-func linkOf(h *Rings, a, b fabric.Port, name string) proto.LinkStatus {
+// LinkOf is a fibre as operators see it.
+func LinkOf(h *Rings, x *fabric.Fibre) proto.LinkStatus {
+	a, b := x.A, x.B
 	m, n := &h.nodes[a.Node], &h.nodes[b.Node]
-	s := proto.LinkStatus{Fibre: name, A: m.end(a), B: n.end(b)}
+	s := proto.LinkStatus{Fibre: cmp.Or(x.ID, between(a.Node, b.Node)), A: m.end(a), B: n.end(b)}
 	r, wanted := h.ring(m.Group), false
 	if r != nil && m.Group == n.Group {
 		i, j := slices.Index(r.nodes, a.Node), slices.Index(r.nodes, b.Node)
 		wanted = i-j == 1 || j-i == 1
 	}
 	lit := s.A.State.Lit() && s.B.State.Lit() && m.Online() && n.Online() && (wanted || m.faces(b.Node) && n.faces(a.Node))
-	x := h.cuts.known[pair(a.Node, b.Node)]
+	known := h.cuts.known[pair(a.Node, b.Node)]
 	switch {
 	case h.broken(a.Node, b.Node):
-		s.State, s.SinceMillis, s.NextMillis = proto.FibreDark, x.since, h.j.Wall+uint64((x.until-h.j.Now).Milliseconds())
+		s.State, s.SinceMillis, s.NextMillis = proto.FibreDark, known.since, h.j.Wall+uint64((known.until-h.j.Now).Milliseconds())
 	case lit:
 		s.State = proto.FibreLit
-	case x != nil && !x.proven:
-		s.State, s.SinceMillis = proto.FibreDoubted, x.since
+	case known != nil && !known.proven:
+		s.State, s.SinceMillis = proto.FibreDoubted, known.since
 	case wanted && !(m.Online() && n.Online()): // what they said is of before
 		s.State = proto.FibreDoubted
 	case wanted:
@@ -192,8 +193,7 @@ func Asked(h *Rings, q *proto.OpRequest, r *proto.OpReply) {
 			r.Next = i
 			return
 		}
-		x := &all[i]
-		r.Links = append(r.Links, linkOf(h, x.A, x.B, cmp.Or(x.ID, between(x.A.Node, x.B.Node))))
+		r.Links = append(r.Links, LinkOf(h, &all[i]))
 	}
 }
 

@@ -36,6 +36,7 @@ func (h *Rings) Health(m *proto.Health) {
 	if m.Session != n.Session {
 		return
 	}
+	h.Stamps.node(m.Node)
 	var fresh []reading
 	for _, s := range m.Samples {
 		if int(s.Bundle) >= h.fab.Bundles || s.Sensor > proto.SensorTxTap {
@@ -56,6 +57,14 @@ func (h *Rings) Health(m *proto.Health) {
 			n.health = append(n.health, r)
 		}
 	}
+}
+
+// ReadingsOf are the last of a node's readings, of each bundle and sensor the worst.
+func ReadingsOf(h *Rings, id proto.NodeID) (out []proto.Sample) {
+	for _, r := range h.nodes[id].health {
+		out = append(out, proto.Sample{Bundle: r.bundle, Module: r.module, Sensor: r.sensor, Value: r.value, AgeMillis: uint32((h.j.Now - r.at).Milliseconds())})
+	}
+	return out
 }
 
 func (r reading) same(o reading) bool { return r.bundle == o.bundle && r.sensor == o.sensor }

@@ -29,7 +29,7 @@ type placement struct {
 }
 
 func newPlacement(fab *fabric.Fabric) *placement {
-	p := &placement{fab: fab, order: ring.OrderOf(fab), racks: ring.RacksOf(fab), nodes: make([]node, fab.Nodes), kept: map[proto.NodeID]string{}, moved: map[string]bool{}, grown: fab.Nodes, changes: changes{touched: make([]bool, fab.Nodes)}}
+	p := &placement{fab: fab, order: ring.OrderOf(fab), racks: ring.RacksOf(fab), nodes: make([]node, fab.Nodes), kept: map[proto.NodeID]string{}, moved: map[string]bool{}, grown: fab.Nodes, changes: newChanges(fab.Nodes)}
 	for i := range p.nodes {
 		p.nodes[i].plight = noPlight
 	}

@@ -282,6 +282,7 @@ func Refit(h *Rings, to *fabric.Fabric, ends []proto.RingID) (records []journal.
 			p.rings, p.unsettled = append(p.rings, r), append(p.unsettled, r.id)
 		}
 	}
+	p.Stamps.last, p.Stamps.rings = was.Stamps.last, was.Stamps.rings
 	for i := range p.nodes {
 		p.touch(proto.NodeID(i))
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"ringlight/planner/fabric"
 	"ringlight/planner/health"
 	"ringlight/proto"
 )
@@ -68,7 +69,7 @@ func FactsOf(h *Rings, x *health.Facts) {
 	}
 	for _, at := range slices.SortedFunc(maps.Keys(h.cuts.known), func(x, y [2]proto.NodeID) int { return slices.Compare(x[:], y[:]) }) {
 		if l, ok := h.fab.Link(at[0], at[1]); ok {
-			s := linkOf(h, l.Local, l.Remote, h.fibre(at[0], at[1]))
+			s := LinkOf(h, &fabric.Fibre{A: l.Local, B: l.Remote, ID: h.fibre(at[0], at[1])})
 			c := h.cuts.known[at]
 			if s.State == proto.FibreDark || s.State == proto.FibreDoubted || s.State == proto.FibreLit && c.count >= flaps {
 				x.Fibres = append(x.Fibres, health.Fibre{Name: s.Fibre, A: at[0], B: at[1], Ring: s.Ring, State: s.State, Since: s.SinceMillis, Next: s.NextMillis, Losses: c.count})

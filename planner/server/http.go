@@ -253,6 +253,18 @@ func (s *server) read(ctx context.Context, by chan<- func(*planner.Planner), f f
 // ErrEnded is what a Read returns when the planner has ended.
 var ErrEnded = errors.New("server: the planner has ended")
 
+// serve starts all that serves the planner.
+func (s *server) serve() (stop func() error, err error) {
+	if stop, err = s.serveHTTP(); err != nil || s.cfg.Serve == nil {
+		return stop, err
+	}
+	end, err := s.cfg.Serve(Door{s})
+	if err != nil {
+		return nil, errors.Join(err, stop())
+	}
+	return func() error { return errors.Join(end(), stop()) }, nil
+}
+
 // serveHTTP starts the servers that the configuration asks for, if any.
 func (s *server) serveHTTP() (stop func() error, err error) {
 	if s.cfg.HTTP == "" {

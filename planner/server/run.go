@@ -53,8 +53,9 @@ type Config struct {
 	// HTTP is where the HTTP server listens: host:port or unix:PATH, several with
 	// commas; empty: nowhere. Beyond loopback it wants the PEM files above.
 	HTTP      string
-	HTTPReady func(url string) // is told where it listens, with commas, before Ready is called
-	Webhook   string           // URL that is told of each alarm; empty: none
+	HTTPReady func(url string)                          // is told where it listens, with commas, before Ready is called
+	Serve     func(Door) (stop func() error, err error) // begins what else serves the planner, before Ready is called; nil: nothing does
+	Webhook   string                                    // URL that is told of each alarm; empty: none
 	Log       *slog.Logger
 	// Ready is told the broker's URL and the start's configuration when the
 	// term is stored and the link is being made.
@@ -149,7 +150,7 @@ func Run(ctx context.Context, cfg Config) (err error) {
 	s.reads, s.rests, s.ended = make(chan func(*planner.Planner)), make(chan func(*planner.Planner)), make(chan struct{})
 	defer close(s.ended)
 	defer s.secure(link.Again)()
-	stop, err := s.serveHTTP()
+	stop, err := s.serve()
 	if err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"crypto/ed25519"
+	"crypto/x509"
 	"net"
 	"net/http"
 	"strings"
@@ -226,7 +227,11 @@ func (s *server) watchOver(ctx context.Context, end func(), r *http.Request) {
 // Where there is a trust document it has to name the key. Operators and planners read all;
 // a node whether the planner is there; brokers and tokens nothing.
 func (s *server) maySee(r *http.Request) *proto.Error {
-	leaf := r.TLS.PeerCertificates[0] // the listener wants one
+	health := r.URL.Path == healthPath || r.URL.Path == readyPath || r.URL.Path == leaderPath
+	return s.mayRead(r.TLS.PeerCertificates[0], health) // the listener wants one
+}
+
+func (s *server) mayRead(leaf *x509.Certificate, health bool) *proto.Error {
 	name := leaf.Subject.CommonName
 	limit, why := "a certificate of ocsctl pki that is not revoked", ""
 	if s.guard != nil {
@@ -235,13 +240,46 @@ func (s *server) maySee(r *http.Request) *proto.Error {
 	}
 	if why == "" {
 		h, _ := proto.ParseHolder(name) // none is of no kind
-		health := r.URL.Path == healthPath || r.URL.Path == readyPath || r.URL.Path == leaderPath
 		if !machine(name) || h.Kind == proto.HolderPlanner || h.Kind == proto.HolderNode && health {
 			return nil
 		}
 		limit, why = "the certificate of an operator; a node's for "+healthPath+", "+readyPath+" and "+leaderPath, name+" is not to read this"
 	}
 	return &proto.Error{Code: proto.Denied, Field: "author", Limit: limit, Reason: why}
+}
+
+// Door is a planner to what serves it beside HTTP.
+type Door struct{ *server }
+
+// May says why the holder of a certificate may not ask that, nil when it may: what maySee
+// says, and acts take the role that the trust document gives. Without a trust document every
+// operator may act. who is nil of a connection without a certificate, on loopback: it acts
+// where nobody looks at seals.
+func (d Door) May(who *x509.Certificate, q *proto.OpRequest) error {
+	name, role := "the connection has no certificate", proto.Role(0)
+	if who != nil {
+		if err := d.mayRead(who, false); err != nil {
+			return err
+		}
+		name = who.Subject.CommonName
+		if h, _ := proto.ParseHolder(name); h.Kind == proto.HolderPlanner && q.Needs() > proto.RoleView {
+			return &proto.Error{Code: proto.Denied, Field: "author", Limit: "the certificate of an operator", Reason: name + " plans, and asks for nothing"}
+		}
+	}
+	if q.Needs() <= proto.RoleView || d.guard == nil {
+		return nil
+	}
+	if who != nil {
+		if id, ok := seal.IDOfCertificate(who); ok {
+			k, _ := d.guard.Trust().Find(id)
+			role = k.Role
+		}
+		name += " has the role " + role.String()
+	}
+	if role >= q.Needs() {
+		return nil
+	}
+	return &proto.Error{Code: proto.Denied, Field: "author", Limit: "the certificate of one trusted with the role " + q.Needs().String(), Reason: name}
 }
 
 // machine: a name of ocsctl pki that is no operator's.

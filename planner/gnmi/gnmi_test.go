@@ -1,0 +1,426 @@
+package gnmi
+
+import (
+	"context"
+	"crypto/x509"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	pb "github.com/openconfig/gnmi/proto/gnmi"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
+
+	"ringlight/planner"
+	"ringlight/planner/fabric"
+	"ringlight/proto"
+)
+
+// source is a planner in service that hears of nodes what a test says, on a clock that
+// stands but for its own timers.
+type source struct {
+	t    testing.TB
+	mu   sync.Mutex
+	host *planner.Host
+	now  time.Duration
+	acts []proto.OpRequest
+}
+
+func (s *source) Now() (time.Duration, uint64) {
+	return s.now, 1_000_000 + uint64(s.now.Milliseconds())
+}
+func (s *source) Log(*planner.Line) {}
+func (s *source) Send(proto.Packet) {}
+
+func (s *source) run(d time.Duration) {
+	for end := s.now + d; ; {
+		for {
+			if _, due := s.host.Transaction(); due {
+				s.host.Stored()
+			} else if _, more := s.host.Step(); !more {
+				break
+			}
+		}
+		if next := s.host.Next(); next > end {
+			s.now = end
+			return
+		} else {
+			s.now = max(s.now, next)
+		}
+		s.host.Tick()
+	}
+}
+
+func (s *source) Read(_ context.Context, f func(*planner.Planner)) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f(s.host.Planner())
+	return nil
+}
+
+func (s *source) Ask(_ context.Context, q proto.OpRequest) (*proto.OpReply, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.acts = append(s.acts, q)
+	return &proto.OpReply{}, nil
+}
+
+const nodes = 24
+
+// say delivers a message to the planner, and runs it for a second.
+func (s *source) say(topic string, m any) {
+	payload, err := proto.Encode(m)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.host.Deliver(proto.Packet{Kind: proto.Publish, Topic: topic, Payload: payload})
+	s.run(time.Second)
+}
+
+var topics = proto.Topics{Fabric: "f1"}
+
+// tell has a node be born, and report.
+func (s *source) tell(id proto.NodeID, seq uint64, state proto.PortState, power proto.MilliDBm) {
+	s.say(topics.Presence(id), &proto.Presence{Version: proto.Version, Node: id, Session: 1, Online: true, Boot: 1, GPUs: 4, Bundles: 2, Modules: 8, Mode: proto.ModeService})
+	light := proto.BundleReport{Path: proto.Loopback, State: state, Measured: power, Expected: -3000, Lit: 1 << proto.Loopback, Calibration: proto.Digest{1}}
+	other := light
+	other.Bundle = 1
+	s.say(topics.Reported(id), &proto.Reported{Version: proto.Version, Node: id, Session: 1, Seq: seq, Mode: proto.ModeService, Bundles: []proto.BundleReport{light, other}})
+	for n := range uint64(2) {
+		s.say(topics.Event(id), &proto.Event{Version: proto.Version, Node: id, Session: 1, Seq: 2*seq - 1 + n, Kind: proto.EvLightLost, Cause: proto.CauseLightLost, Path: proto.Loopback, Count: 1})
+	}
+	s.say(topics.Health(id), &proto.Health{Version: proto.Version, Node: id, Session: 1, Seq: seq, Reported: seq, Samples: []proto.Sample{
+		{Bundle: 0, Module: 3, Sensor: proto.SensorCase, Value: 313_450}, {Bundle: 0, Module: 1, Sensor: proto.SensorTxTap, Value: 8214}, {Bundle: 0, Module: 1, Sensor: proto.SensorLowerPath, Value: -3456}}})
+}
+
+// served is such a planner over gRPC.
+func served(t testing.TB) (pb.GNMIClient, *source, *Server) {
+	t.Helper()
+	f, err := fabric.New(fabric.Params{Name: "f1", Nodes: nodes, GPUsPerNode: 4, K: 2, TP: 32})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg, err := planner.Start(nil, f, 7)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.Alone = true
+	s := &source{t: t}
+	s.host = planner.NewHost(cfg, s)
+	s.host.Deliver(proto.Packet{Kind: proto.LinkUp})
+	s.run(time.Second)
+	srv, err := Start(Config{Addr: "127.0.0.1:0", Source: s, May: func(*x509.Certificate, *proto.OpRequest) error { return nil }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := grpc.NewClient(srv.Addr(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close(); srv.Close() })
+	return pb.NewGNMIClient(conn), s, srv
+}
+
+// at reads a path such as fabric/nodes/node[id=7].
+func at(path string) *pb.Path {
+	p := &pb.Path{}
+	for word := range strings.SplitSeq(path, "/") {
+		name, key, keyed := strings.Cut(strings.TrimSuffix(word, "]"), "[")
+		e := &pb.PathElem{Name: name}
+		if keyed {
+			k, v, _ := strings.Cut(key, "=")
+			e.Key = map[string]string{k: v}
+		}
+		p.Elem = append(p.Elem, e)
+	}
+	return p
+}
+
+func text(elems []*pb.PathElem) (out string) {
+	for _, e := range elems {
+		out += "/" + e.GetName()
+		for _, v := range e.GetKey() { // any order: there is one
+			out += "[" + v + "]"
+		}
+	}
+	return out
+}
+
+func subscribe(mode pb.SubscriptionList_Mode, of pb.SubscriptionMode, as pb.Encoding, paths ...string) *pb.SubscribeRequest {
+	list := &pb.SubscriptionList{Mode: mode, Encoding: as}
+	for _, p := range paths {
+		list.Subscription = append(list.Subscription, &pb.Subscription{Path: at(p), Mode: of})
+	}
+	return &pb.SubscribeRequest{Request: &pb.SubscribeRequest_Subscribe{Subscribe: list}}
+}
+
+// tree is what a stream has told.
+type tree map[string]string
+
+func (x tree) take(n *pb.Notification) {
+	for _, d := range n.GetDelete() {
+		gone := text(n.GetPrefix().GetElem()) + text(d.GetElem())
+		maps.DeleteFunc(x, func(p, _ string) bool { return p == gone || strings.HasPrefix(p, gone+"/") })
+	}
+	for _, u := range n.GetUpdate() {
+		x[text(n.GetPrefix().GetElem())+text(u.GetPath().GetElem())] = u.GetVal().String()
+	}
+}
+
+// until reads a stream up to its sync, or what stop says.
+func until(t testing.TB, rpc pb.GNMI_SubscribeClient, x tree, stop func(*pb.Notification) bool) {
+	t.Helper()
+	for {
+		r, err := rpc.Recv()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.GetSyncResponse() {
+			if stop == nil {
+				return
+			}
+			continue
+		}
+		if x.take(r.GetUpdate()); stop != nil && stop(r.GetUpdate()) {
+			return
+		}
+	}
+}
+
+func once(t testing.TB, c pb.GNMIClient, paths ...string) tree {
+	t.Helper()
+	rpc, err := c.Subscribe(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := rpc.Send(subscribe(pb.SubscriptionList_ONCE, 0, pb.Encoding_PROTO, paths...)); err != nil {
+		t.Fatal(err)
+	}
+	x := tree{}
+	until(t, rpc, x, nil)
+	if _, err := rpc.Recv(); err != io.EOF {
+		t.Errorf("after the sync of ONCE: %v", err)
+	}
+	return x
+}
+
+// Goal: all that is served is in the models, has the type that they say, and is served by
+// every way to ask. Method: each leaf's path against the schema; Get as JSON through
+// yanglint with the published file; Get leaf by leaf against ONCE.
+func TestServedIsPublished(t *testing.T) {
+	c, s, _ := served(t)
+	for id := range proto.NodeID(nodes) {
+		s.tell(id, 1, proto.Tuned, -3200)
+	}
+	all := once(t, c, "fabric", "components")
+	if len(all) < nodes*30 {
+		t.Fatalf("%d leaves", len(all))
+	}
+	for path, want := range map[string]string{ // any order
+		"/fabric/state/online": `uint_val:24`, "/fabric/nodes/node[7]/bundles/bundle[1]/state/measured": `double_val:-3.2`,
+		"/components/component[node-3/bundle-0]/state/temperature/instant":                                           `double_val:40.3`,
+		"/components/component[node-3/bundle-0]/transceiver/physical-channels/channel[0]/state/output-power/instant": `double_val:8.21`,
+		"/components/component[node-3/bundle-0]/transceiver/physical-channels/channel[1]/state/input-power/instant":  `double_val:-3.45`,
+		"/components/component[node-3/bundle-1]/state/parent":                                                        `string_val:"node-3"`,
+	} {
+		if got := strings.ReplaceAll(all[path], ": ", ":"); got != want {
+			t.Errorf("%s: %q, want %s", path, got, want)
+		}
+	}
+	if _, invented := all["/components/component[node-3/bundle-1]/state/temperature/instant"]; invented {
+		t.Error("a temperature that nobody told of")
+	}
+	got, err := c.Get(t.Context(), &pb.GetRequest{Path: []*pb.Path{at("fabric"), at("components")}, Encoding: pb.Encoding_PROTO})
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := tree{}
+	for _, n := range got.GetNotification() {
+		x.take(n)
+		for _, u := range n.GetUpdate() {
+			if _, sch, err := find(u.GetPath().GetElem()); err != nil || !sch.leaf {
+				t.Errorf("%s is not in the models: %v", text(u.GetPath().GetElem()), err)
+			}
+		}
+	}
+	if !maps.Equal(x, all) {
+		t.Errorf("Get has %d leaves, ONCE %d", len(x), len(all))
+	}
+	doc, err := c.Get(t.Context(), &pb.GetRequest{Path: []*pb.Path{at("fabric")}, Encoding: pb.Encoding_JSON_IETF})
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw := fmt.Sprintf(`{"ringlight-fabric:fabric":%s}`, doc.GetNotification()[0].GetUpdate()[0].GetVal().GetJsonIetfVal())
+	lint, err := exec.LookPath("yanglint")
+	if err != nil {
+		t.Skip("no yanglint (package libyang-tools): the model and what is served are not judged by it")
+	}
+	judge := func(raw string) error {
+		name := filepath.Join(t.TempDir(), "fabric.json")
+		if err := os.WriteFile(name, []byte(raw), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		out, err := exec.Command(lint, "-t", "get", "ringlight-fabric.yang", name).CombinedOutput()
+		if err != nil {
+			return fmt.Errorf("%w: %s", err, out)
+		}
+		return nil
+	}
+	if err := judge(raw); err != nil {
+		t.Error(err)
+	}
+	for _, spoil := range []string{`"path-state":"tuned"|"path-state":"shiny"`, `"online":true|"online":"yes"`, `"generation":"0"|"generation":0`, `"measured":"-3.200"|"measured":-3.2`,
+		`"severity":"|"severity":"x`, `"number":"|"number":"-`, `"bundle":[|"bundles":[`, `"a-node":1|"a-node":70000000000`} {
+		was, is, _ := strings.Cut(spoil, "|")
+		if !strings.Contains(raw, was) {
+			t.Errorf("nothing to spoil with %s", spoil)
+		} else if judge(strings.Replace(raw, was, is, 1)) == nil {
+			t.Errorf("yanglint takes %s", is)
+		}
+	}
+}
+
+// Goal: who streams knows at each moment what one knows who asks, each event once and in
+// order, deletions too. Method: nodes are born, report and go; what the stream told is held
+// against ONCE at the end.
+func TestStreamTellsEachChange(t *testing.T) {
+	c, s, _ := served(t)
+	for id := range proto.NodeID(8) {
+		s.tell(id, 1, proto.Tuned, -3200)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second) // a change that is not told ends the test
+	defer cancel()
+	rpc, err := c.Subscribe(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := rpc.Send(subscribe(pb.SubscriptionList_STREAM, pb.SubscriptionMode_ON_CHANGE, pb.Encoding_PROTO, "fabric/nodes", "fabric/events", "fabric/links", "fabric/rings", "components")); err != nil {
+		t.Fatal(err)
+	}
+	x, last := tree{}, uint64(0)
+	until(t, rpc, x, nil)
+	numbers := func(n *pb.Notification) bool {
+		for _, u := range n.GetUpdate() {
+			if e := n.GetPrefix().GetElem(); len(e) == 3 && e[2].GetName() == "event" && u.GetPath().GetElem()[1].GetName() == "number" {
+				if no := u.GetVal().GetUintVal(); last != 0 && no != last+1 {
+					t.Errorf("event %d after %d", no, last)
+				} else {
+					last = no
+				}
+			}
+		}
+		return false
+	}
+	for id := range proto.NodeID(nodes) {
+		s.tell(id, 2, proto.Tuned, -3100-proto.MilliDBm(id))
+		if id%3 == 0 {
+			s.say(topics.Presence(id), &proto.Presence{Version: proto.Version, Node: id, Session: 1})
+		}
+	}
+	var end uint64
+	_ = s.Read(t.Context(), func(p *planner.Planner) { end = planner.Last(p) })
+	until(t, rpc, x, func(n *pb.Notification) bool { numbers(n); return last == end })
+	s.tell(1, 3, proto.Tuning, proto.NoPower)
+	until(t, rpc, x, func(*pb.Notification) bool {
+		return strings.Contains(x["/fabric/nodes/node[1]/bundles/bundle[1]/state/path-state"], "tuning")
+	})
+	if _, there := x["/fabric/nodes/node[1]/bundles/bundle[1]/state/measured"]; there {
+		t.Error("a power that is not measured any more is still told")
+	}
+	want := once(t, c, "fabric/nodes", "fabric/links", "fabric/rings")
+	same := func(*pb.Notification) bool { // what is left of the look comes yet
+		for p, v := range want { // any order: each by itself
+			if x[p] != v {
+				return false
+			}
+		}
+		return true
+	}
+	if !same(nil) {
+		until(t, rpc, x, same)
+	}
+	if err := rpc.CloseSend(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Goal: what cannot be answered is refused by the code of gRPC that fits, with the field
+// and the limit. Method: a table.
+func TestRefusals(t *testing.T) {
+	c, _, _ := served(t)
+	get := func(r *pb.GetRequest) error { _, err := c.Get(t.Context(), r); return err }
+	first := func(r *pb.SubscribeRequest) error {
+		rpc, err := c.Subscribe(t.Context())
+		if err != nil {
+			return err
+		}
+		if err := rpc.Send(r); err != nil {
+			return err
+		}
+		for {
+			if _, err := rpc.Recv(); err != nil {
+				return err
+			}
+		}
+	}
+	sample := func(every uint64) *pb.SubscribeRequest {
+		r := subscribe(pb.SubscriptionList_STREAM, pb.SubscriptionMode_SAMPLE, pb.Encoding_PROTO, "fabric")
+		r.GetSubscribe().Subscription[0].SampleInterval = every
+		return r
+	}
+	of := func(paths ...string) *pb.GetRequest {
+		r := &pb.GetRequest{}
+		for _, p := range paths {
+			r.Path = append(r.Path, at(p))
+		}
+		return r
+	}
+	for _, x := range []struct {
+		err  error
+		code codes.Code
+		says string
+	}{
+		{get(of("fabrik")), codes.InvalidArgument, "path: there is no /fabrik"},
+		{get(of("fabric/nodes/node[id=3]/state/online/off")), codes.InvalidArgument, "nothing below it"},
+		{get(of("fabric/nodes/node[number=3]")), codes.InvalidArgument, "key id"},
+		{get(of("fabric/nodes/node[id=99]")), codes.NotFound, "99"},
+		{get(of(strings.Repeat("fabric/", 40) + "x")), codes.InvalidArgument, "at most 32 elements"},
+		{get(of(slices.Repeat([]string{"fabric/state"}, 129)...)), codes.InvalidArgument, "at most 128"},
+		{get(&pb.GetRequest{Path: []*pb.Path{at("fabric")}, Encoding: pb.Encoding_ASCII}), codes.Unimplemented, "JSON_IETF"},
+		{get(&pb.GetRequest{Path: []*pb.Path{at("fabric")}, UseModels: []*pb.ModelData{{Name: "x"}}}), codes.InvalidArgument, "use_models"},
+		{get(&pb.GetRequest{Path: []*pb.Path{{Origin: "cli", Elem: at("fabric").Elem}}}), codes.InvalidArgument, "origin"},
+		{get(of("fabric/" + strings.Repeat("x", 2<<20))), codes.ResourceExhausted, "larger than max"},
+		{first(&pb.SubscribeRequest{Request: &pb.SubscribeRequest_Poll{Poll: &pb.Poll{}}}), codes.InvalidArgument, "subscribe, first of all"},
+		{first(&pb.SubscribeRequest{}), codes.InvalidArgument, "subscribe, first of all"},
+		{first(subscribe(pb.SubscriptionList_ONCE, 0, pb.Encoding_PROTO)), codes.InvalidArgument, "1 to 128"},
+		{first(subscribe(7, 0, pb.Encoding_PROTO, "fabric")), codes.InvalidArgument, "STREAM, ONCE or POLL"},
+		{first(subscribe(pb.SubscriptionList_STREAM, 7, pb.Encoding_PROTO, "fabric")), codes.InvalidArgument, "ON_CHANGE or SAMPLE"},
+		{first(sample(1000)), codes.InvalidArgument, "sample_interval"},
+		{first(sample(1 << 63)), codes.InvalidArgument, "sample_interval"},
+	} {
+		if s := status.Convert(x.err); s.Code() != x.code || !strings.Contains(s.Message(), x.says) {
+			t.Errorf("%v: %q, want %v with %q", s.Code(), s.Message(), x.code, x.says)
+		}
+	}
+}
+
+// Goal: beyond loopback nobody is served without certificates.
+func TestOnlyLoopbackIsPlain(t *testing.T) {
+	for addr, ok := range map[string]bool{"127.0.0.1:0": true, "[::1]:0": true, "0.0.0.0:0": false, "192.0.2.1:9339": false, "x": false} { // any order
+		if err := (&Config{Addr: addr}).Check(); (err == nil) != ok {
+			t.Errorf("%s: %v", addr, err)
+		}
+	}
+}

@@ -1,0 +1,389 @@
+package gnmi
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	pb "github.com/openconfig/gnmi/proto/gnmi"
+	"google.golang.org/grpc"
+
+	"ringlight/proto"
+	"ringlight/proto/limit"
+)
+
+// shortestSample is the least interval of SAMPLE, and that of 0. chosen: what modules are
+// read at least.
+const shortestSample = time.Second
+
+// subscription is one of a stream.
+type subscription struct {
+	asked
+	every  time.Duration // of SAMPLE, or the heartbeat of ON_CHANGE; 0: none
+	sample bool
+	spare  bool // SAMPLE leaves out what has not changed
+	next   time.Time
+	said   map[string]*entry // by spare, what was told last
+}
+
+// stream is a call of Subscribe.
+type stream struct {
+	s      *Server
+	rpc    grpc.BidiStreamingServer[pb.SubscribeRequest, pb.SubscribeResponse]
+	who    caller
+	subs   []subscription
+	kinds  kinds
+	as     pb.Encoding
+	prefix *pb.Path
+	place  chan struct{} // closed when another has it
+}
+
+// Subscribe serves ONCE, POLL and STREAM.
+func (s *Server) Subscribe(rpc grpc.BidiStreamingServer[pb.SubscribeRequest, pb.SubscribeResponse]) error {
+	st := &stream{s: s, rpc: rpc, who: callerOf(rpc.Context()), place: make(chan struct{})}
+	s.mu.Lock()
+	room := limit.Room(s.streams, maxStreams, st.who.peer)
+	if room {
+		s.streams[st.place] = st.who.peer
+	}
+	s.mu.Unlock()
+	if !room {
+		return &proto.Error{Code: proto.TooLarge, Field: "subscribe", Limit: fmt.Sprintf("%d at once", maxStreams), Reason: "so many are there already"}
+	}
+	defer func() {
+		s.mu.Lock()
+		delete(s.streams, st.place)
+		s.mu.Unlock()
+	}()
+	heard := st.listen()
+	select {
+	case x := <-heard:
+		return st.run(x, heard)
+	case <-time.After(firstPatience):
+		return &proto.Error{Code: proto.Expired, Field: "subscribe", Limit: "the first request within " + firstPatience.String(), Reason: "none came"}
+	case <-rpc.Context().Done():
+		return rpc.Context().Err()
+	}
+}
+
+type heardRequest struct {
+	*pb.SubscribeRequest
+	err error
+}
+
+// listen reads requests while the call lasts.
+func (st *stream) listen() <-chan heardRequest {
+	heard := make(chan heardRequest)
+	go func() {
+		for {
+			r, err := st.rpc.Recv()
+			select {
+			case heard <- heardRequest{r, err}:
+			case <-st.rpc.Context().Done():
+				return
+			}
+			if err != nil {
+				return
+			}
+		}
+	}()
+	return heard
+}
+
+func (st *stream) run(x heardRequest, heard <-chan heardRequest) error {
+	if x.err != nil {
+		return x.err
+	}
+	list := x.GetSubscribe()
+	if list == nil {
+		return invalid("request", "subscribe, first of all", "%T", x.GetRequest())
+	}
+	if err := st.read(list); err != nil {
+		return err
+	}
+	switch list.GetMode() {
+	case pb.SubscriptionList_ONCE:
+		return st.once(list.GetUpdatesOnly())
+	case pb.SubscriptionList_POLL:
+		return st.poll(list.GetUpdatesOnly(), heard)
+	case pb.SubscriptionList_STREAM:
+		return st.follow(list.GetUpdatesOnly(), heard)
+	}
+	return invalid("mode", "STREAM, ONCE or POLL", "%d", list.GetMode())
+}
+
+// read takes what is subscribed to.
+func (st *stream) read(list *pb.SubscriptionList) (err error) {
+	if st.as, err = encoding(list.GetEncoding()); err != nil {
+		return err
+	}
+	st.prefix = list.GetPrefix()
+	if n := len(list.GetSubscription()); n == 0 || n > maxPaths {
+		return invalid("subscription", fmt.Sprintf("1 to %d", maxPaths), "%d", n)
+	}
+	stream := list.GetMode() == pb.SubscriptionList_STREAM
+	for _, x := range list.GetSubscription() {
+		sub := subscription{}
+		if sub.asked, err = ask(st.prefix, x.GetPath()); err != nil {
+			return err
+		}
+		interval, beat := time.Duration(x.GetSampleInterval()), time.Duration(x.GetHeartbeatInterval())
+		if x.GetSampleInterval() > uint64(time.Hour*24*366) || x.GetHeartbeatInterval() > uint64(time.Hour*24*366) {
+			return invalid("sample_interval", "at most a year, in ns", "%d", max(x.GetSampleInterval(), x.GetHeartbeatInterval()))
+		}
+		switch mode := x.GetMode(); {
+		case !stream:
+		case mode == pb.SubscriptionMode_SAMPLE:
+			if sub.sample, sub.spare, sub.every = true, x.GetSuppressRedundant(), max(interval, shortestSample); interval != 0 && interval < shortestSample {
+				return invalid("sample_interval", "0, or at least "+shortestSample.String()+" in ns", "%v", interval)
+			}
+		case mode == pb.SubscriptionMode_ON_CHANGE || mode == pb.SubscriptionMode_TARGET_DEFINED:
+			if sub.every = beat; beat != 0 && beat < shortestSample {
+				return invalid("heartbeat_interval", "0, or at least "+shortestSample.String()+" in ns", "%v", beat)
+			}
+		default:
+			return invalid("mode", "TARGET_DEFINED, ON_CHANGE or SAMPLE", "%d", mode)
+		}
+		st.subs, st.kinds = append(st.subs, sub), st.kinds|sub.kinds
+	}
+	return nil
+}
+
+// wanted: a subscription is to the entry, or to a part of it.
+func (st *stream) wanted(e *entry) bool {
+	return slices.ContainsFunc(st.subs, func(x subscription) bool { return covers(x.elems, e.path) })
+}
+
+// leaves are those of an entry that some subscriptions are to.
+func leaves(subs []subscription, e *entry, of []leaf) (out []leaf) {
+	for _, l := range of {
+		if slices.ContainsFunc(subs, func(x subscription) bool { return covers(x.elems, e.path) && wants(x.elems, e, l.path) }) {
+			out = append(out, l)
+		}
+	}
+	return out
+}
+
+// send says leaves of an entry, and which are gone. A peer that does not take it in time
+// loses its connection.
+func (st *stream) send(e *entry, set []leaf, gone [][]*pb.PathElem) error {
+	if len(set)+len(gone) == 0 {
+		return nil
+	}
+	n := &pb.Notification{Timestamp: e.at, Prefix: &pb.Path{Target: st.prefix.GetTarget(), Origin: st.prefix.GetOrigin(), Elem: e.path}}
+	for _, l := range set {
+		n.Update = append(n.Update, &pb.Update{Path: &pb.Path{Elem: l.path}, Val: typed(l.value, st.as)})
+	}
+	for _, p := range gone {
+		n.Delete = append(n.Delete, &pb.Path{Elem: p})
+	}
+	return st.say(&pb.SubscribeResponse{Response: &pb.SubscribeResponse_Update{Update: n}})
+}
+
+func (st *stream) say(r *pb.SubscribeResponse) error {
+	if st.who.conn != nil {
+		late := time.AfterFunc(writePatience, func() {
+			st.s.Log.Warn("a gNMI stream is not read: its connection is closed", "peer", st.who.peer)
+			st.who.conn.Reset()
+		})
+		defer late.Stop()
+	}
+	return st.rpc.Send(r)
+}
+
+func (st *stream) synced() error {
+	return st.say(&pb.SubscribeResponse{Response: &pb.SubscribeResponse_SyncResponse{SyncResponse: true}})
+}
+
+func byKey(a, b *entry) int { return strings.Compare(a.key, b.key) }
+
+// once says all there is.
+func (st *stream) once(updatesOnly bool) error {
+	if !updatesOnly {
+		var found []*entry
+		if err := st.s.all(st.rpc.Context(), st.kinds, nil, func(e *entry) {
+			if st.wanted(e) {
+				found = append(found, e)
+			}
+		}); err != nil {
+			return err
+		}
+		for _, e := range found {
+			if err := st.send(e, leaves(st.subs, e, e.leaves), nil); err != nil {
+				return err
+			}
+		}
+	}
+	return st.synced()
+}
+
+func (st *stream) poll(updatesOnly bool, heard <-chan heardRequest) error {
+	idle := time.NewTimer(pollPatience)
+	defer idle.Stop()
+	rights := time.NewTicker(rightsPeriod)
+	defer rights.Stop()
+	if err := st.once(updatesOnly); err != nil {
+		return err
+	}
+	for {
+		select {
+		case x := <-heard:
+			switch {
+			case errors.Is(x.err, io.EOF):
+				return nil
+			case x.err != nil:
+				return x.err
+			case x.GetPoll() == nil:
+				return invalid("request", "poll", "%T", x.GetRequest())
+			}
+			if err := st.once(updatesOnly); err != nil {
+				return err
+			}
+			idle.Reset(pollPatience)
+		case <-idle.C:
+			return &proto.Error{Code: proto.Expired, Field: "poll", Limit: "one within " + pollPatience.String(), Reason: "none came"}
+		case <-rights.C:
+			if err := st.s.May(st.who.leaf, &reads); err != nil {
+				return err
+			}
+		case <-st.place:
+			return st.yields()
+		case <-st.rpc.Context().Done():
+			return st.rpc.Context().Err()
+		}
+	}
+}
+
+func (st *stream) yields() error {
+	return &proto.Error{Code: proto.Busy, Field: "subscribe", Limit: fmt.Sprintf("%d at once", maxStreams), Reason: "another address has the place"}
+}
+
+// follow says all there is, and then what changes.
+func (st *stream) follow(updatesOnly bool, heard <-chan heardRequest) error {
+	m := st.s.mirror
+	defer m.leave(st.kinds)
+	if err := m.join(st.kinds); err != nil {
+		return err
+	}
+	all, next := m.begin(st.kinds, st.wanted)
+	slices.SortFunc(all, byKey)
+	if !updatesOnly {
+		for _, e := range all {
+			if err := st.send(e, leaves(st.subs, e, e.leaves), nil); err != nil {
+				return err
+			}
+		}
+	}
+	all = nil
+	if err := st.synced(); err != nil {
+		return err
+	}
+	changes := slices.DeleteFunc(slices.Clone(st.subs), func(x subscription) bool { return x.sample })
+	alarm := time.NewTimer(st.sampled(time.Now()))
+	defer alarm.Stop()
+	rights := time.NewTicker(rightsPeriod)
+	defer rights.Stop()
+	for {
+		list, more, ok := m.after(next)
+		if !ok {
+			return &proto.Error{Code: proto.TooLarge, Field: "subscribe", Limit: fmt.Sprintf("%d changes behind", keptRecords), Reason: "the stream is read too slowly, or the planner has ended: subscribe again"}
+		}
+		for _, r := range list {
+			if err := st.change(changes, r); err != nil {
+				return err
+			}
+		}
+		if next += uint64(len(list)); len(list) > 0 {
+			continue
+		}
+		select {
+		case <-more:
+		case now := <-alarm.C:
+			if err := st.samples(now); err != nil {
+				return err
+			}
+			alarm.Reset(st.sampled(now))
+		case <-rights.C:
+			if err := st.s.May(st.who.leaf, &reads); err != nil {
+				return err
+			}
+		case x := <-heard:
+			if x.err == nil {
+				return invalid("request", "no second one of a stream", "%T", x.GetRequest())
+			}
+			if !errors.Is(x.err, io.EOF) {
+				return x.err
+			}
+			heard = nil // it has said all, and listens
+		case <-st.place:
+			return st.yields()
+		case <-st.rpc.Context().Done():
+			return st.rpc.Context().Err()
+		}
+	}
+}
+
+// change says one change to those subscriptions that are told of it.
+func (st *stream) change(subs []subscription, r record) error {
+	e := r.is
+	if e == nil {
+		if len(leaves(subs, r.was, r.was.leaves)) == 0 {
+			return nil
+		}
+		return st.send(&entry{at: st.s.at()}, nil, [][]*pb.PathElem{r.was.path})
+	}
+	set, gone := e.leaves, [][]*pb.PathElem(nil)
+	if r.was != nil {
+		set, gone = e.diff(r.was)
+	}
+	gone = slices.DeleteFunc(gone, func(p []*pb.PathElem) bool { return len(leaves(subs, e, []leaf{{path: p}})) == 0 })
+	return st.send(e, leaves(subs, e, set), gone)
+}
+
+// sampled is how long it is until something is said by the clock.
+func (st *stream) sampled(now time.Time) time.Duration {
+	wait := time.Duration(1<<62 - 1)
+	for i := range st.subs {
+		if x := &st.subs[i]; x.every != 0 {
+			if x.next.IsZero() {
+				x.next = now.Add(x.every)
+			}
+			wait = min(wait, x.next.Sub(now))
+		}
+	}
+	return max(wait, 0)
+}
+
+// samples says what is due by the clock.
+func (st *stream) samples(now time.Time) error {
+	for i := range st.subs {
+		x := &st.subs[i]
+		if x.every == 0 || now.Before(x.next) {
+			continue
+		}
+		for !now.Before(x.next) {
+			x.next = x.next.Add(x.every)
+		}
+		own := st.subs[i : i+1]
+		all, _ := st.s.mirror.begin(x.kinds, func(e *entry) bool { return covers(x.elems, e.path) })
+		slices.SortFunc(all, byKey)
+		said := map[string]*entry{}
+		for _, e := range all {
+			set := e.leaves
+			if was := x.said[e.key]; x.spare && was != nil {
+				set, _ = e.diff(was)
+			}
+			said[e.key] = e
+			if err := st.send(&entry{path: e.path, at: now.UnixNano()}, leaves(own, e, set), nil); err != nil {
+				return err
+			}
+		}
+		if x.spare {
+			x.said = said
+		}
+	}
+	return nil
+}
