@@ -59,7 +59,8 @@ var mayImport = map[string][]string{
 	"ocs/box":               {"ocs/circuit", "ocs/work", "hal", "proto"},
 	"ocs/selector":          {"ocs", "ocs/circuit", "hal", "proto"},
 	"node":                  {"proto"},
-	"agent":                 {"proto/metric", "proto/metric/self", "node", "ocs", "ocs/circuit", "ocs/mems", "ocs/box", "ocs/selector", "hal", "hal/record", "hal/sonic", "proto", "proto/limit"},
+	"agent/pm":              {"proto"},
+	"agent":                 {"agent/pm", "proto/metric", "proto/metric/self", "node", "ocs", "ocs/circuit", "ocs/mems", "ocs/box", "ocs/selector", "hal", "hal/record", "hal/sonic", "proto", "proto/limit"},
 	"agent/bench":           {"ocs", "ocs/diode", "ocs/heater", "hal", "hal/at24", "hal/ina219", "hal/pca953x", "hal/pca9548", "hal/tmp102", "mzi/detmath", "proto", "periph.io/x/conn/v3/physic"},
 	"planner":               {"proto", "proto/metric", "planner/audit", "planner/fabric", "planner/journal", "planner/member", "planner/hbd", "planner/core", "planner/rollout", "planner/job", "planner/health"},
 	"planner/health":        {"proto"},
@@ -124,7 +125,7 @@ var testsOnly = []string{"cmd/cli/clitest", "sim/script", "planner/view/browser"
 
 // pure packages hold decisions: no goroutine, clock, file, log or chance.
 var pure = []string{
-	"proto", "proto/metric", "proto/seal", "hal", "hal/*", "mzi", "mzi/detmath", "ocs", "ocs/*", "node", "agent", "agent/bench",
+	"proto", "proto/metric", "proto/seal", "hal", "hal/*", "mzi", "mzi/detmath", "ocs", "ocs/*", "node", "agent", "agent/bench", "agent/pm",
 	"planner", "planner/audit", "planner/journal", "planner/member", "planner/hbd", "planner/core", "planner/rollout", "planner/job", "planner/hostlist", "planner/health",
 	"planner/fabric", "planner/ring", "planner/wiring", "planner/sched", "planner/isolate", "planner/topo", "planner/model",
 	"sim", "sim/agenda", "sim/flow", "sim/trace", "sim/workload", "sim/fleet", "sim/study",

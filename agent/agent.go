@@ -108,6 +108,7 @@ type Agent struct {
 	outbox  outbox
 	wire    wire
 	restart restarting
+	pm      records
 }
 
 // New makes an agent that has touched nothing yet: of a switch where the board
@@ -121,6 +122,11 @@ func New(cfg Config, journal Journal) *Agent {
 	a.wire.refused = journal.Refused
 	a.wire.reportAt, a.wire.again, a.wire.doubt.until = Never, Never, Never
 	a.restart.Agent = a
+	var bad int
+	if a.pm, bad = newRecords(&cfg, journal.Bins); bad > 0 {
+		a.log(1, "of the records, "+itoa(bad)+" bins are damaged, and left out")
+	}
+	a.journal.Bins = nil
 	if cfg.isSwitch() {
 		newCrossOptics(a)
 	} else {
@@ -177,6 +183,15 @@ func (a *Agent) Deliver(now time.Duration, in Input) {
 func (a *Agent) ask(now time.Duration, q Ask) {
 	if q.Verb == AskStatus {
 		a.reply(&Answer{ID: q.ID, Status: a.status(now)})
+		return
+	}
+	if q.Verb == AskBins {
+		ans := &Answer{ID: q.ID}
+		var err error
+		if ans.Bins, ans.Next, err = a.pm.asked(now, q.Bins, q.Value); err != nil {
+			ans.Err = proto.AsError(err)
+		}
+		a.reply(ans)
 		return
 	}
 	if q.Verb == AskRestart {

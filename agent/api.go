@@ -67,6 +67,8 @@ type Config struct {
 	// Labels of ports, such as 3A, and what keeps them when a tool has set some.
 	Labels     map[string]string             `json:"-"`
 	KeepLabels func(map[string]string) error `json:"-"`
+	// Wall is the time of day at now, in seconds since 1970 UTC; nil: 1970 began at 0.
+	Wall func(now time.Duration) int64 `json:"-"`
 }
 
 // DefaultHealthPeriod is chosen: a case warms up in minutes.
@@ -122,6 +124,7 @@ const (
 	OutLine                            // Record is what a client, ID, is answered; none: it is sent away
 	OutRestart                         // is the software Text, "" any, there to be started? Then deliver InRestart
 	OutEnd                             // this life is over, and all that it said on disk: start it anew
+	OutBins                            // Record is a row of the records, to be kept at slot ID: see package pm
 	OutLog                             // Text for a log: a state changed (Level 0), degraded (1), needs a person (2)
 )
 
@@ -159,6 +162,7 @@ const (
 	// AskRestart starts the agent anew when the planner gives leave within Value
 	// milliseconds, or else where it protects nothing.
 	AskRestart
+	AskBins // records of Bins from bin Value on
 )
 
 // Ask is a question of someone on the host; Answer.ID is its ID.
@@ -174,6 +178,7 @@ type Ask struct {
 	Array    uint8 // side of a switch, 0 = A
 	Port     uint16
 	Override proto.Override
+	Bins     *proto.BinScope
 }
 
 // Answer ends an Ask. Err is nil when it was done.
@@ -190,6 +195,8 @@ type Answer struct {
 	Image    []byte        `json:"image,omitempty"`           // of AskDump
 	Failing  []Failing     `json:"failing,omitempty"`         // of AskCalibrate: the modules that it failed on
 	Text     string        `json:"text,omitempty"`            // of the verb metrics
+	Bins     []proto.Bin   `json:"bins,omitempty"`
+	Next     uint32        `json:"next,omitempty"` // of AskBins: where to go on, 0: these were all
 }
 
 // Failing is a module that a calibration failed on.

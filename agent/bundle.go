@@ -157,6 +157,9 @@ func (a *nodeOptics) optical(now time.Duration, i int, ev *ocs.Event) {
 	a.persist.saveLight()
 	if ev.Kind == ocs.Switched {
 		s := &b.switches[b.newest]
+		if s.asked > 0 && !s.filled {
+			a.pm.took(now, uint32(i), ev.Path, proto.SwitchTime, now-s.asked)
+		}
 		s.onBus, s.wrote, s.filled = ev.BusStart, ev.BusEnd, true
 		b.settled = now
 	}

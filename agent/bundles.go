@@ -177,6 +177,7 @@ func (a *nodeOptics) do(now time.Duration, act *node.Action) {
 		if act.Stamps != (node.Stamps{}) { // of a switch
 			l, mark := a.ledger(act.Stamps)
 			act.Note.Ledger, act.Note.LedgerMark = &l, mark
+			a.pm.took(now, uint32(act.Note.Bundle), act.Note.Path, proto.RecoveryTime, time.Duration(l.TotalMicros())*time.Microsecond)
 			a.bypasses.take(&act.Note, a.machine.Report)
 		}
 		a.note(now, act.Note)

@@ -258,6 +258,9 @@ func (a *crossOptics) event(now time.Duration, ev *circuit.Event) {
 		r.State = proto.Tuned
 		if slices.Contains(a.fresh, ev.Pair) {
 			a.dark = max(a.dark, now-a.began)
+			for side, port := range [hal.NumSides]uint16{ev.Pair.A, ev.Pair.B} {
+				a.pm.took(now, portPlace(side, port), 0, proto.SwitchTime, now-a.began)
+			}
 		}
 		if ev.Moves.BusEnd > 0 {
 			a.noteMoves(now, ev)
@@ -328,7 +331,7 @@ func (a *crossOptics) take(now time.Duration, ev node.Event) {
 	dark := !slices.ContainsFunc(ev.Circuits, func(r proto.CircuitReport) bool { return r.State != proto.Failed })
 	a.adopt(now, ev, dark)
 	if a.cfg.HealthPeriod > 0 {
-		a.healthAt = now + phase(a.cfg.Node, a.cfg.HealthPeriod)
+		a.healthAt, a.pm.seen = now+phase(a.cfg.Node, a.cfg.HealthPeriod), now
 	}
 }
 
@@ -356,6 +359,8 @@ func (a *crossOptics) round(now time.Duration, out []Output) []Output {
 	if a.healthAt <= now {
 		a.healthAt = now + a.cfg.HealthPeriod
 		if a.cross != nil && a.faulty == "" {
+			a.pm.sides(now, a.cross, a.cfg.ports())
+			out = a.pm.watched(now, a.cfg.HealthPeriod, out)
 			a.cross.HealthRound(now)
 			a.turn = true
 		}

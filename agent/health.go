@@ -30,7 +30,7 @@ func (h *health) start(a *nodeOptics, now time.Duration) {
 	if h.period < 0 {
 		return
 	}
-	h.next = now + phase(a.cfg.Node, h.period)
+	h.next, a.pm.seen = now+phase(a.cfg.Node, h.period), now
 }
 
 // due starts the reading of the next module; after the last one the round is
@@ -69,7 +69,12 @@ func (h *health) due(a *nodeOptics, now time.Duration, out []Output) []Output {
 			a.unproven(now, proto.BundleID(i), why)
 		}
 	}
-	return h.tell(a, now, out)
+	round := h.period
+	if h.part > 0 {
+		round *= time.Duration(1 + h.modules(a)/h.part)
+	}
+	a.pm.node(now, a.bundles)
+	return h.tell(a, now, a.pm.watched(now, round, out))
 }
 
 // unproven tells that nobody can say any more whether the light of a bundle is good, or,
@@ -102,7 +107,7 @@ func (h *health) modules(a *nodeOptics) int {
 func (h *health) tell(a *nodeOptics, now time.Duration, out []Output) []Output {
 	h.samples = h.samples[:0]
 	for i := range a.bundles {
-		h.samples = a.bundles[i].optics.Samples(now, h.samples)
+		h.samples = a.bundles[i].optics.Samples(now, 0, h.samples)
 	}
 	for i := range h.samples {
 		h.mask |= 1 << h.samples[i].Sensor

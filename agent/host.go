@@ -2,8 +2,10 @@ package agent
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
+	"ringlight/agent/pm"
 	"ringlight/hal"
 	"ringlight/node"
 	"ringlight/ocs"
@@ -57,6 +59,8 @@ type Host struct {
 	// does not restart.
 	Restart func(software string)
 	End     func()
+	// Bins keeps a row of the records at a slot, for the next life's Journal.
+	Bins func(slot int, row []byte)
 
 	agent    *Agent
 	view     View
@@ -204,6 +208,10 @@ func (h *Host) carryOut(now time.Duration, o *Output) error {
 		if h.Line != nil {
 			h.Line(o.ID, o.Record)
 		}
+	case OutBins:
+		if h.Bins != nil {
+			h.Bins(int(o.ID), o.Record)
+		}
 	case OutLog:
 		if h.Log != nil {
 			h.Log(o.Level, o.Text)
@@ -231,6 +239,13 @@ func (h *Host) submit(now time.Duration, w Work) {
 	if err := h.ports.Submit(now, w); err != nil {
 		h.Deliver(now, Input{Kind: InHardware, Hardware: hal.Event{Completion: &hal.Completion{
 			Bus: w.Bus, Op: w.Op, Start: now, End: now, Err: err}}})
+	}
+}
+
+// SaveBins has the records kept as they are, before a life ends.
+func (h *Host) SaveBins(now time.Duration) {
+	for _, o := range h.agent.pm.save(now, true, nil) {
+		_ = h.carryOut(now, &o) // to Bins, which gives none
 	}
 }
 
@@ -316,9 +331,18 @@ func (d *Disk) Commit() (id uint64, err error) {
 // Lose forgets the record under way: the agent died before it was synced.
 func (d *Disk) Lose() { d.underWay = nil }
 
+// KeepBins keeps a row of the records.
+func (d *Disk) KeepBins(slot int, row []byte) {
+	if d.Journal.Bins == nil {
+		d.Journal.Bins = make([][]byte, pm.Slots)
+	}
+	d.Journal.Bins[slot] = row
+}
+
 // Restore is a copy of what a next life finds.
 func (d *Disk) Restore() Journal {
 	j := d.Journal
+	j.Bins = slices.Clone(j.Bins)
 	j.Events = append([]proto.Event(nil), j.Events...)
 	return j
 }

@@ -24,6 +24,8 @@ type Journal struct {
 	// stood; Parked says that all other mirrors point at nothing.
 	Circuits []circuit.Saved
 	Parked   bool
+	// Bins are rows of the records, by slot; those are not part of its records; none: nil.
+	Bins [][]byte
 	// Told is what a planner must know of how the journal was read; "": nothing.
 	Told string
 }

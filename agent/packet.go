@@ -32,7 +32,7 @@ func (w *commandWindow) keep(a proto.Ack) {
 		*known = a
 		return
 	}
-	a.Events = nil // asked for again, they are read again
+	a.Events, a.Bins = nil, nil // asked for again, they are read again
 	if len(w.acks) < keptCommands {
 		w.acks = append(w.acks, a)
 		return
@@ -226,7 +226,7 @@ func (a *Agent) command(now time.Duration, topic proto.Topic, in Input) {
 		a.refuse(now, ack, err)
 		return
 	}
-	if c.Verb != proto.VerbAckEvents && c.Verb != proto.VerbEvents {
+	if c.Verb != proto.VerbAckEvents && c.Verb != proto.VerbEvents && c.Verb != proto.VerbBins {
 		if known := a.wire.commands.find(c.Corr); known != nil {
 			again := *known
 			if again.Code == proto.OK {
@@ -290,6 +290,11 @@ func (a *Agent) obey(now time.Duration, c *proto.Command, ack proto.Ack) {
 		ack.Events, ack.Next = a.outbox.page(c.Next)
 		a.answer(now, ack)
 		return
+	case proto.VerbBins:
+		if ack.Bins, ack.Next, err = a.pm.asked(now, c.Bins, c.Next); err == nil {
+			a.answer(now, ack)
+			return
+		}
 	case proto.VerbReannounce:
 		a.wire.birth, a.wire.asked = true, &c.Corr
 		a.report(now)

@@ -155,7 +155,7 @@ func (a *nodeOptics) addStatus(s *Status) {
 			}
 		}
 		told := len(s.samples)
-		s.samples = b.optics.Samples(time.Duration(s.UptimeUS)*time.Microsecond, s.samples)
+		s.samples = b.optics.Samples(time.Duration(s.UptimeUS)*time.Microsecond, 0, s.samples)
 		for at, x := range s.samples[told:] {
 			if age := int64(x.AgeMillis) * 1000; at == 0 || age < bs.ReadUS {
 				bs.ReadUS = age

@@ -8,6 +8,7 @@ import (
 	"runtime/debug"
 	"time"
 
+	"ringlight/agent/pm"
 	"ringlight/hal"
 	"ringlight/ocs"
 	"ringlight/proto"
@@ -123,6 +124,8 @@ type runner struct {
 	calls   chan func() // of other goroutines: to be done by the agent's own
 	sends   chan proto.Packet
 	records chan savedRecord
+	bins    *binsFile // nil: none are kept
+	rows    chan savedBins
 	lost    <-chan struct{} // the board is out of reach for good; nil: it cannot be
 }
 
@@ -140,7 +143,7 @@ var ErrRestart = errors.New("agent: it is to be started anew")
 func Run(ctx context.Context, cfg RunConfig) error {
 	r := &runner{cfg: cfg, quarantine: hal.NewQuarantine(cfg.Agent.Board), accesses: map[*hal.Op]register{}, made: newCalls(),
 		ended: make(chan error, 1), events: make(chan hal.Event, maxEventsWaiting), calls: make(chan func(), maxCalls),
-		sends: make(chan proto.Packet, maxSends), records: make(chan savedRecord, maxRecords)}
+		sends: make(chan proto.Packet, maxSends), records: make(chan savedRecord, maxRecords), rows: make(chan savedBins, pm.Slots)}
 	r.log = limit.Logger(cfg.Log)
 	r.log = slog.New(planned{r.log.Handler(), &r.plan})
 	ctx, cancel := context.WithCancel(ctx)
@@ -158,6 +161,10 @@ func Run(ctx context.Context, cfg RunConfig) error {
 			return err
 		}
 	}
+	if r.cfg.Agent.Wall == nil {
+		r.cfg.Agent.Wall = func(time.Duration) int64 { return time.Now().Unix() }
+	}
+	r.openBins(&journal)
 	done := make(chan struct{})
 	hw, err := cfg.Open(func(ev hal.Event) {
 		select {
@@ -182,6 +189,7 @@ func Run(ctx context.Context, cfg RunConfig) error {
 	if err := r.begin(ctx, journal); err != nil {
 		return fmt.Errorf("agent: %w", err)
 	}
+	defer r.lastBins()
 	finished := make(chan struct{})
 	go func() { defer close(finished); r.keep(ctx, file) }()
 	defer func() { cancel(); <-finished }()
@@ -236,7 +244,7 @@ func (r *runner) begin(ctx context.Context, journal Journal) (err error) {
 	r.scripts = &scriptServer{tell: func(ctx context.Context, in Input) { r.call(ctx, func() { r.tell(in) }) }, log: r.log, requests: r.cfg.Requests, out: map[uint64]chan []byte{}}
 	r.host = NewHost(r.cfg.Agent, journal, r, rec)
 	r.host.Restart, r.host.End = func(software string) { go r.restart(ctx, software) }, func() { r.over = true }
-	r.host.Calibrated, r.host.Line, r.host.Log = r.calibrated, r.scripts.answer, r.say
+	r.host.Calibrated, r.host.Line, r.host.Log, r.host.Bins = r.calibrated, r.scripts.answer, r.say, r.keepBins
 	return r.host.Levels(r.hardware.Now(), r.hardware.Level)
 }
 

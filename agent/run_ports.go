@@ -100,6 +100,9 @@ func (r *runner) keep(ctx context.Context, file *fileJournal) {
 		var rec savedRecord
 		select {
 		case rec = <-r.records:
+		case s := <-r.rows:
+			r.bins.write(s)
+			continue
 		case <-time.After(time.Until(probed.Add(wait))):
 			if probed = time.Now(); file != nil {
 				_ = say(file.probe()) // it is told

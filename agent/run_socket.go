@@ -33,7 +33,7 @@ const askTimeout = 30 * time.Minute
 
 // Question is an Ask on the socket.
 type Question struct {
-	Verb   string         `json:"verb"` // status, calibrate, path, host_fault, host_ok, release, peek, poke, dump, hold, restart, metrics; record: the answer is a recording without end
+	Verb   string         `json:"verb"` // status, calibrate, path, host_fault, host_ok, release, peek, poke, dump, hold, restart, pm, metrics; record: the answer is a recording without end
 	Bundle proto.BundleID `json:"bundle,omitempty"`
 	Path   string         `json:"path,omitempty"`
 	Text   string         `json:"text,omitempty"`
@@ -41,11 +41,13 @@ type Question struct {
 	Value  uint32         `json:"value,omitempty"`
 	Port   string         `json:"port,omitempty"`     // of hold: a switch's, from 1, and its side, such as 3A
 	Hold   string         `json:"override,omitempty"` // of hold: normal, force_blocked or powered_off
+
+	Bins *proto.BinScope `json:"bins,omitempty"` // of pm, which goes on at Value
 }
 
 var questionVerbs = map[string]AskVerb{"status": AskStatus, "calibrate": AskCalibrate, "path": AskPath,
 	"host_fault": AskHostFault, "host_ok": AskHostOK, "release": AskRelease,
-	"peek": AskPeek, "poke": AskPoke, "dump": AskDump, "hold": AskHold, "restart": AskRestart}
+	"peek": AskPeek, "poke": AskPoke, "dump": AskDump, "hold": AskHold, "restart": AskRestart, "pm": AskBins}
 
 // Ask is the question as the agent takes it.
 func (q Question) Ask() (Ask, error) {
@@ -53,7 +55,7 @@ func (q Question) Ask() (Ask, error) {
 	if !ok {
 		return Ask{}, &proto.Error{Code: proto.Unsupported, Field: "verb", Reason: fmt.Sprintf("%q", q.Verb)}
 	}
-	a := Ask{Verb: verb, Bundle: q.Bundle, Text: q.Text, Module: q.Module, Value: q.Value}
+	a := Ask{Verb: verb, Bundle: q.Bundle, Text: q.Text, Module: q.Module, Value: q.Value, Bins: q.Bins}
 	if q.Path != "" || verb == AskPath {
 		p, err := proto.ParsePath(q.Path)
 		if err != nil {
@@ -245,7 +247,7 @@ func AskSocket(path string, q Question) (*Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	if q.Verb == "status" { // others wait for light
+	if q.Verb == "status" || q.Verb == "pm" { // others wait for light
 		conn.SetDeadline(time.Now().Add(answersWithin))
 	}
 	if _, err := conn.Write(append(raw, '\n')); err != nil {

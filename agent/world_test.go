@@ -36,6 +36,7 @@ type fleet struct {
 	// work for later; nil: nobody is.
 	before func(x *fleetNode, ev hal.Event)
 	asked  func(x *fleetNode, w Work) (kept bool)
+	sample func(x *fleetNode, h *proto.Health) // telemetry; nil: nobody reads it
 }
 
 type fleetNode struct {
@@ -166,6 +167,7 @@ func (f *fleet) boot(x *fleetNode) {
 	x.host.Log = func(_ uint8, text string) {
 		f.trace = append(f.trace, fmt.Sprintf("%v node %d: %s", f.world.Now(), x.id, text))
 	}
+	x.host.Bins = x.disk.KeepBins
 	x.agent = x.host.agent
 	if err := x.host.Levels(f.world.Now(), func(l hal.LineID) (bool, error) { return f.world.Level(sim.BoardID(x.id), l), nil }); err != nil {
 		f.t.Fatal(err)
@@ -259,6 +261,12 @@ func (f *fleet) packet(x *fleetNode, p proto.Packet) {
 		f.acks[x.id] = a
 	case proto.TopicReported:
 		f.decode(p, &x.last)
+	case proto.TopicHealth:
+		if f.sample != nil {
+			var h proto.Health
+			f.decode(p, &h)
+			f.sample(x, &h)
+		}
 	case proto.TopicEvent:
 		var e proto.Event
 		f.decode(p, &e)

@@ -250,7 +250,7 @@ func TestCMISHealthFindsDeadLaser(t *testing.T) {
 	if len(r.events[0]) != 1 || r.events[0][0].Kind != ocs.PathFailed || r.events[0][0].Module != 1 {
 		t.Errorf("%+v", r.events[0])
 	}
-	if n := len(r.optics[0].Samples(r.world.Now(), nil)); n < 6 {
+	if n := len(r.optics[0].Samples(r.world.Now(), 0, nil)); n < 6 {
 		t.Errorf("%d samples", n)
 	}
 }

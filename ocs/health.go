@@ -124,19 +124,20 @@ func (t *Transceiver) HealthRound(now time.Duration) {
 	}
 }
 
-// Samples appends the newest health samples; what was never read is absent.
-func (t *Transceiver) Samples(now time.Duration, dst []proto.Sample) []proto.Sample {
+// Samples appends the newest health samples, of those that were read after a time, 0: all;
+// what was never read is absent.
+func (t *Transceiver) Samples(now, after time.Duration, dst []proto.Sample) []proto.Sample {
 	for i := range t.health.last {
 		s := &t.health.last[i]
 		add := func(at time.Duration, sensor proto.Sensor, value int32) {
 			dst = append(dst, proto.Sample{Bundle: t.cfg.Bundle, Module: uint8(i), Sensor: sensor, Value: value,
 				AgeMillis: uint32((now - at) / time.Millisecond)})
 		}
-		if s.slowAt != 0 {
+		if s.slowAt > after {
 			add(s.slowAt, proto.SensorCase, s.millikelvin)
 			add(s.slowAt, proto.SensorRail, s.railMicrowatt)
 		}
-		if s.lightAt != 0 && s.path == t.path {
+		if s.lightAt > after && s.path == t.path {
 			add(s.lightAt, proto.SensorUpperPath, int32(s.upper))
 			add(s.lightAt, proto.SensorLowerPath, int32(s.lower))
 			if s.tap != proto.NoPower {

@@ -361,7 +361,7 @@ func TestLookAndVerificationDoNotMeet(t *testing.T) {
 			r.run(5 * time.Millisecond)
 		}
 		told(after, "health round", 0)
-		for _, s := range o.Samples(r.world.Now(), nil) {
+		for _, s := range o.Samples(r.world.Now(), 0, nil) {
 			if s.Sensor == proto.SensorTxTap && s.Value < -20_000 {
 				t.Errorf("%v after Ready: telemetry of the tap of module %d: %d mdBm", after, s.Module, s.Value)
 			}

@@ -109,6 +109,7 @@ func (l *asks) answer(d *member.Device, m *proto.Ack) {
 		p.whyPage(&a.request, &r, a.events)
 	} else {
 		r.Code, r.Field, r.Limit, r.Reason = m.Code, m.Field, m.Limit, m.Reason
+		r.Bins, r.Next = m.Bins, uint64(m.Next)
 	}
 	p.reply(a.client, &r)
 	l.list = slices.Delete(l.list, at, at+1)

@@ -103,7 +103,7 @@ func answer(p *Planner, client string, pk *proto.Packet) {
 		auditPage(p, &q, &r)
 	case proto.NounEvents:
 		p.j.EventsPage(&q, &r)
-	case proto.NounNode, proto.NounWhy, proto.NounHostFault, proto.NounHostOK, proto.NounDrain, proto.NounUndrain, proto.NounRequest, proto.NounQuarantine, proto.NounLift:
+	case proto.NounNode, proto.NounWhy, proto.NounHostFault, proto.NounHostOK, proto.NounDrain, proto.NounUndrain, proto.NounRequest, proto.NounQuarantine, proto.NounLift, proto.NounBins:
 		if d := p.askedNode(&q, &r); d != nil && p.onNode(client, &q, d, &r) {
 			return
 		}
@@ -170,6 +170,8 @@ func (p *Planner) onNode(client string, q *proto.OpRequest, d *member.Device, r 
 			return true
 		}
 		p.whyPage(q, r, nil)
+	case proto.NounBins:
+		return p.asks.begin(client, q, d, r, proto.Command{Verb: proto.VerbBins, Next: uint32(q.Page), Bins: q.Bins})
 	case proto.NounHostFault:
 		return p.asks.begin(client, q, d, r, proto.Command{Verb: proto.VerbHostFault})
 	case proto.NounHostOK:
@@ -216,7 +218,7 @@ func (p *Planner) askedNode(q *proto.OpRequest, r *proto.OpReply) *member.Device
 		return nil
 	}
 	d := p.rings.Table().Find(q.Node)
-	if (q.Noun == proto.NounWhy || q.Noun == proto.NounNode) && q.Node.IsSwitch() && p.core != nil {
+	if (q.Noun == proto.NounWhy || q.Noun == proto.NounNode || q.Noun == proto.NounBins) && q.Node.IsSwitch() && p.core != nil {
 		if d = p.core.Table().Find(q.Node); d == nil {
 			r.Refuse(&proto.Error{Code: proto.NotFound, Field: "switch", Limit: fmt.Sprintf("0 to %d", p.fab.Core.Switches()-1), Reason: fmt.Sprintf("no switch %d", q.Node-proto.FirstSwitch)})
 		}

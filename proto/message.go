@@ -128,6 +128,7 @@ const (
 	VerbRequest   // Request of an operator for Side: to Bundle, Path; NoRequest clears it
 	VerbTry       // light the external Path of Bundle, or in a ring only look at it, and say whether light comes; loopback ends it
 	VerbRestart   // start anew as the Software that is installed, the light as it is; asks for FeatureRestart
+	VerbBins      // answer with the records of Bins, from Next on
 )
 
 // Command asks one life of one agent for one act, within a time to live that
@@ -143,7 +144,7 @@ type Command struct {
 	TTLMillis uint32   `cbor:"5,keyasint"`
 	Verb      Verb     `cbor:"6,keyasint"`
 	Bundle    BundleID `cbor:"7,keyasint"`
-	Next      uint32   `cbor:"8,keyasint"` // page of an events answer
+	Next      uint32   `cbor:"8,keyasint"` // page of an answer
 	Seq       uint64   `cbor:"9,keyasint"` // of VerbAckEvents
 	Side      Side     `cbor:"10,keyasint,omitempty"`
 	Request   Request  `cbor:"11,keyasint,omitempty"`
@@ -152,6 +153,8 @@ type Command struct {
 	Beat      uint64   `cbor:"14,keyasint,omitempty"` // the planner's last sign of life before it, for its age
 	Software  string   `cbor:"15,keyasint,omitempty"` // of VerbRestart: that must be installed; none: any
 	Alone     bool     `cbor:"16,keyasint,omitempty"` // of VerbTry: the other end only looks, no light comes from it
+
+	Bins *BinScope `cbor:"17,keyasint,omitempty"` // of VerbBins
 }
 
 // Phase that an Ack answers.
@@ -207,6 +210,7 @@ type Ack struct {
 	Events            []Event    `cbor:"14,keyasint,omitempty"`
 	Next              uint32     `cbor:"15,keyasint,omitempty"` // next page, 0 = none
 	BypassSeq         uint64     `cbor:"16,keyasint,omitempty"` // with Conflict: the node's present bypass count
+	Bins              []Bin      `cbor:"17,keyasint,omitempty"`
 }
 
 // BundleReport is the state of one bundle.

@@ -51,6 +51,7 @@ const (
 	NounClearFibre    // Name is a fibre's: what is held against it is forgotten
 	NounLinks         // all fibres
 	NounRouted        // Name is ROUTER/JOB, Text what that router was read back to hold, as JSON
+	NounBins          // records of Bins of Node; Page pages them
 )
 
 // MaxPart bounds Part. chosen: it fits MaxPayload beside everything else.
@@ -94,6 +95,7 @@ type OpRequest struct {
 	Software   string     `cbor:"25,keyasint,omitempty"` // of NounRollout
 	Name       string     `cbor:"26,keyasint,omitempty"` // of NounSubmit, NounRelease, NounRouted and NounClearFibre; a server or leaf of the core, of NounDrain and NounUndrain
 	Revision   uint64     `cbor:"27,keyasint,omitempty"` // of NounSubmit and NounRelease: refused where the job is at another; 0: whatever it is at
+	Bins       *BinScope  `cbor:"28,keyasint,omitempty"` // of NounBins; none: all, by quarters of an hour
 }
 
 // EditStatus is what an edit of a fabric comes to. Nothing is changed where
@@ -294,4 +296,5 @@ type OpReply struct {
 	Trace    []TraceMark     `cbor:"22,keyasint,omitempty"`
 	Rollout  *RolloutStatus  `cbor:"23,keyasint,omitempty"`
 	Links    []LinkStatus    `cbor:"24,keyasint,omitempty"`
+	Bins     []Bin           `cbor:"25,keyasint,omitempty"`
 }

@@ -172,6 +172,7 @@ func TestSchemaNamesEveryCode(t *testing.T) {
 		{"cause", 0, uint8(len(causeNames) - 1), func(c uint8) string { return Cause(c).String() }},
 		{"event-kind", 1, uint8(len(eventNames) - 1), func(c uint8) string { return EventKind(c).String() }},
 		{"sensor", 1, uint8(len(sensorNames) - 1), func(c uint8) string { return Sensor(c).String() }},
+		{"quantity", 1, uint8(len(quantityNames) - 1), func(c uint8) string { return Quantity(c).String() }},
 		{"job-state", 0, uint8(len(jobStateNames) - 1), func(c uint8) string { return JobState(c).String() }},
 		{"collective", 0, uint8(len(collectiveNames) - 1), func(c uint8) string { return Collective(c).String() }},
 		{"method", 0, uint8(len(methodNames) - 1), func(c uint8) string { return Method(c).String() }},
@@ -200,8 +201,8 @@ func TestSchemaNamesEveryCode(t *testing.T) {
 
 // Every constant must have a name: a constant added without one would show.
 func TestEveryConstantHasAName(t *testing.T) {
-	last := []fmt.Stringer{Lockout, SideClosed, ModeDrained, RingDown, VerbRestart, PhaseProtocol,
-		Denied, CauseRemedy, EvRemedy, SensorTxTap, NounRolloutStatus, RolloutDone, TraceSwitched, WaitTurn, MethodTotient, JobStandby, Refused, TopicEnrolCRT, RoleAdmin, Abort}
+	last := []fmt.Stringer{Lockout, SideClosed, ModeDrained, RingDown, VerbBins, PhaseProtocol,
+		Denied, CauseRemedy, EvRemedy, SensorTxTap, NounBins, RolloutDone, TraceSwitched, WaitTurn, MethodTotient, JobStandby, Refused, TopicEnrolCRT, RoleAdmin, Abort}
 	for _, code := range last {
 		if strings.HasPrefix(code.String(), "unknown(") {
 			t.Errorf("%T has a code without a name: %v", code, code)

@@ -34,7 +34,7 @@ func OperatorRole(s string) (Role, bool) {
 // whoever sees what is; a question that is not known takes the highest.
 func (q *OpRequest) Needs() Role {
 	switch q.Noun {
-	case NounFabric, NounNodes, NounNode, NounRings, NounRing, NounWhy, NounEvents, NounCore, NounCircuits, NounJobs, NounJob, NounTables, NounStatus, NounAlarms, NounLinks, NounDescription, NounTrace, NounRolloutStatus, NounAudit:
+	case NounFabric, NounNodes, NounNode, NounRings, NounRing, NounWhy, NounEvents, NounCore, NounCircuits, NounJobs, NounJob, NounTables, NounStatus, NounAlarms, NounLinks, NounDescription, NounTrace, NounRolloutStatus, NounAudit, NounBins:
 		return RoleView
 	case NounDrain, NounUndrain, NounRequest, NounQuarantine:
 		if q.DryRun {

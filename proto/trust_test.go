@@ -79,10 +79,10 @@ func TestWhoSpeaksWhere(t *testing.T) {
 // highest. Method: all nouns, and one more.
 func TestWhatAQuestionTakes(t *testing.T) {
 	want := map[Noun]Role{NounDrain: RoleOperate, NounUndrain: RoleOperate, NounRequest: RoleOperate, NounHostFault: RoleOperate, NounHostOK: RoleOperate, NounClear: RoleOperate, NounQuarantine: RoleOperate, NounLift: RoleOperate, NounClearFibre: RoleOperate,
-		NounAck: RoleOperate, NounApply: RoleAdmin, NounFlip: RoleAdmin, NounEdit: RoleAdmin, NounOffer: RoleAdmin, NounRollout: RoleAdmin, NounRolloutStop: RoleAdmin, NounSubmit: RoleAdmin, NounRelease: RoleAdmin, NounRouted: RoleAdmin, NounRouted + 1: RoleAdmin}
+		NounAck: RoleOperate, NounApply: RoleAdmin, NounFlip: RoleAdmin, NounEdit: RoleAdmin, NounOffer: RoleAdmin, NounRollout: RoleAdmin, NounRolloutStop: RoleAdmin, NounSubmit: RoleAdmin, NounRelease: RoleAdmin, NounRouted: RoleAdmin, NounBins + 1: RoleAdmin}
 	dry := map[Noun]Role{NounDrain: RoleView, NounUndrain: RoleView, NounRequest: RoleView, NounHostFault: RoleOperate, NounHostOK: RoleOperate, NounClear: RoleOperate, NounLift: RoleOperate, NounClearFibre: RoleOperate,
-		NounAck: RoleOperate, NounApply: RoleView, NounFlip: RoleView, NounEdit: RoleView, NounOffer: RoleAdmin, NounRolloutStop: RoleAdmin, NounSubmit: RoleAdmin, NounRelease: RoleAdmin, NounRouted: RoleAdmin, NounRouted + 1: RoleAdmin}
-	for n := NounFabric; n <= NounRouted+1; n++ {
+		NounAck: RoleOperate, NounApply: RoleView, NounFlip: RoleView, NounEdit: RoleView, NounOffer: RoleAdmin, NounRolloutStop: RoleAdmin, NounSubmit: RoleAdmin, NounRelease: RoleAdmin, NounRouted: RoleAdmin, NounBins + 1: RoleAdmin}
+	for n := NounFabric; n <= NounBins+1; n++ {
 		role := func(list map[Noun]Role) Role {
 			if r := list[n]; r != 0 {
 				return r

@@ -57,6 +57,13 @@ func (r *rules) inside(field string, e *Error) {
 	}
 }
 
+// scope checks what records are asked for.
+func (r *rules) scope(s *BinScope) {
+	if s != nil {
+		r.within("bins.path", 0, uint64(numPaths)-1, uint64(s.Path))
+	}
+}
+
 func (r *rules) atLeast(field string, low, got uint64) {
 	if got < low {
 		r.broken(field, "at least "+strconv.FormatUint(low, 10), "%d", got)
@@ -207,6 +214,7 @@ func (c Command) Validate() error {
 	r.within("side", 0, uint64(Right), uint64(c.Side))
 	r.within("request", 0, uint64(Lockout), uint64(c.Request))
 	r.within("path", 0, uint64(numPaths)-1, uint64(c.Path))
+	r.scope(c.Bins)
 	return r.result()
 }
 
@@ -332,6 +340,7 @@ func (q OpRequest) Validate() error {
 	if q.Bundle < -1 || q.Bundle >= MaxBundles {
 		r.broken("bundle", "-1 to "+strconv.Itoa(MaxBundles-1), "%d", q.Bundle)
 	}
+	r.scope(q.Bins)
 	for i := range q.Jobs {
 		r.element("jobs", i)
 		r.atLeast("job", 1, uint64(q.Jobs[i].Job))

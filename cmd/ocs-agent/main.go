@@ -22,6 +22,7 @@ func program() *cli.Program {
 		Commands: []cli.Command{
 			row("run", "run the agent", run),
 			row("status", "what the running agent says of itself", status),
+			row("pm", "what the running agent has recorded, by quarters of an hour or days", pm, "[PLACE]"),
 			row("metrics", "the running agent's measures, for a monitoring system", metrics),
 			row("calibrate", "calibrate bundles that carry nothing", calibrate),
 			row("path", "put a bundle that carries nothing on a path by hand", path, "set BUNDLE PATH"),

@@ -50,6 +50,7 @@ func program() *cli.Program {
 			row("link", "every fibre, or try one now that is held to be cut", link, "list", "clear FIBRE"),
 			row("switch", "optical switches; or hold or move one side of a node (G.808.1)", switchSide, "list", "show SWITCH", "lockout|forced|manual|clear NODE SIDE [PEER]"),
 			row("why", "what holds now for a node, a bundle or a switch, and what led to it", why, "NODE[/BUNDLE]", "switch-N[/PORT]"),
+			row("pm", "what a device recorded: light, losses, heat, switching times, by quarters and days", pm, "SUBJECT"),
 			row("watch", "events, births and deaths as they happen", watch),
 			row("trace", "how a generation came into force, as a Chrome trace", trace, "GENERATION"),
 			group("Change it", row("drain", "take nodes out of their rings", of(takeOut, proto.NounDrain), "NODE...")),

@@ -130,7 +130,7 @@ func (st *station) start() error {
 		mutant.restored(st, &journal)
 	}
 	st.host, st.thinking, st.decide = agent.NewHost(cfg, journal, st, nil), agent.Thinking{Takes: cfg.Decide}, cfg.Decide
-	st.host.Calibrated, st.host.Log = st.calibrated, st.log
+	st.host.Calibrated, st.host.Log, st.host.Bins = st.calibrated, st.log, st.disk.KeepBins
 	st.host.Restart, st.host.End = st.restart, func() { st.over = true }
 	st.will, st.rings, st.alive, st.tries = will, nil, true, 0
 	if err := st.host.Levels(st.local(), func(line hal.LineID) (bool, error) { return r.world.Level(st.board, line), nil }); err != nil {

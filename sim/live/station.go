@@ -66,6 +66,7 @@ func (s *stepper) powerOn(st *station) error {
 	st.link, st.thinking.Takes, st.synced = link, cfg.Decide, agent.Never
 	go s.pump(st, st.life, link)
 	st.host = agent.NewHost(cfg, st.disk.Restore(), ports{s, st}, nil)
+	st.host.Bins = st.disk.KeepBins
 	st.host.Log = func(level uint8, text string) {
 		if level > 0 {
 			s.log.Warn("agent", "node", st.id, "at", s.now, "text", text)

@@ -1,0 +1,113 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"ringlight/cmd/cli"
+	"ringlight/planner/fabric"
+	"ringlight/proto"
+)
+
+const pmHelp = `Says what a device recorded, by quarters of an hour (96) or days (7), UTC by its own
+clock, the last under way: minimum, average and maximum over all that SUBJECT has,
+and of how many samples. SUBJECT is a node (7), a bundle (7/0), a port of it
+(7/0/external1), a module (7/0/3), a fibre as 'ocsctl link list' has it, of which both
+ends are told, a switch (switch-4) or its port (switch-4/17A). ? and "suspect": the
+device was not watching for all of that time.
+
+  ocsctl pm 7/0
+  ocsctl pm 17-18 -bins 1d
+  ocsctl pm switch-4/17A -json
+`
+
+const pmLimit = "a node, switch-N, or a fibre; behind it: " + proto.BinsLimit
+
+// pmEnd is a place on one device.
+type pmEnd struct {
+	node  proto.NodeID
+	scope proto.BinScope
+	at    string // "": of the only one
+}
+
+func pm(ctx context.Context, args []string, out io.Writer) error {
+	var c clientFlags
+	fs := cli.NewFlags("pm")
+	length := fs.String("bins", proto.BinsQuarter, proto.BinsHelp)
+	words, err := c.read(fs, args, pmHelp)
+	if err != nil {
+		return err
+	}
+	if len(words) != 1 || words[0] == "" {
+		return wrongUsage("subject", pmLimit, "%q", cli.Clip(strings.Join(words, " ")))
+	}
+	first, rest, _ := strings.Cut(words[0], "/")
+	id, _, err := parsePlace(first)
+	byName := err != nil && fabric.IsNodeName(words[0]) && !strings.HasPrefix(first, "switch-")
+	if err != nil && !byName {
+		return err
+	}
+	scope, err := proto.ParseBinScope(rest, *length, id.IsSwitch())
+	if err != nil && (!byName || proto.AsError(err).Field == "bins") { // of a name the rest is not known yet
+		return cli.AsUsage(err)
+	}
+	r, lines := proto.Records{Subject: words[0], Bins: []proto.BinJSON{}}, []string{}
+	err = c.with(ctx, func(cl *client) error {
+		ends := []pmEnd{{node: id, scope: scope}}
+		if byName {
+			if ends, err = c.pmNamed(ctx, cl, words[0], *length); err != nil {
+				return err
+			}
+		}
+		for _, e := range ends {
+			if e.at != "" {
+				lines = append(lines, e.at)
+			}
+			lines = append(lines, proto.BinsHead)
+			err := cl.Pages(ctx, proto.OpRequest{Noun: proto.NounBins, Node: e.node, Bundle: -1, Bins: &e.scope}, func(p *proto.OpReply) {
+				for i := range p.Bins {
+					r.Bins, lines = append(r.Bins, p.Bins[i].JSON(e.at)), append(lines, p.Bins[i].Line())
+				}
+			})
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return c.print(out, r, func() { fmt.Fprintln(out, strings.Join(lines, "\n")) })
+}
+
+// pmNamed finds the ends of a fibre, or a node that was told by name.
+func (c *clientFlags) pmNamed(ctx context.Context, cl *client, word, length string) (ends []pmEnd, err error) {
+	links, err := every(ctx, cl, proto.OpRequest{Noun: proto.NounLinks, Bundle: -1}, func(r *proto.OpReply) []proto.LinkStatus { return r.Links }, linkOf)
+	if err != nil {
+		return nil, err
+	}
+	for _, l := range links {
+		if l.Fibre != word {
+			continue
+		}
+		for _, e := range []linkEndJSON{l.A, l.B} {
+			place := fmt.Sprintf("%d/%s", e.Bundle, e.Port)
+			s, err := proto.ParseBinScope(place, length, false)
+			if err != nil {
+				return nil, err
+			}
+			ends = append(ends, pmEnd{e.Node, s, fmt.Sprintf("%d/%s", e.Node, place)})
+		}
+		return ends, nil
+	}
+	first, rest, _ := strings.Cut(word, "/")
+	ends = make([]pmEnd, 1)
+	if ends[0].scope, err = proto.ParseBinScope(rest, length, false); err != nil {
+		return nil, cli.AsUsage(err)
+	}
+	c.named = append(c.named, named{"subject", first, &ends[0].node, nil})
+	return ends, c.findNamed(ctx, cl)
+}
