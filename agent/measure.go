@@ -168,7 +168,7 @@ var Measures = []measure{
 			p.Word("critical").Is(n[proto.SeverityCritical])
 		}),
 	metric.Of(family{Name: "ringlight_agent_bypass_seconds", Kind: metric.Histogram, Places: metric.Micro, Labels: []string{"losses"},
-		Help: "Time of one side from the loss of light to confirmed light on another candidate, by nearer candidates passed by; 4 stands for more, too."},
+		Help: "Time of one side from light lost to light confirmed on another candidate, by candidates bypassed; 4 stands for more, too."},
 		func(s *Sight, p *page) {
 			for i := range s.bypasses {
 				p.Word(strconv.Itoa(i + 1)).Tally(&s.bypasses[i])
@@ -182,7 +182,7 @@ var Measures = []measure{
 			}
 		}),
 	metric.Of(family{Name: "ringlight_agent_margin_decibels", Places: metric.Milli, Labels: []string{"bundle"},
-		Help: "How much more of a bundle's own light may go until its path counts as not there; of the worst module."},
+		Help: "Light that a bundle may still lose until its path counts as not there; worst module."},
 		func(s *Sight, p *page) {
 			for i := range s.Reported.Bundles {
 				b := &s.Reported.Bundles[i]
@@ -202,13 +202,13 @@ var Measures = []measure{
 	perBundle("ringlight_agent_limit_errors_total", metric.Counter, 0, "Codes that the heaters' limits cut down.", func(b *BundleStatus) (int64, bool) { return int64(b.LimitErrors), true }),
 	perModule("ringlight_agent_case_celsius", "Case temperature; at 75 the bundle is taken out of use.", metric.Milli, proto.SensorCase, 273_150),
 	perModule("ringlight_agent_heater_watts", "Power of the heaters' rail.", metric.Micro, proto.SensorRail, 0),
-	perHold("ringlight_agent_lock_error_radians", metric.Gauge, metric.Micro, "Phase error over the cells of a module, as the lock's last look found it, root mean square.",
+	perHold("ringlight_agent_lock_error_radians", metric.Gauge, metric.Micro, "Phase error over a module's cells at the lock's last look, root mean square.",
 		func(b *BundleStatus, m int) int64 { return int64(b.Hold[m].RMSMicrorad) }),
 	perHold("ringlight_agent_lock_engaged", metric.Gauge, 0, "1 while the lock holds the module.", func(b *BundleStatus, m int) int64 { return one(b.Hold[m].Engaged) }),
 	perHold("ringlight_agent_lock_lost_total", metric.Counter, 0, "Cells that a look found beyond what 25 dB of extinction allow.", func(b *BundleStatus, m int) int64 { return int64(b.Hold[m].Lost) }),
 
 	metric.Of(family{Name: "ringlight_agent_bus_call_seconds", Kind: metric.Histogram, Places: metric.Micro, Labels: []string{"class"},
-		Help: "Time of bus work from its start on the wire to its end: what moves light, what confirms it, what guards limits, all else. Late calls are those beyond the bulk."},
+		Help: "Time of bus work on the wire: what moves light, what confirms it, what guards limits, all else."},
 		func(s *Sight, p *page) {
 			if s.calls == nil {
 				return
@@ -226,7 +226,7 @@ var Measures = []measure{
 				p.Word(classNames[i]).Is(int64(n))
 			}
 		}),
-	metric.Of(family{Name: "ringlight_agent_late_seconds", Places: metric.Micro, Help: "By how much, at least, the agent's work began too late three times within the last round of telemetry: it has too little of a processor."},
+	metric.Of(family{Name: "ringlight_agent_late_seconds", Places: metric.Micro, Help: "By how much the agent's work began too late, three times at least since the last telemetry: too little processor."},
 		func(s *Sight, p *page) { p.Is(s.LateUS) }),
 	single("ringlight_agent_quarantined_devices", metric.Gauge, "Devices that are kept off their bus.", func(s *Sight) int64 { return int64(len(s.Quarantine)) }),
 	metric.Of(family{Name: "ringlight_agent_wake_late_seconds", Places: metric.Micro, Labels: []string{"quantile"},

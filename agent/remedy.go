@@ -35,7 +35,7 @@ func (a *nodeOptics) remedy(now time.Duration, act *node.Action) {
 	}
 }
 
-// remedied goes on with a try after the optics have spoken.
+// remedied goes on with a try once the optics have answered.
 func (a *nodeOptics) remedied(now time.Duration, id proto.BundleID, ev *ocs.Event) {
 	b := &a.bundles[id]
 	switch {

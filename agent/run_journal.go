@@ -175,7 +175,7 @@ func logPath(dir string, number uint64) string {
 	return filepath.Join(dir, logName+strconv.FormatUint(number, 10))
 }
 
-// remember brings the mark up to the log.
+// remember sets the mark to the end of the log.
 func (j *fileJournal) remember() error {
 	_, err := j.mark.WriteAt(formatLine(markHead, fmt.Sprintf(markForm, j.number, j.seq, j.fold.Last)), 0)
 	return err

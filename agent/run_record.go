@@ -17,9 +17,8 @@ import (
 
 const verbRecord = "record"
 
-// recording is the recorder of a running agent, and those who listen to it. It
-// belongs to the agent's own goroutine, as do its listeners' ends of their
-// channels.
+// recording is the recorder of a running agent, and those who listen to it.
+// Only the agent's own goroutine uses it and sends to the listeners.
 type recording struct {
 	*Recorder
 	log       *slog.Logger
@@ -89,7 +88,8 @@ func (p *recording) flush(now time.Duration) {
 	}
 }
 
-// join adds a listener, who first gets what is kept; one too many is let go.
+// join adds a listener, who first gets what is kept. One beyond maxListeners is
+// closed at once.
 func (p *recording) join(l chan []byte) {
 	if len(p.listeners) >= maxListeners {
 		close(l)

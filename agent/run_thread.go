@@ -49,7 +49,7 @@ func (r *runner) attach(ctx context.Context) {
 		r.log.Info("a chip is shared with the kernel", "chip", c)
 	}
 	for _, m := range p.Missing {
-		r.log.Warn("the machine does not give what a prompt answer wants", "missing", m)
+		r.log.Warn("the machine lacks what prompt answers to edges need", "missing", m)
 	}
 	say := r.log.Info
 	if p.Priority == 0 {

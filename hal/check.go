@@ -195,7 +195,7 @@ func (b *Board) Check() error {
 	return errors.Join(errs...)
 }
 
-// Advice is what a board may have and had better not.
+// Advice lists what is allowed on a board and unwise.
 func (b *Board) Advice() (out []string) {
 	for i, l := range b.Latches {
 		bus := &b.Buses[l.Bus]

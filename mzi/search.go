@@ -133,7 +133,7 @@ type Result struct {
 	Extinction [Cells]int32
 	Settle     time.Duration // after which heat stands still
 	Own        Own
-	Dark       Sample // what the diodes show with no laser on; less than nothing where a converter does not show their zero
+	Dark       Sample // what the diodes show with no laser on; negative where their zero is below the converter's range
 	// What the module's own diodes saw with these: each lane alone.
 	LaneLoop     [Lanes]physic.Power
 	LaneTap      [2][Lanes]physic.Power

@@ -75,7 +75,7 @@ func (d *mciDrive) calibrate(now time.Duration) error {
 	case closed == None:
 		return d.begin(now)
 	case d.cfg.Calibration == nil:
-		return &ModuleError{Module: closed, Err: fmt.Errorf("%w, and it lets nobody do it: %w", ErrNotCalibrated, hal.ErrUnsupported)}
+		return &ModuleError{Module: closed, Err: fmt.Errorf("%w, and its controller does not take a calibration: %w", ErrNotCalibrated, hal.ErrUnsupported)}
 	}
 	d.become(Calibrating)
 	d.trials = mciTrials{step: mciTrialRest, at: now}

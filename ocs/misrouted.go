@@ -33,8 +33,8 @@ type misrouted struct {
 	below  int32 // the path's light, thousandths of a dB
 }
 
-// tapLights are the light of a path, and what of it is on the wrong tap, in milliwatt;
-// in loopback that is both.
+// tapLights are the light of a path, and what of it is on the wrong tap, in milliwatt.
+// In loopback both taps are wrong.
 func (m *ModuleCalibration) tapLights(o *hal.Optics, path proto.Path, taps []byte) (right, wrong float64) {
 	var tap [2]float64
 	for i := range tap {

@@ -131,7 +131,7 @@ func (l *actList) enter(j *journal.Journal, client string, q *proto.OpRequest, p
 		return err
 	}
 	if !l.room(j.Now) {
-		return &proto.Error{Code: proto.Busy, Limit: fmt.Sprintf("%d at a time", maxActs), Reason: "too many acts wait for their answers"}
+		return &proto.Error{Code: proto.Busy, Limit: fmt.Sprintf("%d at a time", maxActs), Reason: "too many requests wait for their answers"}
 	}
 	floor := l.floor
 	for _, a := range l.known {
@@ -144,7 +144,7 @@ func (l *actList) enter(j *journal.Journal, client string, q *proto.OpRequest, p
 		if floor >= beat { // soon there is a later one to quote
 			code = proto.Busy
 		}
-		return &proto.Error{Code: code, Field: "beat", Limit: fmt.Sprintf("after %d, as %d acts are known at once", floor, maxActs), Reason: fmt.Sprintf("beat %d", q.Beat)}
+		return &proto.Error{Code: code, Field: "beat", Limit: fmt.Sprintf("after %d: no more than %d requests are remembered", floor, maxActs), Reason: fmt.Sprintf("beat %d", q.Beat)}
 	}
 	if pk.By != "" && !l.affords(j.Now, pk.By) {
 		return &proto.Error{Code: proto.Busy, Field: "author", Limit: fmt.Sprintf("%d acts of one operator at once, one in %v after", actsAtOnce, actEvery), Reason: pk.By + " acted more often"}

@@ -96,7 +96,7 @@ var Measures = []measure{
 				p.Word(s.String()).Bool(s == c.Health)
 			}
 		}),
-	metric.Of(family{Name: "ringlight_check", Help: "How much a check of ocsctl status finds, what follows from other findings included. 0: it is well.", Labels: []string{"check"}},
+	metric.Of(family{Name: "ringlight_check", Help: "Findings of a check of ocsctl status, with those that follow from others. 0: none.", Labels: []string{"check"}},
 		func(c *Census, p *page) {
 			found := map[string]int64{}
 			for i := range c.Found {
@@ -106,7 +106,7 @@ var Measures = []measure{
 				p.Word(health.Checks[i].Name).Is(found[health.Checks[i].Name])
 			}
 		}),
-	metric.Of(family{Name: "ringlight_fibre_dark", Help: "1 for a fibre that is held to be cut, or doubted since: ocsctl link list. Absent while it is well.", Labels: []string{"fibre"}},
+	metric.Of(family{Name: "ringlight_fibre_dark", Help: "1 for a fibre that seems cut, or is doubted since: ocsctl link list. Absent while it is well.", Labels: []string{"fibre"}},
 		func(c *Census, p *page) {
 			for i := range c.Found {
 				if fibre, is := strings.CutPrefix(c.Found[i].Subject, "fibre "); is && c.Found[i].Check == "fibre_dark" {
@@ -124,7 +124,7 @@ var Measures = []measure{
 			}
 		}),
 	single("ringlight_gpus", metric.Gauge, "GPUs of the fabric's nodes.", func(c *Census) int64 { return int64(c.GPUs) }),
-	single("ringlight_gpus_wasted", metric.Gauge, "GPUs that are well and in no ring of full size that has light, beside those of as many spares as are wanted.", func(c *Census) int64 { return int64(c.GPUsWasted) }),
+	single("ringlight_gpus_wasted", metric.Gauge, "GPUs that are well and in no lit ring of full size, beyond those of the spares that are wanted.", func(c *Census) int64 { return int64(c.GPUsWasted) }),
 	single("ringlight_spares", metric.Gauge, "Nodes that are well and in no ring.", func(c *Census) int64 { return int64(c.Spares) }),
 	single("ringlight_links", metric.Gauge, "Links between nodes that the committed rings want lit.", func(c *Census) int64 { return int64(c.Links) }),
 	single("ringlight_links_unconfirmed", metric.Gauge, "Of those, the ones that not both ends report as tuned.", func(c *Census) int64 { return int64(c.Links - c.LinksConfirmed) }),
@@ -137,15 +137,15 @@ var Measures = []measure{
 				}
 			})
 		}),
-	single("ringlight_silent_nodes", metric.Gauge, "Nodes for which nobody speaks: no agent is on the broker, it does not answer, or its telemetry stopped 35 s ago, or three and a half of its periods.", func(c *Census) int64 { return int64(c.Nodes.Silent) }),
-	metric.Of(family{Name: "ringlight_nodes_out", Help: "Nodes out of service by their own word: their host is down, their own optics failed, an operator drained them.", Labels: []string{"reason"}},
+	single("ringlight_silent_nodes", metric.Gauge, "Silent nodes: no agent on the broker, no answer, or no telemetry for 35 s (three and a half of its periods).", func(c *Census) int64 { return int64(c.Nodes.Silent) }),
+	metric.Of(family{Name: "ringlight_nodes_out", Help: "Nodes that report themselves out of service: host down, own optics failed, drained.", Labels: []string{"reason"}},
 		func(c *Census, p *page) {
 			p.Word("host_down").Is(int64(c.HostDown))
 			p.Word("isolated").Is(int64(c.Isolated))
 			p.Word("drained").Is(int64(c.Drained))
 		}),
 	single("ringlight_nodes_pending", metric.Gauge, "Nodes online that have not applied what is committed for them.", func(c *Census) int64 { return int64(c.Pending) }),
-	metric.Of(family{Name: "ringlight_alarms", Help: "Alarms that stand, by severity and whether someone has acknowledged them: ocsctl alarm list.", Labels: []string{"severity", "acknowledged"}},
+	metric.Of(family{Name: "ringlight_alarms", Help: "Active alarms: ocsctl alarm list.", Labels: []string{"severity", "acknowledged"}},
 		func(c *Census, p *page) {
 			for s := proto.SeverityWarning; s <= proto.SeverityCritical; s++ {
 				name := strings.ToLower(s.String())
@@ -160,13 +160,13 @@ var Measures = []measure{
 				p.Word(s.String()).Bool(s == c.Rollout)
 			}
 		}),
-	metric.Of(family{Name: "ringlight_rollout_halted", Help: "1 while it is stopped because a node came back otherwise than it went, or not at all."},
+	metric.Of(family{Name: "ringlight_rollout_halted", Help: "1 while it is stopped: a node came back with a difference, or not at all."},
 		func(c *Census, p *page) { p.Bool(c.RolloutHalted) }),
-	metric.Of(family{Name: "ringlight_rollout_waits_seconds", Places: metric.Milli, Help: "For how long no node that is left could be restarted: rings with a fault. 0: it does not wait."},
+	metric.Of(family{Name: "ringlight_rollout_waits_seconds", Places: metric.Milli, Help: "For how long it has waited for rings with a fault. 0: it does not wait."},
 		func(c *Census, p *page) { p.Is(c.RolloutWaits.Milliseconds()) }),
 
 	metric.Of(family{Name: "ringlight_bypass_seconds", Kind: metric.Histogram, Places: metric.Micro, Labels: []string{"losses"},
-		Help: "Time of one side from the loss of light to confirmed light on another candidate, by ring members passed by."},
+		Help: "Time of one side from light lost to light confirmed on another candidate, by ring members bypassed."},
 		func(c *Census, p *page) {
 			for losses := 1; losses < len(c.Bypasses); losses++ {
 				p.Word(strconv.Itoa(losses)).Tally(&c.Bypasses[losses])
@@ -243,7 +243,7 @@ var NodeMeasures = []ofNodes{
 	perNode("ringlight_node_sides_bypassed", metric.Gauge, "Sides of the node that work on another candidate than planned.", func(n *nodeCensus) int64 { return int64(n.Bypassed) }),
 	perNode("ringlight_node_alarms", metric.Gauge, "Standing alarms of the node, as it reported last.", func(n *nodeCensus) int64 { return int64(n.Alarms) }),
 	metric.Of(family{Name: "ringlight_margin_decibels", Places: metric.Milli, Labels: []string{"node", "bundle"},
-		Help: "How much more of a bundle's own light may go until its path counts as not there; of the worst module. Absent while nothing was measured."},
+		Help: "Light that a bundle may still lose until its path counts as not there; worst module. Absent while not measured."},
 		func(nodes []nodeCensus, p *page) {
 			for i := range nodes {
 				for b := range nodes[i].Margins {
@@ -256,7 +256,7 @@ var NodeMeasures = []ofNodes{
 	perNode("ringlight_node_flaps_total", metric.Counter, "Losses of selected light that the node's bundles count, over all lives.", func(n *nodeCensus) int64 { return int64(n.Flaps) }),
 	perNode("ringlight_node_bypasses_total", metric.Counter, "Moves of a side that the node counts, over all lives.", func(n *nodeCensus) int64 { return int64(n.Bypasses) }),
 	perNode("ringlight_node_messages_refused_total", metric.Counter, "Messages that the node refused, over all lives.", func(n *nodeCensus) int64 { return int64(n.Refused) }),
-	metric.Of(family{Name: "ringlight_node_case_celsius", Places: metric.Milli, Labels: []string{"node"}, Help: "Case temperature of the warmest module that the node told of; at 75 its bundle is taken out of use."},
+	metric.Of(family{Name: "ringlight_node_case_celsius", Places: metric.Milli, Labels: []string{"node"}, Help: "Case temperature of the warmest module; at 75 its bundle is taken out of use."},
 		func(nodes []nodeCensus, p *page) {
 			for i := range nodes {
 				if t := nodes[i].CaseMillikelvin; t != 0 {

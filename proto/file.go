@@ -22,7 +22,7 @@ func DecodeFile(data []byte, v any) error {
 	switch {
 	case err == nil:
 		if _, err := dec.Token(); err != io.EOF {
-			return atLine(data, dec.InputOffset(), errors.New("something follows the end"))
+			return atLine(data, dec.InputOffset(), errors.New("data follows the end of the JSON"))
 		}
 		return repeated(data)
 	case err == io.EOF:

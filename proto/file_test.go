@@ -31,7 +31,7 @@ func TestFileErrorsNameTheLine(t *testing.T) {
 	for text, want := range map[string]string{ // any order: independent
 		"":                                  "it is empty",
 		" \n":                               "it is empty",
-		whole + "\n{}":                      "something follows the end, line 7",
+		whole + "\n{}":                      "data follows the end of the JSON, line 7",
 		strings.Replace(whole, "3", `"`, 1): "want JSON: invalid character '\\n' in string literal, line 3",
 		"{\n\"name\": \"f\"\n":              "JSON ends unexpectedly, line 3",
 	} {

@@ -80,7 +80,8 @@ func (s *segment) quick(t int64, d *decay, p *Personality) float64 {
 	return s.p1 + float64((s.p0-s.p1)*d.of(age, s.p1 < s.p0, p))
 }
 
-// both are the quick and the slow share of the warmth, each as if it were all.
+// both are the warmth as it would be if all of it followed quickly, and if all
+// of it followed slowly.
 func (s *segment) both(t int64, d *decay, p *Personality) (quick, slow float64) {
 	quick, slow = s.quick(t, d, p), s.s0
 	if age := t - s.t0; p.tail > 0 && age > 0 {

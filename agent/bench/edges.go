@@ -14,8 +14,8 @@ import (
 )
 
 // Answer is a latch that answers the edges of a line by writes that move
-// nothing: of the polarity of its inputs, of which it has none in service. On
-// the bus they are what a switch is.
+// nothing: they set the polarity of its inputs, and no pin is an input in
+// service. On the bus they take as long as a switch.
 type Answer struct {
 	Board hal.Board
 	chip  pca953x.Chip

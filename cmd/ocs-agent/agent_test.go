@@ -62,7 +62,7 @@ func TestConfigurationErrorsNameTheirKeys(t *testing.T) {
 		"unknown key":    {`{"board":{"fabrik":"f1"}}`, []string{`board: there is no key "fabrik", line 1`}},
 		"wrong type":     {"{\n\n\"node\":\"seven\"}", []string{`node: want a number, got "seven", line 3`}},
 		"not JSON":       {`hello`, []string{"invalid character"}},
-		"something else": {`{} {}`, []string{"something follows"}},
+		"something else": {`{} {}`, []string{"data follows"}},
 		"values": {`{"fabric":"F 1","broker":"http://x","cert":"c","state":"","health_ms":-1,"log_level":"loud",
 			"board":{"kind":"tin","gpus":1,"bundles":9,"modules":0}}`,
 			[]string{"fabric:", "broker:", "cert:", "state:", "health_ms:", "log_level:", "board.kind:", "board.gpus:", "board.bundles:", "board.modules:"}},

@@ -165,7 +165,7 @@ func waitFor(ctx context.Context, pid int) (status syscall.WaitStatus, err error
 	}
 }
 
-// follow lets it take this process's place. It returns only when it cannot.
+// follow executes the new program in this process. It returns only when it cannot.
 func (a *again) follow() error {
 	failed := make(chan error)
 	go func() { // not the thread of the board: what follows would be real time as a whole

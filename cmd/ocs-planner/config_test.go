@@ -68,7 +68,7 @@ func TestBadConfigurations(t *testing.T) {
 		"{\n\"insecure\": 3}":           "line 2",
 		`{"broker":"mqtt://192.0.2.1"}`: "insecure",
 		`{"http":"192.0.2.1:80"}`:       "http",
-		`{}{}`:                          "something follows",
+		`{}{}`:                          "data follows",
 		strings.Repeat(" ", maxConfig) + `{"state":""}`: "at most 65536 bytes",
 	} {
 		for _, verb := range []string{"config", "run"} {

@@ -21,7 +21,7 @@ func studyFlows(ctx context.Context, s *studyRun) error {
 	fs.IntVar(&cfg.GPUsPerLeaf, "gpus-per-leaf", cfg.GPUsPerLeaf, "GPUs below a leaf, and its uplinks")
 	fs.IntVar(&cfg.GPUsPerServer, "gpus-per-server", cfg.GPUsPerServer, "GPUs of a server, which reach each other by links of their own")
 	fs.IntVar(&cfg.Gbps, "gbps", cfg.Gbps, "Gb/s of a GPU's port and of an uplink")
-	fs.IntVar(&cfg.Jobs, "jobs", cfg.Jobs, "jobs of a pattern that reduces")
+	fs.IntVar(&cfg.Jobs, "jobs", cfg.Jobs, "jobs of a pattern other than all-to-all")
 	fs.IntVar(&cfg.AllToAllJobs, "all-to-all-jobs", cfg.AllToAllJobs, "jobs of the pattern all-to-all")
 	fs.IntVar(&cfg.MinGPUs, "min-gpus", cfg.MinGPUs, "GPUs of the smallest job")
 	fs.IntVar(&cfg.MaxGPUs, "max-gpus", cfg.MaxGPUs, "GPUs of the largest job")

@@ -158,7 +158,7 @@ func studyCompare(ctx context.Context, s *studyRun) error {
 	fs.IntVar(&cfg.ScaleUp, "scale-up-gbps", cfg.ScaleUp, "Gb/s of a GPU to others of its server, or around its ring")
 	fs.IntVar(&cfg.PodLeaves, "pod-leaves", cfg.PodLeaves, "leaves of a pod of LumosCore")
 	fs.IntVar(&cfg.Ring, "ring", cfg.Ring, "most GPUs of a ring of InfiniteHBD")
-	fs.IntVar(&cfg.Hops, "k", cfg.Hops, "servers that a fibre of InfiniteHBD reaches on")
+	fs.IntVar(&cfg.Hops, "k", cfg.Hops, "how many servers ahead a fibre of InfiniteHBD reaches")
 	fs.StringVar(&cfg.Budget, "budget", cfg.Budget, "what all systems have alike: bandwidth of a GPU's port, or cost of its network")
 	fs.IntVar(&cfg.Dollars, "dollars", cfg.Dollars, "a GPU, with -budget cost (0: what the dearest system costs at -gbps)")
 	load := fs.Float64("load", float64(cfg.Load)/1000, "share of the GPUs that the jobs ask for; a list stands as it is unless this is given")

@@ -313,7 +313,7 @@ func jobWatch(ctx context.Context, args []string, out io.Writer) error {
 		case e.Event == job.NodeLost:
 			text += " " + e.Node
 			if e.BypassUS > 0 {
-				text += fmt.Sprintf(", passed by in %d us", e.BypassUS)
+				text += fmt.Sprintf(", bypassed in %d us", e.BypassUS)
 			}
 		case e.Event == job.Replaced && e.Position != nil:
 			text += fmt.Sprintf(" %s by %s, ring %d, position %d", cmp.Or(e.Out, "nobody"), cmp.Or(e.In, "nobody"), e.Ring, *e.Position)

@@ -16,7 +16,7 @@ func pkiIssuer(_ context.Context, args []string, out io.Writer) error {
 	f := newPKI("pki issuer")
 	f.fs.StringVar(&f.out, "out", "", "`FOLDER` for its file; default: that of -dir")
 	f.fs.IntVar(&f.days, "days", 365, "`NUMBER` of days that it may give certificates")
-	stolen := f.fs.Bool("stolen", false, "a key before the last is stolen: what any of those vouched for counts no more")
+	stolen := f.fs.Bool("stolen", false, "an earlier issuer's key is stolen: certificates of all issuers before the last count no more")
 	folder, words, err := f.open(args, `Makes a key that vouches for nodes, and for nothing else: a planner that has it (-issuer
 FILE) gives a node with a token its certificate, and has keys replaced before their
 certificates end. Again, with another name: that one takes its place, and all nodes' keys

@@ -20,12 +20,12 @@ type File struct {
 type Bus struct {
 	Name     string    `json:"name"`                   // by which the rest of the file calls it
 	Kind     string    `json:"kind"`                   // i2c or spi
-	Device   string    `json:"device,omitempty"`       // /dev/i2c-N, or /dev/spidevN. to which the chip select is appended; or periph:NAME, or periph:NAME., of a bus that is registered with periph
-	Hz       int64     `json:"hz,omitempty" unit:"Hz"` // clock; not of a channel of a mux, which has that of the wires
-	Mux      string    `json:"mux,omitempty"`          // the mux whose channel this bus is: with its device where the kernel drives it, without one where the agent does. A mux may be on such a bus, up to three one behind the other
+	Device   string    `json:"device,omitempty"`       // /dev/i2c-N, or /dev/spidevN. to which the chip select is appended; or periph:NAME
+	Hz       int64     `json:"hz,omitempty" unit:"Hz"` // clock; not of a channel of a mux
+	Mux      string    `json:"mux,omitempty"`          // the mux whose channel this bus is: with a device where the kernel drives it. Up to three muxes one behind the other
 	Channel  int       `json:"channel,omitempty"`      // of that mux
 	Bridge   *Bridge   `json:"bridge,omitempty"`       // of kind spi, in place of a device: the bridge that makes it
-	Recovery *Recovery `json:"recovery,omitempty"`     // lines that free the bus when a chip holds it and its adapter's driver cannot; on the wires themselves, not on a channel of a mux
+	Recovery *Recovery `json:"recovery,omitempty"`     // lines that free the bus when a chip holds it and its adapter's driver cannot; not on a channel of a mux
 }
 
 // Bridge is a part that makes an SPI bus of an I2C bus.
@@ -43,7 +43,7 @@ type Recovery struct {
 
 // Line is one GPIO line.
 type Line struct {
-	Line      string `json:"line,omitempty"`       // its name in the device tree, or periph:NAME of a pin that is registered with periph; or
+	Line      string `json:"line,omitempty"`       // its name in the device tree, or periph:NAME; or
 	Chip      string `json:"chip,omitempty"`       // its chip, such as gpiochip0, and
 	Offset    int    `json:"offset,omitempty"`     // its number there
 	ActiveLow bool   `json:"active_low,omitempty"` // low means light
@@ -55,14 +55,14 @@ type Mux struct {
 	Part   string `json:"part"`             // role mux of the table of parts
 	Bus    string `json:"bus"`              // whose wires it switches
 	Addr   Addr   `json:"addr"`             // such as "0x70"
-	Kernel bool   `json:"kernel,omitempty"` // the kernel's driver is bound to it: its channels are buses with devices. Else the agent selects channels itself, and nobody else may
+	Kernel bool   `json:"kernel,omitempty"` // the kernel's driver is bound to it: its channels are buses with devices. Else the agent alone selects channels
 }
 
 // Latch is one output expander.
 type Latch struct {
 	Name  string `json:"name"`            // by which bundles call it
 	Part  string `json:"part"`            // role latch
-	Bus   string `json:"bus,omitempty"`   // a bus that is best its own: every switch of a path is a write to it
+	Bus   string `json:"bus,omitempty"`   // best a bus of its own: every switch of a path is a write
 	Addr  Addr   `json:"addr,omitempty"`  // such as "0x20"
 	Lines []Line `json:"lines,omitempty"` // of part gpio, in place of bus and addr: by pin, 4 to 16, four a bundle
 }

@@ -35,9 +35,9 @@ func checkAdapter(sys string, b *hal.Bus) error {
 	}
 	switch channel := isChannel(sys, b.Device); {
 	case channel && !b.Adapter:
-		return fmt.Errorf("%w: it is a channel of a mux that the kernel drives, and the board has it for a bus of its own", hal.ErrOutOfRange)
+		return fmt.Errorf("%w: it is a channel of a mux that the kernel drives; the board file says that it is a bus of its own", hal.ErrOutOfRange)
 	case !channel && b.Adapter:
-		return fmt.Errorf("%w: the board has it for a channel of a mux that the kernel drives, and it is none", hal.ErrOutOfRange)
+		return fmt.Errorf("%w: it is no channel of a mux that the kernel drives; the board file says that it is one", hal.ErrOutOfRange)
 	}
 	return nil
 }

@@ -45,9 +45,9 @@ func TestAdaptersAreWhatTheBoardSays(t *testing.T) {
 		{hal.Bus{Device: "/dev/i2c-0", Speed: 400 * physic.KiloHertz}, "clocks it at 1MHz, the board at 400kHz"},
 		{hal.Bus{Device: "/dev/i2c-0"}, ""},
 		{hal.Bus{Device: "/dev/i2c-1", Speed: 400 * physic.KiloHertz}, ""},
-		{hal.Bus{Device: "/dev/i2c-1", Speed: 400 * physic.KiloHertz, Adapter: true}, "it is none"},
+		{hal.Bus{Device: "/dev/i2c-1", Speed: 400 * physic.KiloHertz, Adapter: true}, "it is no channel"},
 		{hal.Bus{Device: "/dev/i2c-2", Speed: 400 * physic.KiloHertz, Adapter: true}, ""},
-		{hal.Bus{Device: "/dev/i2c-2", Speed: 400 * physic.KiloHertz}, "for a bus of its own"},
+		{hal.Bus{Device: "/dev/i2c-2", Speed: 400 * physic.KiloHertz}, "says that it is a bus of its own"},
 		{hal.Bus{Device: "/dev/i2c-9", Speed: 400 * physic.KiloHertz, Adapter: true}, ""},
 	} {
 		err := checkAdapter(sys, &c.bus)

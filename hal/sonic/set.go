@@ -49,7 +49,7 @@ func decode[T any](body []byte) (v T, err error) {
 	d.DisallowUnknownFields()
 	if err = d.Decode(&v); err == nil {
 		if _, more := d.Token(); more != io.EOF {
-			err = errors.New("something follows the end")
+			err = errors.New("data follows the end of the JSON")
 		}
 	}
 	if err == nil {

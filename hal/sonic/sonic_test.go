@@ -90,7 +90,7 @@ func TestRequestsAreAnswered(t *testing.T) {
 		{"GET", bulk, "", 405, "want POST", 0},
 		{"POST", bulk, `{"sonic-ocs:input":`, 400, "malformed-message", 0},
 		{"POST", bulk, `{}`, 400, "missing-element", 0},
-		{"POST", bulk, `{"sonic-ocs:input":{}} {}`, 400, "something follows the end", 0},
+		{"POST", bulk, `{"sonic-ocs:input":{}} {}`, 400, "data follows the end of the JSON", 0},
 		{"POST", bulk, `{"sonic-ocs:input":{"add":[{"cross_connect_id":7}]}}`, 400, `"error-tag":"invalid-value"`, 0},
 		{"POST", bulk, `{"sonic-ocs:input":{"remove":["1A-2B"]}}`, 400, "unknown-element", 0},
 		{"POST", bulk, `{"sonic-ocs:input":{"add":[` + good + `,{"cross_connect_id":"5A-4B"}]}}`, 400, "connection 5A-4B: this switch has ports 1A to 4A and 1B to 4B", 0},

@@ -110,8 +110,8 @@ type Box struct {
 	alarms   []hal.BoxAlarm          // as told
 	goals    []request
 	tries    int
-	tuning   bool          // a circuit is being
-	look     time.Duration // and is looked at again then
+	tuning   bool          // a circuit is being tuned
+	look     time.Duration // when it is looked at again
 	until    time.Duration // when the answer is due
 	report   hal.BoxState
 	work     work.Queue

@@ -138,7 +138,7 @@ var manners = []struct {
 		s.far.cut(0, 4)
 		s.far.join(3, 7, "G")
 		s.run(6 * time.Second)
-		s.want("seen", "1A-5B failed: box reports connections other than those that were set: it was taken away at the box\n2A-6B tuned\n3A-7B tuned\n4A-8B tuned", "2A-6B 3A-7B 4A-8B")
+		s.want("seen", "1A-5B failed: box reports connections other than those that were set: the connection was removed at the box\n2A-6B tuned\n3A-7B tuned\n4A-8B tuned", "2A-6B 3A-7B 4A-8B")
 		s.tellsOnce(proto.EvSwitched, "by hand")
 		s.run(time.Minute)
 		s.want("a minute on", threeTold+"\n4A-8B tuned", threeLit+" 4A-8B")

@@ -88,11 +88,11 @@ func (x *Box) judge(now time.Duration, c *circuit.Circuit, goal request, err err
 		c.State, c.Err = proto.Failed, said
 	default:
 		if slices.Contains(x.report.Stale, pair) {
-			c.Err = fmt.Errorf("%w: it has it in its list alone", hal.ErrBoxNotMade)
+			c.Err = fmt.Errorf("%w: the box lists the connection and has not made it", hal.ErrBoxNotMade)
 		} else if slices.Contains(goal.Create, pair) && err != nil {
 			c.Err = err
 		} else if was != proto.Failed || c.Err == nil {
-			c.Err = fmt.Errorf("%w: it was taken away at the box", hal.ErrBoxNotMade)
+			c.Err = fmt.Errorf("%w: the connection was removed at the box", hal.ErrBoxNotMade)
 		}
 		c.State = proto.Failed
 		if i := slices.IndexFunc(x.report.Map, func(p hal.PortPair) bool { return p.In == pair.In || p.Out == pair.Out }); i >= 0 {

@@ -173,8 +173,8 @@ func (l *limits) fitAll(codes *Codes) (cuts uint32) {
 	return cuts
 }
 
-// Fit is what codes of a module with these heaters, which bear so much, would become; cuts: how many
-// were cut down. Nothing is allowed by it.
+// Fit cuts codes down to what a module's heaters bear, by their measured resistance, and says how many
+// it cut. It allows nothing.
 func Fit(bears *hal.HeaterLimits, milliohm *[hal.CellsPerMod]uint32, codes *Codes) (fitting Codes, cuts uint32) {
 	d := Driver{limits: limits{bears: bears}}
 	for k, r := range milliohm {

@@ -31,7 +31,7 @@ const (
 // pages are both pages of codes, A and B.
 type pages [2][2 * hal.CellsPerMod]byte
 
-// put is the form of a module's codes on their pages.
+// put fills the pages with a module's codes, in the form that the module reads.
 func (p *pages) put(hw *hal.Module, codes *heater.Allowed) {
 	for register := range p {
 		for k := range hal.CellsPerMod {

@@ -25,11 +25,11 @@ func (l *jobList) checkOwners() error {
 	for _, j := range l.all {
 		switch {
 		case j.own != nil && l.fab.LeafSpine == nil:
-			return fmt.Errorf("%s: of a leaf-spine core", jobKey(j.spec.Job))
+			return fmt.Errorf("%s: belongs to a leaf-spine core", jobKey(j.spec.Job))
 		case j.shard != nil && l.fab.Direct == nil:
-			return fmt.Errorf("%s: of a direct core", jobKey(j.spec.Job))
+			return fmt.Errorf("%s: belongs to a direct core", jobKey(j.spec.Job))
 		case j.turn.Came != 0 && !l.fab.Alone():
-			return fmt.Errorf("%s: of a core with a queue", jobKey(j.spec.Job))
+			return fmt.Errorf("%s: belongs to a core with a queue", jobKey(j.spec.Job))
 		}
 	}
 	switch {

@@ -77,9 +77,9 @@ func (r Ranks) Groups() (out []Group) {
 	return out
 }
 
-// Phases are what ranks of a stage send in one phase after the other of a
-// collective between pods that is no ring, from rank to rank: of an all-to-all all
-// of it, of others what crosses pods. nil: nothing is planned for by phases.
+// Phases are the phases of a collective between pods, in order: which rank of a
+// stage sends to which. An all-to-all has all pairs, others only those that cross
+// pods. nil: nothing is planned by phases, as for a ring.
 func (r Ranks) Phases(stage int) (out [][][2]int) {
 	if r.PodOf == nil || r.Collective == proto.CollectiveRing {
 		return nil
@@ -131,8 +131,8 @@ func seatsOf(fab *fabric.Core, places []Place) (out []proto.Seat) {
 	return out
 }
 
-// number gives jobs that got servers of leaves theirs: which ones of the leaf,
-// the lowest that are free. They keep them.
+// number chooses which servers of a leaf a job gets that was granted some there:
+// the lowest that are free. A job keeps them.
 func (c *interleaved) number(jobs []*job) {
 	taken := map[Place]bool{}      // of a leaf; GPU: the server's number in it
 	for s := range c.out.servers { // any order: a set

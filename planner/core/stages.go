@@ -146,7 +146,7 @@ func (c *interleaved) pieces(groups []groupPlan) []wiring.Piece {
 	if err != nil {
 		panic("planner: invariant: halves of one size: " + err.Error())
 	}
-	for h, g := range groups { // a circuit that goes from one job to another, who has its own elsewhere
+	for h, g := range groups { // a circuit that passes to another job, whose own one is elsewhere
 		for k, d := range g.stay {
 			for i, j := range d.to {
 				if w := g.wanted[k]; g.moves() && j >= 0 && w.to[i] == j && w.job[i] != d.job[i] {

@@ -22,7 +22,7 @@ type switchView struct {
 
 func (v *switchView) index() int { return int(v.ID - proto.FirstSwitch) }
 
-// quoted is how many changes at the board a plan knows of.
+// quoted is the bypass_seq that a plan quotes: changes at the board that it knows of.
 func (v *switchView) quoted() uint64 {
 	if v.Report == nil {
 		return v.byHand

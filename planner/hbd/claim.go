@@ -36,7 +36,7 @@ type Want struct {
 type Share struct {
 	Stock  []proto.RingID   // rings that are there, and not of others
 	New    [][]proto.NodeID // rings to be formed
-	As     proto.RingID     // the number of the one that is; 0: the next ones
+	As     proto.RingID     // number of the ring to be formed, where it is one; 0: the next free numbers
 	Spares []proto.NodeID
 	Ends   []proto.RingID // stock that makes room for those
 	Most   int            // rings of this size that it could have now; only where it gets none
@@ -420,8 +420,8 @@ func (c Claims) claimed() {
 	h.replan(0)
 }
 
-// trim ends stock for which jobs have left no room, the last first; nil: there
-// is none.
+// trim ends unassigned rings beyond those that are wanted, the last first; nil:
+// there are none.
 func trim(h *Rings) *proposal {
 	if !h.surplus {
 		return nil

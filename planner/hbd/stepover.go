@@ -154,9 +154,9 @@ func (o *obstacles) takesPart(n *node) {
 	o.h.markNode(n)
 }
 
-// retellWait is how long a ring waits at least until it is told again that it need not
-// wait so long. chosen: who tells false times and true ones in turn costs his ring a
-// plan in a while, and no light.
+// retellWait is the least time between two plans that tell a ring to wait less for
+// light. chosen: a member that tells false and true times in turn then costs its ring
+// a plan in ten seconds at most, and no light.
 const retellWait = 10 * time.Second
 
 // sooner notes that a ring waits longer for light than its members take by what they

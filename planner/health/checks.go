@@ -157,7 +157,7 @@ func remedyOf(cause string) string {
 	return ""
 }
 
-// fact makes a check of one thing that is so while it has a cause.
+// fact makes a check with one finding at most: it stands while of names a cause.
 func fact(id, text string, of func(*Facts) finding) func(*Facts, func(finding)) {
 	return func(x *Facts, tell func(finding)) {
 		if f := of(x); f.cause != "" {

@@ -58,7 +58,7 @@ func expand(text string, most int) ([]string, error) {
 	open := strings.IndexByte(text, '[')
 	if open < 0 {
 		if text == "" {
-			return nil, errors.New("want the name of a host, and there is nothing")
+			return nil, errors.New("want the name of a host, have none")
 		}
 		if most < 1 {
 			return nil, fmt.Errorf("%.80q: more hosts than there may be", text)

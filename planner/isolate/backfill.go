@@ -120,10 +120,10 @@ type profile []struct {
 	free int
 }
 
-// passReserved gives every waiting job a time at which GPUs enough are free by
-// declared durations, the head first, and starts those whose time is now and
-// that can be placed. By the number of GPUs alone: which ones, and which
-// links, is found out when the time has come.
+// passReserved gives every waiting job, the head first, the time at which
+// enough GPUs are free by declared durations. It starts those whose time is
+// now and that can be placed. Times go by the number of GPUs alone; which GPUs
+// and links a job gets is decided when it starts.
 func (q *Queue) passReserved(now int64) []Start {
 	var out []Start
 	head := q.waiting[0]

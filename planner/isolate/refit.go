@@ -174,7 +174,7 @@ func (r *refit) seat(want shape, parts []part) {
 		}
 		return r.was.Servers[v*u].Leaf
 	})
-	deal(r.need, func(n int) *[]Server { return of[rows[n/u]] }, func(n int) Server { return r.was.Servers[n] }, func(n int, w Server) { p.Servers[n] = w })
+	assign(r.need, func(n int) *[]Server { return of[rows[n/u]] }, func(n int) Server { return r.was.Servers[n] }, func(n int, w Server) { p.Servers[n] = w })
 	join := func(links int, far func(n int) End) bool {
 		var edges []edge
 		for i := range links {
@@ -278,12 +278,12 @@ func keepers(n int, in []share, had func(int) int) []int {
 	for _, x := range in {
 		left = append(left, slices.Repeat([]int{x.at}, x.of)...)
 	}
-	deal(n, func(int) *[]int { return &left }, had, func(v, at int) { out[v] = at })
+	assign(n, func(int) *[]int { return &left }, had, func(v, at int) { out[v] = at })
 	return out
 }
 
-// deal gives each of n one of a list: what it had, if that is there, else the first left.
-func deal[T comparable](n int, of func(i int) *[]T, had func(i int) T, give func(i int, x T)) {
+// assign gives each of n one of a list: what it had, if that is there, else the first left.
+func assign[T comparable](n int, of func(i int) *[]T, had func(i int) T, give func(i int, x T)) {
 	given := make([]bool, n)
 	for again := range 2 {
 		for i := range n {
@@ -356,7 +356,7 @@ func (r *refit) join(p Placement, lost int, edges []edge) {
 		}
 	}
 	var none []int
-	deal(len(edges), func(n int) *[]int {
+	assign(len(edges), func(n int) *[]int {
 		if edges[n].live {
 			return &has[pair[n]]
 		}

@@ -76,7 +76,7 @@ func (p *pool) set(row, column int, u int32, taken bool) {
 // is cheap.
 type State struct {
 	core    Core    // never changed
-	first   []int32 // of a leaf: its first server; one more than leaves; never changed
+	first   []int32 // first server of each leaf, and the end of the last; never changed
 	gpus    []int32 // free, of a server
 	opened  []int32 // of a server that is in use: how many were before it; 0: unknown
 	opens   int32

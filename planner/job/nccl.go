@@ -35,9 +35,9 @@ func (v *View) TopoFiles() (names []string) {
 	return names
 }
 
-// topology writes what is known of a host for NCCL. A device that a file has is
-// not looked for again, with all that is above it: so the file has GPUs alone, and
-// none of which the place is not known.
+// topology writes what is known of a host for NCCL. NCCL does not detect again a
+// device that the file has, nor what is above it. So the file has GPUs alone, and
+// only those whose place is known.
 func (v *View) topology(name string, ranks []GPU) (text []byte, err error) {
 	host := strings.TrimSuffix(strings.TrimPrefix(name, topoPrefix), topoSuffix)
 	var mine []int // ranks

@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	prefixWish = "wish/" // of the store: job, by its name
+	prefixWish = "wish/" // keys of the store: a job, by its name
 	prefixTold = "told/" // Event, by the job's name and its number
 
 	maxJobs = 16384 // live ones; chosen: a job for every fourth node of the largest fabric in use

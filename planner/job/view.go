@@ -76,8 +76,8 @@ func (g *GPU) UnmarshalJSON(b []byte) error {
 type Trial struct {
 	Feasible bool           `json:"feasible"`
 	Most     int            `json:"most"`           // rings of this size that it could have now, or replicas of such circuits
-	Why      string         `json:"why"`            // not
-	Ends     []proto.RingID `json:"ends,omitempty"` // rings of nobody that make room for it
+	Why      string         `json:"why"`            // why it is not feasible
+	Ends     []proto.RingID `json:"ends,omitempty"` // unassigned rings that make room for it
 }
 
 // Get is a job as it stands.

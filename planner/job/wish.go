@@ -198,7 +198,7 @@ func (w *Wish) check(f *fabric.Fabric) error {
 	case len(w.Labels) > maxLabels:
 		return wrong("labels", fmt.Sprintf("at most %d", maxLabels), "%d", len(w.Labels))
 	case w.badLabel() != "":
-		return wrong("labels", fmt.Sprintf("names of 1 to %d letters, digits and . _ - /, values of at most %d, : @ too", maxOwner, maxOwner), "%.200q", w.badLabel())
+		return wrong("labels", fmt.Sprintf("names of 1 to %d letters, digits and . _ - /; values of at most %d of these and : @", maxOwner, maxOwner), "%.200q", w.badLabel())
 	case w.Circuits != nil:
 		return w.checkCircuits(f)
 	}

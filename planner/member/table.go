@@ -11,8 +11,8 @@ import (
 
 // Root is what a table needs of the planner above it.
 type Root interface {
-	// Voiced hears that a device knows of a term, or of a planner's life in our
-	// term, that ours is not; see Voices.
+	// Voiced is called when a device names a term that is not ours, or another
+	// planner's life in our term; see Voices.
 	Voiced()
 	// Answer takes a device's answer to a command.
 	Answer(d *Device, m *proto.Ack)
@@ -79,7 +79,7 @@ type Table struct {
 	gaps    uint64 // events given up
 	courses courses
 	alike   alike
-	blank   *setback // of all devices that had none
+	blank   *setback // shared by all devices that had no setback
 }
 
 // NewTable makes a table of n devices, the first of which has the number first.

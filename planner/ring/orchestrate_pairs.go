@@ -12,9 +12,9 @@ import (
 // its open group is, and whether that has its partner. Groups have a worth in
 // meetings; the worth at which there are enough of them is searched for.
 
-// half is how far one sub-line is: the ranks of the group that is open (0: none
-// is), the places passed since its last node, and whether the hop to it was as
-// long as one can be, which is for fibres that share a bundle.
+// half is how far one sub-line is: how many ranks the open group has (0: no group
+// is open), how many places were passed since its last node, and whether the hop
+// to that node had the full length of K, which matters where fibres share a bundle.
 type half struct {
 	rank, gap uint8
 	long      bool

@@ -174,8 +174,9 @@ func (p Problem) hasPinch(c component) bool {
 	return false
 }
 
-// LostToWiring is the number of groups of all demands that the shared bundle
-// costs; what fits instead is not counted. No demand: of the problem's size.
+// LostToWiring is how many groups fewer fit because two fibres of a node share
+// a bundle. What fits in their place is not counted. Without demands it counts
+// groups of the problem's size.
 func LostToWiring(p Problem, demands ...Demand) int {
 	if len(demands) == 0 {
 		demands = []Demand{{p.Size, -1}}

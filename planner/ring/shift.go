@@ -32,8 +32,8 @@ func (t *Tracker) use(demand, first int, near int32) bool {
 	return true
 }
 
-// survey lists the groups and nodes of a row, and looks whether they are what
-// the index takes them for.
+// survey lists the groups and nodes of a row, and reports whether the index has
+// them as they are.
 func (t *Tracker) survey(w *shift, first int) bool {
 	last := t.rows.last(w.demand, first)
 	back, row := 0, 0 // hops before the row and of it

@@ -38,7 +38,7 @@ func needOf(c Collective, parts [][][]int, podOf []int32, rails int) ([]Want, er
 	for a, leaf := range leaves {
 		d.podOf[a] = podOf[leaf]
 	}
-	wants := map[int]Want{} // of two leaves, as flows; few of all pairs have any
+	wants := map[int]Want{} // flows of each pair of leaves; most pairs have none
 	add := func(a, b, dp, pp int) {
 		if d.podOf[a] != d.podOf[b] {
 			at := min(a, b)*n + max(a, b)

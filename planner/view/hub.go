@@ -16,8 +16,8 @@ import (
 const (
 	// framePeriod is between two frames. chosen: ten a second look alive.
 	framePeriod = 100 * time.Millisecond
-	// maxViewers share one copy, and their places fairly among addresses; each costs a
-	// descriptor and a goroutine. chosen.
+	// maxViewers share one copy of the view. Places are divided fairly among addresses;
+	// each costs a descriptor and a goroutine. chosen.
 	maxViewers = 64
 	// viewerQueue is how many frames a viewer may be behind before it has to
 	// take a snapshot again. chosen: 1.6 s.

@@ -77,7 +77,7 @@ type Block struct {
 
 	allowed, steps  int
 	began, started  int                        // steps when the phase and when the descent began
-	heat            uint64                     // up to how much chance adds to a place
+	heat            uint64                     // most that chance adds to the price of a place
 	late            int                        // sixteenths of its plan that a descent has taken, and no less than all
 	auction         bool                       // ports grow dearer
 	warmer          int                        // steps of the descent at which these and the bid change

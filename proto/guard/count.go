@@ -167,6 +167,6 @@ var Measures = []metric.Measure[*Counts]{
 				p.Word(senderNames[s]).Is(int64(n))
 			}
 		}),
-	tallied("ringlight_seals_refused_total", "Messages that were not read for their seal, by whose topic they came on; an operator was told so.", func(c *Counts) *Tally { return &c.Refused }),
+	tallied("ringlight_seals_refused_total", "Messages that were not read for their seal, by whose topic they came on.", func(c *Counts) *Tally { return &c.Refused }),
 	tallied("ringlight_seals_doubted_total", "Messages that were read in mode warn, and would not be in mode enforce.", func(c *Counts) *Tally { return &c.Doubted }),
 }

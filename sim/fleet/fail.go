@@ -347,8 +347,8 @@ func (c *circuits) leafSpinePort(name string) (port, s int, ok bool) {
 	return 0, 0, false
 }
 
-// sent are the circuits of a switch that can have light: an interface has none to which
-// nothing of its job leads.
+// sent are the circuits of a switch that can have light. An interface has none unless a
+// circuit of the same job leads to it.
 func (c *circuits) sent(s int, want []proto.Circuit) (out []proto.Circuit) {
 	server, is := c.core.ServerOf(s)
 	if !is {

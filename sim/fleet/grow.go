@@ -32,8 +32,8 @@ func Unit(k *fabric.Core) (name string, count, servers int) {
 	return "pods", k.Pods, k.LeavesPerPod * k.ServersPerLeaf
 }
 
-// growth is the edit that a core of another size comes to: spines go with leaves, where
-// there are as many then as a leaf has of them.
+// growth is the edit that gives a core n pods, leaves or servers. The number of spines
+// grows in proportion to leaves, where that is a whole number.
 func growth(k *fabric.Core, n int) string {
 	unit, count, _ := Unit(k)
 	text := fmt.Sprintf("%s=%d", unit, n)

@@ -32,9 +32,9 @@ type measure struct {
 	well, whole int // nodes that are well; nodes in whole groups
 	since       time.Duration
 	counting    bool
-	wasted      []time.Duration // time with so many healthy nodes in no whole group
+	wasted      []time.Duration // by n: how long n healthy nodes were in no whole group
 	ideal       float64         // node-time wasted by arithmetic alone
-	static      float64         // and by the best static placement
+	static      float64         // node-time wasted by the best static placement
 	leastWaste  int             // of the present set of faults, by placement
 	wired       ring.Problem    // that placement's, read from the fibres once
 }
@@ -173,8 +173,8 @@ func (m *measure) after(n int) {
 	}
 }
 
-// one: all that is left of the ring lies in one closed cycle. It may have let
-// more of the ring in: a piece that was parted from it before.
+// one reports whether all nodes that are left of the ring lie in one closed
+// cycle of light. A piece that was cut off earlier may be in it too.
 func (m *measure) one(s *strike) bool {
 	strand, closed := m.r.world.Strand(sim.GPU{Board: s.rest[0].board}, nil)
 	in := 0

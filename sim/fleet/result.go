@@ -167,7 +167,7 @@ type Result struct {
 	MovedMicros   int64             `json:"moves_dark_us"`
 	Polls         uint64            `json:"polls"`
 	Looks         uint64            `json:"looks"`
-	Rests         int               `json:"rests"` // looks at a fabric at rest at which all that can be was in use
+	Rests         int               `json:"rests"` // looks at a fabric at rest that found in use all that can be
 	Steps         uint64            `json:"steps"`
 	EventsPerS    float64           `json:"events_per_s"` // filled in by whoever has a clock
 	RSSMiB        int64             `json:"rss_mib"`      // by whoever has an operating system

@@ -182,7 +182,7 @@ func (r *Run) station(id proto.NodeID) *station {
 
 // Times of a run. chosen.
 const (
-	standWithin = time.Hour        // the rings must stand by then: of 1,000 nodes 119 rings moved for the last one, when that was worth their price
+	standWithin = time.Hour        // the rings must stand by then; the last of 1,000 nodes waited until 119 rings were worth moving for it
 	listWithin  = 15 * time.Minute // and a job list, with all that happens meanwhile: the planner's longest patiences, several times
 	lookEvery   = 250 * time.Millisecond
 	coreEvery   = 100 * time.Millisecond

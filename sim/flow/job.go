@@ -308,7 +308,7 @@ func (s *Sim) byItself(from, to time.Duration, start func(), until func() bool) 
 	s.seeds, s.begun, s.least = seeds, begun, least
 }
 
-// measure finds how long an iteration of a job takes that shares no link.
+// measure finds how long an iteration takes when the job shares no link.
 func (s *Sim) measure(j *job) {
 	before := s.count
 	start := s.now

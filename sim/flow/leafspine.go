@@ -154,7 +154,7 @@ func (n *LeafSpine) NewBalanced(seed uint64) *Balanced {
 	return &Balanced{n, seed, make([]int32, n.firstUplink+2*n.Leaves*n.Uplinks)}
 }
 
-// Route is a Route that loads the way it gives.
+// Route chooses the way with the least load, and adds the flow to its load.
 func (b *Balanced) Route(from, to int) ([]Link, error) {
 	n := b.net
 	if p := n.near(from, to); p != nil {

@@ -19,7 +19,7 @@ type run struct {
 	first        int32           // live flow of cur's first group, the others follow
 	ends         []time.Duration // of these, where others notice; Never where not
 	soonest      time.Duration   // of ends
-	latest       time.Duration   // of ends before Never, -1 without
+	latest       time.Duration   // of ends that are before Never; -1: none is
 	stale        bool            // soonest and latest are to be found anew
 	last         bool            // the next event is the end of the round
 	steady       time.Duration   // if not 0: every round until the last takes so long

@@ -281,8 +281,8 @@ func (t *traffic) hold(of int32, share int64) {
 	}
 }
 
-// capped is whether what a flow shares with nobody may hold it back: not if a
-// link that it shares would at its widest.
+// capped reports whether links that a flow has to itself may limit it. They cannot
+// where a link that it shares is the narrower one even with nobody else on it.
 func (t *traffic) capped(f *live) bool {
 	for i := range f.slots {
 		if f.cap >= t.links[f.slots[i].link].capacity<<weightBits/f.slots[i].weight {

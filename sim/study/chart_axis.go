@@ -113,7 +113,7 @@ func (a axis) label(v float64) string {
 	if a.percent {
 		v, unit = v*100, " %"
 	}
-	return plainDigits(v, 9) + unit // nine swallow what a multiple of 0.1 carries behind them
+	return plainDigits(v, 9) + unit // nine digits hide the rounding error of a multiple of 0.1
 }
 
 // value is how a bar is labelled, short enough to stand above it.
