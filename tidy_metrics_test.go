@@ -48,7 +48,7 @@ const alertsPage = "docs/alerts.md"
 
 func metricsPage() string {
 	var b strings.Builder
-	b.WriteString("# Metrics\n\nWritten by `go test -run MetricsPage -update .` from the tables that make the pages. Times are\nin seconds, light in decibels. What ends in `_total` is a counter, what says so a histogram, all else a gauge.\nLabels stand in braces. What is scraped and how: [Alerts](" + strings.TrimPrefix(alertsPage, "docs/") + ").\n")
+	b.WriteString("# Metrics\n\nWritten by `go test -run MetricsPage -update .`. Times are in seconds, light in decibels. What ends in `_total` is a\ncounter, a histogram says so, all else is a gauge; labels stand in braces. How they are scraped: [Alerts](" + strings.TrimPrefix(alertsPage, "docs/") + ").\n")
 	for _, s := range sections() {
 		fmt.Fprintf(&b, "\n## %s\n\n%s\n\n", s.title, s.text)
 		for _, f := range s.families {
