@@ -35,7 +35,7 @@ await() { # await SECONDS: time until all rings are in service
 }
 broker; planner
 bin/ocs-sim broker-check -broker "$url" # before anybody is in service: it uses a fabric of its own
-bin/ocs-sim agents -json -broker "$url" -cache "${CACHE:-on}" >"$dir/agents.out" 2>"$dir/agents.log" & agents=$!
+bin/ocs-sim agents -lock off -json -broker "$url" -cache "${CACHE:-on}" >"$dir/agents.out" 2>"$dir/agents.log" & agents=$!
 echo "broker: $(mosquitto -h | head -1); in service after $(await 90) s"
 sleep 2; quiet=$SECONDS
 before=$(rings)

@@ -37,6 +37,9 @@ const (
 	LockAlways                  // every minute
 )
 
+// LockModes by the names that configurations and flags have for them.
+var LockModes = map[string]LockMode{"off": LockOff, "drift": LockOnDrift, "always": LockAlways}
+
 // LockConfig is how a bundle is locked.
 type LockConfig struct {
 	Mode   LockMode      `json:"mode"`

@@ -99,6 +99,33 @@ var (
 	tiny  = fabric.Params{Name: "f", Nodes: 2, GPUsPerNode: 4, K: 2, TP: 8}
 )
 
+// Goal: light that nobody can call good any more is counted, where a ring uses it.
+func TestUnprovenLinksAreCounted(t *testing.T) {
+	w := states[0].make(t)
+	doubt := func(id proto.NodeID, s proto.PortState) {
+		n := &w.nodes[id]
+		r := w.reportOf(n)
+		n.repSeq++
+		r.Seq = n.repSeq
+		for b := range r.Bundles {
+			r.Bundles[b].State = s
+		}
+		w.publish(n, w.topics.Reported(id), proto.TopicReported, r)
+		w.run(time.Second)
+	}
+	member, spare := w.p.Rings()[0].Nodes[2], w.idle()
+	for _, x := range []struct {
+		node proto.NodeID
+		is   proto.PortState
+		want uint32
+	}{{spare, proto.Unproven, 0}, {member, proto.Unproven, 2}, {member, proto.Tuned, 0}} {
+		doubt(x.node, x.is)
+		if s := w.p.Status(); s.Unproven != x.want || s.Confirmed != s.Links {
+			t.Errorf("node %d %v: %d links unproven, want %d; %d of %d confirmed", x.node, x.is, s.Unproven, x.want, s.Confirmed, s.Links)
+		}
+	}
+}
+
 var states = []made{
 	{name: "all is well", begin: func(*fleet) {}, health: proto.HealthOK},
 	{"nobody is there", func(w *fleet) { w.anew(nil) }, proto.HealthFailed, "nodes/none", "no agent of this fabric has spoken", fabric.Params{}},

@@ -26,6 +26,7 @@ type Status struct {
 	GPUs         uint32      `cbor:"19,keyasint,omitempty"` // in rings that have light
 	GPUWanted    uint32      `cbor:"20,keyasint,omitempty"` // in rings
 	SparesWanted uint32      `cbor:"21,keyasint,omitempty"`
+	Unproven     uint32      `cbor:"22,keyasint,omitempty"` // links confirmed, whose light nobody can call good at an end
 }
 
 // PlannerCopy is a process of a planner.

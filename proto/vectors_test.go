@@ -168,7 +168,7 @@ func goldens() []struct {
 			Check: "fibre_dark", Subject: "fibre R2-17", State: HealthDegraded, Remedy: "clean or change it", Under: "7/dead"}}}},
 		{"fibres", OpReply{Version: Version, Corr: testCorr, Links: []LinkStatus{{Fibre: "R2-17", A: JointEnd{Node: 7, Bundle: 1, Path: External1, State: Tuned, Measured: -4612, Expected: -4600}, B: JointEnd{Node: 8, Path: External2, State: Blocked, Measured: NoPower, Expected: NoPower},
 			State: FibreDoubted, Ring: 3, SinceMillis: 1_700_000_000_000, NextMillis: 1_700_000_008_000}}}},
-		{"how well a fabric is", OpReply{Version: Version, Corr: testCorr, Status: &Status{Health: HealthFailed, RingsWanted: 7, GPUs: 160, GPUWanted: 224, SparesWanted: 8}}},
+		{"how well a fabric is", OpReply{Version: Version, Corr: testCorr, Status: &Status{Health: HealthFailed, RingsWanted: 7, GPUs: 160, GPUWanted: 224, SparesWanted: 8, Unproven: 3}}},
 		{"how a generation came", OpRequest{Version: Version, Corr: testCorr, TTLMillis: 5000, Noun: NounTrace, Bundle: -1, Generation: 300}},
 		{"three moments of a generation", OpReply{Version: Version, Corr: testCorr, Trace: []TraceMark{{Stage: TraceAsked, AtMicros: 70_000_000, Text: "ring 3: 19 bypassed"}, {Stage: TracePrepared, AtMicros: 70_004_100, Node: new(NodeID)},
 			{Stage: TraceSwitched, AtMicros: 69_999_000, Node: new(NodeID), Peer: 21, Side: Right, Ledger: &Ledger{DetectMicros: 96, DecideMicros: 8, BusMicros: 61, SettleMicros: 48, ConfirmMicros: 194}}}}},

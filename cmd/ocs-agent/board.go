@@ -44,16 +44,13 @@ func (c *Config) agentConfig() (agent.Config, error) {
 	host, _ := os.Hostname() // "": the process alone
 	cfg := agent.Config{Fabric: c.Fabric, Node: c.id(), Board: &board, Calibrations: calibrations,
 		Session: proto.Session(random() | 1), Boot: bootID(), Software: "ringlight " + version, Host: fmt.Sprintf("%s process %d", host, os.Getpid()), Seed: c.Board.Seed,
-		HealthPeriod: c.healthPeriod(), Lock: ocs.LockConfig{Mode: lockModes[c.Lock]},
+		HealthPeriod: c.healthPeriod(), Lock: ocs.LockConfig{Mode: ocs.LockModes[c.Lock]},
 		Features: guard.Features(guard.Mode(c.Seal), c.Reports == guard.SealedReports)}
 	if c.Board.isSwitch() {
 		err = c.switchConfig(&cfg)
 	}
 	return cfg, err
 }
-
-// lockModes by the names of the configuration.
-var lockModes = map[string]ocs.LockMode{"off": ocs.LockOff, "drift": ocs.LockOnDrift, "always": ocs.LockAlways}
 
 func random() uint64 {
 	var b [8]byte

@@ -14,6 +14,7 @@ import (
 	"ringlight/hal"
 	"ringlight/hal/boardfile"
 	"ringlight/hal/record"
+	"ringlight/ocs"
 	"ringlight/proto"
 	"ringlight/proto/guard"
 	"ringlight/sim"
@@ -194,7 +195,7 @@ func (c *Config) Validate() error {
 	default:
 		bad.span("node", c.Node, 0, top)
 	}
-	if _, ok := lockModes[c.Lock]; !ok {
+	if _, ok := ocs.LockModes[c.Lock]; !ok {
 		bad("lock", "%q: want off, drift or always", c.Lock)
 	}
 	for _, broker := range strings.Split(c.Broker, ",") {

@@ -29,6 +29,7 @@ func agents(ctx context.Context, args []string, t cli.Terminal) error {
 	fs.IntVar(&cfg.Modules, "modules", cfg.Modules, "modules of a bundle")
 	fs.Uint64Var(&cfg.Seed, "seed", 1, "seed of the optics")
 	fs.DurationVar(&cfg.Health, "health", cfg.Health, "time of one health round over a node's modules")
+	lock := fs.String("lock", "drift", "off, drift or always: how often agents look whether their light is still good, as lock in their configuration")
 	brokerFlags(fs, &cfg.Broker)
 	cache := fs.String("cache", "on", "on, or off: nothing is left with the broker, as with -cache off of the planner")
 	var seals sealFlags
@@ -49,6 +50,9 @@ example: ocs-sim agents -broker mqtt://127.0.0.1:1883`); err != nil {
 	}
 	if cfg.Modules < 1 || cfg.Modules > hal.MaxModules {
 		return cli.AsUsage(invalid("modules", fmt.Sprintf("1 to %d", hal.MaxModules), "%d is out of range", cfg.Modules))
+	}
+	if !cfg.LockAs(*lock) {
+		return cli.Usage("lock", "off, drift or always", "%q", *lock)
 	}
 	if cfg.Broker.Uncached = *cache == "off"; !cfg.Broker.Uncached && *cache != "on" {
 		return cli.Usage("cache", "on or off", "%q", *cache)

@@ -321,7 +321,7 @@ func aloneOne(t *testing.T, broker string, link *mqtt.Link) {
 			break
 		}
 	}
-	if s.Planner.Leader || s.Nodes != (proto.NodeCounts{Total: 3, Online: 2, Silent: 1}) || s.Rings != (proto.RingCounts{Total: 1, InService: 1}) || s.Links != (linksJSON{1, 1}) ||
+	if s.Planner.Leader || s.Nodes != (proto.NodeCounts{Total: 3, Online: 2, Silent: 1}) || s.Rings != (proto.RingCounts{Total: 1, InService: 1}) || s.Links != (linksJSON{1, 1, 0}) ||
 		s.Health != "not_in_service" || slices.ContainsFunc(s.Checks, func(c checkJSON) bool { return c.State == "ok" }) ||
 		len(s.Alarms) != 3 || s.Alarms[1].Why != "warm" || *s.Alarms[2].Node != 2 || len(s.Missing) != 4 || s.Planner.Generation != 7 {
 		t.Errorf("%+v", s)

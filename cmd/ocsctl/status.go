@@ -53,6 +53,7 @@ type plannerJSON struct {
 type linksJSON struct {
 	Total     uint32 `json:"total"`
 	Confirmed uint32 `json:"confirmed"`
+	Unproven  uint32 `json:"unproven"`
 }
 
 // checkJSON is what a check finds of one subject, or that it finds nothing.
@@ -135,7 +136,7 @@ func status(ctx context.Context, args []string, out io.Writer) error {
 	j.Broker = brokerJSON{c.broker, true}
 	j.Planner = plannerJSON{s.Planner.Planner, s.Planner.Host, s.Term, s.Generation, alone == nil, s.Planner.Life, s.Since, listOf(s.Standbys)}
 	j.Nodes, j.Rings, j.Breaks = s.Nodes, s.Rings, listOf(s.Breaks)
-	j.Spares, j.Links, j.GPUs, j.Wanted = s.Spares, linksJSON{s.Links, s.Confirmed}, s.GPUs, wantedJSON{s.RingsWanted, s.GPUWanted, s.SparesWanted}
+	j.Spares, j.Links, j.GPUs, j.Wanted = s.Spares, linksJSON{s.Links, s.Confirmed, s.Unproven}, s.GPUs, wantedJSON{s.RingsWanted, s.GPUWanted, s.SparesWanted}
 	if silent == nil && (j.Health == proto.HealthFailed.String() || j.Health == proto.HealthNotInService.String()) {
 		silent = fmt.Errorf("fabric %s: %s", j.Fabric, j.Health)
 	}
@@ -229,6 +230,9 @@ func (j *statusJSON) text(out io.Writer, s *proto.Status, planner string) {
 	links := fmt.Sprintf("%d of %d confirmed by light", j.Links.Confirmed, j.Links.Total)
 	if j.Nodes.Silent > 0 && j.Links.Total > 0 {
 		links += ", ends at silent nodes as last heard"
+	}
+	if n := int(j.Links.Unproven); n > 0 {
+		links += fmt.Sprintf(", %d of them unproven: not looked at lately; 'ocsctl why NODE' says more", n)
 	}
 	t.Row("  links", links)
 	if s.Switches > 0 {

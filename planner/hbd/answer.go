@@ -170,6 +170,7 @@ type Totals struct {
 	Rings, InService, Degraded int
 	Online, Spares, Pending    int // nodes
 	LinksTotal, LinksConfirmed int
+	Unproven                   int // links whose light nobody can call good at one end, or at both
 }
 
 // Totals counts rings and nodes.
@@ -183,6 +184,7 @@ func (p *placement) Totals() Totals {
 			links, state = r.linksConfirmed(), r.stateNow()
 		}
 		o.LinksConfirmed += links
+		o.Unproven += r.linksUnproven()
 		switch state {
 		case proto.RingInService:
 			o.InService++

@@ -48,24 +48,40 @@ func (r *ringView) group() ring.Group {
 // at gives the member at a place.
 func (r *ringView) at(at int) *node { return &r.pl.nodes[r.nodes[at]] }
 
-// side tells whether a member has light on its planned candidate of a side:
+// side tells whether a member has light on its planned candidate of a side.
+func (r *ringView) side(at int, s proto.Side) bool { return r.port(at, s).Lit() }
+
+// port is what a member says of its planned candidate of a side; Blocked where that is none:
 // it must have applied the ring's generation, and its bundle must have light.
-func (r *ringView) side(at int, s proto.Side) bool {
+func (r *ringView) port(at int, s proto.Side) proto.PortState {
 	n, peer := r.at(at), at-1
 	if s == proto.Right {
 		peer = at + 1
 	}
 	link, ok := r.pl.fab.Link(n.ID, r.nodes[peer])
 	if !ok || !n.At(r.Decided) {
-		return false
+		return proto.Blocked
 	}
 	b, ok := n.Report.Bundle(link.Local.Bundle)
-	return ok && b.Path == link.Local.Path && b.State.Lit() && !n.after(n.loss[s].seq)
+	if !ok || b.Path != link.Local.Path || n.after(n.loss[s].seq) {
+		return proto.Blocked
+	}
+	return b.State
 }
 
 // confirmed reports whether both ends of the link behind member at have light.
 func (r *ringView) confirmed(at int) bool {
 	return r.side(at, proto.Right) && r.side(at+1, proto.Left)
+}
+
+// linksUnproven are those that shine, and at an end nobody can say whether well.
+func (r *ringView) linksUnproven() (count int) {
+	for at := range max(0, len(r.nodes)-1) {
+		if r.port(at, proto.Right) == proto.Unproven || r.port(at+1, proto.Left) == proto.Unproven {
+			count++
+		}
+	}
+	return count
 }
 
 func (r *ringView) linksConfirmed() int {

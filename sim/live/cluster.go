@@ -16,6 +16,7 @@ import (
 	"ringlight/agent"
 	"ringlight/hal"
 	"ringlight/mzi/detmath"
+	"ringlight/ocs"
 	"ringlight/planner/fabric"
 	"ringlight/proto"
 	"ringlight/proto/limit"
@@ -32,6 +33,7 @@ type ClusterConfig struct {
 	Modules  int // of a bundle
 	Seed     uint64
 	Health   time.Duration
+	Lock     ocs.LockMode                      // of every node's optics
 	Broker   mqtt.Config                       // client id and will are filled in for every agent
 	Guard    func(proto.NodeID) (Guard, error) // of an agent's link; nil: none has one
 	State    string                            // folder of the switches' journals, one each; "": none
@@ -47,6 +49,12 @@ type ClusterConfig struct {
 	// nothing is due, and again when the time that it then returned has passed; under
 	// the world's lock. nil: nobody looks.
 	Watch func(w *sim.World, board sim.BoardID) (again time.Duration)
+}
+
+// LockAs sets the lock by its name in an agent's configuration, or knows none of that name.
+func (c *ClusterConfig) LockAs(name string) (known bool) {
+	c.Lock, known = ocs.LockModes[name]
+	return known
 }
 
 // Guard is what stands at an agent's link, nil: nothing, what that makes the agent
@@ -178,7 +186,7 @@ func StartCluster(ctx context.Context, cfg ClusterConfig) (*Cluster, error) {
 
 func (c *Cluster) add(d device) {
 	d.agent.Fabric, d.agent.Software = c.cfg.Fabric.Name, "ringlight ocs-sim"
-	d.agent.Seed, d.agent.HealthPeriod = c.cfg.Seed, c.cfg.Health
+	d.agent.Seed, d.agent.HealthPeriod, d.agent.Lock.Mode = c.cfg.Seed, c.cfg.Health, c.cfg.Lock
 	c.devices = append(c.devices, &d)
 }
 

@@ -103,7 +103,7 @@ func (s *screen) planned(text string) {
 func (s *screen) end(c *DemoConfig, r *Result) {
 	s.summary(fmt.Sprintf("%d days", c.Days), fmt.Sprintf("events lost %d", r.EventsLost), r)
 	s.line("* modelled constant; hardware times are virtual, push and commit times are wall clock")
-	s.line("health rounds every %v a node", c.Health)
+	s.line("health rounds every %v a node; no drift locks, so light is unproven an hour after it came", c.Health)
 	if !c.Hold {
 		s.line("look closer: ocs-sim demo -hold, then ocsctl ring list")
 	}
