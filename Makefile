@@ -333,6 +333,10 @@ bench-nats: ## rights by name and what brokers are asked, on nats-server, a serv
 bench-broker-cluster: ## three nats-servers killed in turn and by two, under AGENTS (3,000) agents on simulated boards and a planner, RINGED (320) of them in rings: who is back when, and no light changes, or each change with its node, path and cause (fetched, or skipped)
 	@if (cd bridge/nats && $(GO) mod download) 2>/dev/null; then cd bridge/nats && RINGLIGHT_CLUSTER=$(or $(AGENTS),3000) RINGLIGHT_RINGED=$(RINGED) $(GO) test -count=1 -timeout 30m -v -run ClusterIsKilled .; else echo "skipped: nats-server cannot be had here"; fi
 
+.PHONY: bench-gnmi
+bench-gnmi: build ## openconfig's gnmi_cli and collector read, follow and set a planner of 16 simulated nodes while one dies; strangers; SUBSCRIBERS (1000) streams (fetched, or skipped; ONLY)
+	@.ci/gnmi.sh
+
 .PHONY: bridge
 bridge: ## the bridge to Kubernetes, a module of its own, built and tested (fetched, or skipped)
 	@if (cd bridge/dra && $(GO) mod download) 2>/dev/null; then mkdir -p bin && cd bridge/dra && test -z "$$(gofmt -l .)" && $(GO) build -o ../../bin/ ./cmd/ocs-dra && $(GO) test -vet=off -count=1 ./controller ./plugin; \

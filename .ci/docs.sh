@@ -14,6 +14,9 @@ for page in ${PAGES:-$(ls README.md docs/*.md)}; do
       if (fails) print "! { " l "; } || { echo \"did not fail\"; exit 1; }"; else print l; next }
     on && /^> / { print substr($0, 3) }' "$page")
   [ -n "$script" ] || continue
+  for tool in $(grep -oE 'go install [^ ]+@[^ ]+' <<<"$script" | cut -d' ' -f3); do
+    GOBIN=$work ${GO:-go} install "$tool" 2>/dev/null || { echo "skipped $page: $tool cannot be had here"; continue 2; }
+  done
   n=$(printf '%s\n' "$script" | wc -l)
   rm -rf "$work/tree"; mkdir "$work/tree"
   git ls-files -z | xargs -0 cp --parents -t "$work/tree" 2>/dev/null

@@ -15,7 +15,7 @@ import (
 )
 
 // kinds are the parts of the tree that are looked at by themselves.
-type kinds uint8
+type kinds uint16
 
 const (
 	ofFabric kinds = 1 << iota
@@ -25,7 +25,9 @@ const (
 	ofEvents
 	ofAlarms
 	ofOptics
-	allKinds = 1<<iota - 1
+	ofJobs
+	ofSwitches // each a target of its own
+	maxKinds   = iota
 )
 
 // parts say where the entries of a kind are.
@@ -34,7 +36,7 @@ var parts = []struct {
 	path []*pb.PathElem
 }{
 	{ofFabric, elems("fabric/state")}, {ofNodes, elems("fabric/nodes")}, {ofRings, elems("fabric/rings")}, {ofLinks, elems("fabric/links")},
-	{ofEvents, elems("fabric/events")}, {ofAlarms, elems("fabric/alarms")}, {ofOptics, elems("components")},
+	{ofEvents, elems("fabric/events")}, {ofAlarms, elems("fabric/alarms")}, {ofOptics, elems("components")}, {ofJobs, elems("fabric/jobs")},
 }
 
 // kindsOf are those that a path may lead to.
@@ -71,7 +73,7 @@ type facts struct {
 }
 
 // all gives every entry of the kinds, those alone that a path may cover where there is one.
-func (f facts) all(ctx context.Context, k kinds, query []*pb.PathElem, give func(*entry)) error {
+func (f facts) all(ctx context.Context, k kinds, query []*pb.PathElem, devices []string, give func(*entry)) error {
 	var fab *fabric.Fabric
 	if err := f.source.Read(ctx, func(p *planner.Planner) { fab = planner.FabricOf(p) }); err != nil {
 		return err
@@ -95,6 +97,18 @@ func (f facts) all(ctx context.Context, k kinds, query []*pb.PathElem, give func
 	}
 	if k&ofLinks != 0 {
 		if err := f.links(ctx, fab.AllFibres(), give); err != nil {
+			return err
+		}
+	}
+	for _, d := range devices {
+		v, err := f.view(ctx, d)
+		if err != nil {
+			return err
+		}
+		f.device(d, v, give)
+	}
+	if k&ofJobs != 0 {
+		if err := f.jobs(ctx, give); err != nil {
 			return err
 		}
 	}
@@ -204,6 +218,7 @@ func (f facts) node(s *proto.NodeStatus, give func(*entry)) {
 	e := newEntry(ofNodes, "node "+id, at, path).set("state/id", uint64(s.Node)).setIf(s.Name != "", "state/name", s.Name).
 		set("state/online", s.Online).set("state/mode", s.Mode.String()).set("state/usable", s.Usable).setIf(s.Reason != "", "state/reason", s.Reason).
 		setIf(s.Ring != 0, "state/ring", uint64(s.Ring)).set("state/want", wide(s.Want)).set("state/generation", wide(s.Generation))
+	e.set("config/id", uint64(s.Node)).set("config/drained", s.Drain != nil).setIf(s.Drain != nil && s.Drain.Reason != "", "config/reason", reasonOf(s.Drain))
 	give(e)
 	r := s.Reported
 	if r == nil {
@@ -223,8 +238,24 @@ func (f facts) node(s *proto.NodeStatus, give func(*entry)) {
 		name := x.Side.String()
 		give(newEntry(ofNodes, sideKey(s.Node, x.Side), at, path, elems("sides"), []*pb.PathElem{item("side", "name", name)}).
 			set("state/name", name).set("state/side-state", x.State.String()).setIf(x.Current >= 0, "state/peer", uint64(x.Peer)).
-			set("state/bypassed", x.Current >= 0 && int(x.Current) != int(x.Working)).set("state/request", x.Request.String()))
+			set("state/bypassed", x.Current >= 0 && int(x.Current) != int(x.Working)).set("state/request", x.Request.String()).
+			set("config/name", name).set("config/request", byHand(x.Request).String()).setIf(byHand(x.Request) != proto.NoRequest && x.Current >= 0, "config/peer", uint64(x.Peer)))
 	}
+}
+
+func reasonOf(d *proto.DrainNote) string {
+	if d == nil {
+		return ""
+	}
+	return d.Reason
+}
+
+// byHand is a request where an operator made it.
+func byHand(r proto.Request) proto.Request {
+	if r == proto.ManualSwitch || r >= proto.ForcedSwitch {
+		return r
+	}
+	return proto.NoRequest
 }
 
 func sideKey(id proto.NodeID, s proto.Side) string { return fmt.Sprintf("side %d/%s", id, s) }

@@ -68,8 +68,8 @@ func (s *Server) answer(ctx context.Context, a *asked, r *pb.GetRequest, as pb.E
 	n := &pb.Notification{Timestamp: s.at(), Prefix: r.GetPrefix()}
 	var found []*entry
 	leaves := 0
-	if err := s.all(ctx, a.kinds, a.elems, func(e *entry) {
-		if covers(a.elems, e.path) {
+	if err := s.all(ctx, a.kinds, a.elems, a.devices(), func(e *entry) {
+		if a.covers(e) {
 			found, leaves = append(found, e), leaves+len(e.leaves)
 		}
 	}); err != nil {

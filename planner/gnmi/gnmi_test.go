@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -34,6 +35,16 @@ type source struct {
 	host *planner.Host
 	now  time.Duration
 	acts []proto.OpRequest
+	role proto.Role
+}
+
+func (s *source) may(_ *x509.Certificate, q *proto.OpRequest) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if q.Needs() > s.role {
+		return &proto.Error{Code: proto.Denied, Field: "author", Reason: s.role.String()}
+	}
+	return nil
 }
 
 func (s *source) Now() (time.Duration, uint64) {
@@ -108,7 +119,8 @@ func (s *source) tell(id proto.NodeID, seq uint64, state proto.PortState, power 
 // served is such a planner over gRPC.
 func served(t testing.TB) (pb.GNMIClient, *source, *Server) {
 	t.Helper()
-	f, err := fabric.New(fabric.Params{Name: "f1", Nodes: nodes, GPUsPerNode: 4, K: 2, TP: 32})
+	f, err := fabric.New(fabric.Params{Name: "f1", Nodes: nodes, GPUsPerNode: 4, K: 2, TP: 32,
+		Core: &fabric.Core{Pods: 2, LeavesPerPod: 2, SpinesPerPod: 2, SpinePorts: 4, SwitchPorts: 8, LeafLinks: 2, ServersPerLeaf: 2, GPUsPerServer: 2, Wiring: fabric.Interleaved, IotaMille: 1000}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,11 +129,11 @@ func served(t testing.TB) (pb.GNMIClient, *source, *Server) {
 		t.Fatal(err)
 	}
 	cfg.Alone = true
-	s := &source{t: t}
+	s := &source{t: t, role: proto.RoleAdmin}
 	s.host = planner.NewHost(cfg, s)
 	s.host.Deliver(proto.Packet{Kind: proto.LinkUp})
 	s.run(time.Second)
-	srv, err := Start(Config{Addr: "127.0.0.1:0", Source: s, May: func(*x509.Certificate, *proto.OpRequest) error { return nil }})
+	srv, err := Start(Config{Addr: "127.0.0.1:0", Source: s, May: s.may})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -421,6 +433,114 @@ func TestOnlyLoopbackIsPlain(t *testing.T) {
 	for addr, ok := range map[string]bool{"127.0.0.1:0": true, "[::1]:0": true, "0.0.0.0:0": false, "192.0.2.1:9339": false, "x": false} { // any order
 		if err := (&Config{Addr: addr}).Check(); (err == nil) != ok {
 			t.Errorf("%s: %v", addr, err)
+		}
+	}
+}
+
+// Goal: a Set is one act of an operator, whole, by the role that it takes; what is not one,
+// has a wrong type or names what is not there is refused with what would do, and nothing is
+// asked. Method: a table of updates and deletes, as what operators ask for.
+func TestSetIsOneAct(t *testing.T) {
+	c, s, _ := served(t)
+	str := func(v string) *pb.TypedValue { return &pb.TypedValue{Value: &pb.TypedValue_StringVal{StringVal: v}} }
+	doc := func(v string) *pb.TypedValue { return jsonValue([]byte(v), pb.Encoding_JSON_IETF) }
+	yes := &pb.TypedValue{Value: &pb.TypedValue_BoolVal{BoolVal: true}}
+	up := func(path string, v *pb.TypedValue) *pb.Update { return &pb.Update{Path: at(path), Val: v} }
+	set := func(u ...*pb.Update) *pb.SetRequest { return &pb.SetRequest{Update: u} }
+	of := func(target string, r *pb.SetRequest) *pb.SetRequest { r.Prefix = &pb.Path{Target: target}; return r }
+	del := func(path ...string) (r *pb.SetRequest) {
+		r = &pb.SetRequest{}
+		for _, p := range path {
+			r.Delete = append(r.Delete, at(p))
+		}
+		return r
+	}
+	const node, side, port, path = "fabric/nodes/node[id=7]", "fabric/nodes/node[id=7]/sides/side[name=left]", "sonic-ocs/OCS_PORT/OCS_PORT_LIST[simplex_port_id=2B]", "sonic-ocs/OCS_CROSS_CONNECT/OCS_CROSS_CONNECT_LIST[cross_connect_id=1A-2B]"
+	peer := proto.NodeID(5)
+	for _, x := range []struct {
+		r    *pb.SetRequest
+		code codes.Code
+		says string
+		act  proto.OpRequest
+	}{
+		{r: set(up(node+"/config/drained", yes)), act: proto.OpRequest{Noun: proto.NounDrain, Node: 7}},
+		{r: set(up(node+"/config", doc(`{"ringlight-fabric:id":7,"drained":true,"reason":"fan"}`))), act: proto.OpRequest{Noun: proto.NounDrain, Node: 7, Reason: "fan"}},
+		{r: set(up(node, doc(`{"config":{"drained":false}}`))), act: proto.OpRequest{Noun: proto.NounUndrain, Node: 7}},
+		{r: del(node + "/config/drained"), act: proto.OpRequest{Noun: proto.NounUndrain, Node: 7}},
+		{r: set(up(side+"/config/request", str("forced_switch")), up(side+"/config/peer", doc("5"))), act: proto.OpRequest{Noun: proto.NounRequest, Node: 7, Side: proto.Left, Request: proto.ForcedSwitch, Peer: &peer}},
+		{r: del(side + "/config/request"), act: proto.OpRequest{Noun: proto.NounRequest, Node: 7, Side: proto.Left}},
+		{r: set(up("fabric/jobs/job[name=a]/config/wish", str(`{"tp":32}`))), act: proto.OpRequest{Noun: proto.NounSubmit, Name: "a", Text: `{"tp":32}`}},
+		{r: del("fabric/jobs/job[name=a]"), act: proto.OpRequest{Noun: proto.NounRelease, Name: "a"}},
+		{r: of("switch-3", set(up(port+"/config_status", str("force_blocked")))), act: proto.OpRequest{Noun: proto.NounDrain, Name: "switch3/b1", Reason: "set over gNMI"}},
+		{r: of("switch-3", set(up("sonic-ocs:"+port, doc(`{"simplex_port_id":"2B","config_status":"normal"}`)))), act: proto.OpRequest{Noun: proto.NounUndrain, Name: "switch3/b1", Reason: "set over gNMI"}},
+
+		{r: &pb.SetRequest{}, code: codes.InvalidArgument, says: "1 to 128"},
+		{r: set(up(node+"/state/online", yes)), code: codes.InvalidArgument, says: "is state"},
+		{r: set(up(node+"/config/drained", str("perhaps"))), code: codes.InvalidArgument, says: "true or false"},
+		{r: set(up(node+"/config/drained", yes), up("fabric/nodes/node[id=8]/config/drained", yes)), code: codes.InvalidArgument, says: "one item"},
+		{r: set(up("fabric/nodes/node/config/drained", yes)), code: codes.InvalidArgument, says: "with its key"},
+		{r: set(up("fabric/nodes/node[id=x]/config/drained", yes)), code: codes.InvalidArgument, says: "number of a node"},
+		{r: set(up(node+"/config", doc(`{"drained":true,"colour":"red"}`))), code: codes.InvalidArgument, says: "colour"},
+		{r: set(up(node+"/config", doc(`{"drained":[true]}`))), code: codes.InvalidArgument, says: "a list of drained"},
+		{r: set(up(node+"/config", doc(`{"drained":true`))), code: codes.InvalidArgument, says: "JSON"},
+		{r: set(up(node+"/config", doc(`{"drained":true}{}`))), code: codes.InvalidArgument, says: "follows"},
+		{r: set(up(node+"/config", yes)), code: codes.InvalidArgument, says: "no leaf"},
+		{r: set(up(node+"/config/drained", nil)), code: codes.InvalidArgument, says: "a value"},
+		{r: set(up(side+"/config/request", str("signal_fail"))), code: codes.InvalidArgument, says: "manual_switch"},
+		{r: set(up(side+"/config/peer", doc("5"))), code: codes.InvalidArgument, says: "config/request"},
+		{r: set(up("fabric/nodes/node[id=7]/sides/side[name=up]/config/request", str("lockout"))), code: codes.InvalidArgument, says: "left or right"},
+		{r: &pb.SetRequest{Delete: []*pb.Path{at(side + "/config/peer")}, Update: []*pb.Update{up(side+"/config/request", str("lockout"))}}, code: codes.InvalidArgument, says: "delete, or update"},
+		{r: set(up(port+"/config_status", str("normal"))), code: codes.InvalidArgument, says: "switch-N"},
+		{r: of("switch-99", set(up(port+"/config_status", str("normal")))), code: codes.NotFound, says: "of the fabric's 8"},
+		{r: of("switch-3", set(up(port+"/config_status", str("odd")))), code: codes.InvalidArgument, says: "want normal"},
+		{r: of("switch-3", set(up(port+"/config_status", str("powered_off")))), code: codes.InvalidArgument, says: "normal or force_blocked"},
+		{r: of("switch-3", set(up("sonic-ocs/OCS_PORT/OCS_PORT_LIST[simplex_port_id=9A]/config_status", str("normal")))), code: codes.InvalidArgument, says: "1A to 8A"},
+		{r: of("switch-3", set(up(path, doc(`{"a_side":"1A","b_side":"2B"}`)))), code: codes.Unimplemented, says: "circuits follow from jobs"},
+		{r: of("switch-3", del(path)), code: codes.Unimplemented, says: "circuits follow from jobs"},
+	} {
+		s.acts = nil
+		_, err := c.Set(t.Context(), x.r)
+		if e := status.Convert(err); e.Code() != x.code || !strings.Contains(e.Message(), x.says) {
+			t.Errorf("%v: %v: %q, want %v with %q", x.r, e.Code(), e.Message(), x.code, x.says)
+		}
+		if x.code != codes.OK {
+			if len(s.acts) > 0 {
+				t.Errorf("%v: refused, and asked for", x.r)
+			}
+			continue
+		}
+		x.act.Bundle, x.act.Author = -1, "loopback"
+		if len(s.acts) != 1 || !reflect.DeepEqual(s.acts[0], x.act) {
+			t.Errorf("%v: asked for %+v, want %+v", x.r, s.acts, x.act)
+		}
+		s.role, s.acts = x.act.Needs()-1, nil
+		if _, err := c.Set(t.Context(), x.r); status.Code(err) != codes.PermissionDenied || len(s.acts) > 0 {
+			t.Errorf("%v by one without the role: %v", x.r, err)
+		}
+		s.role = proto.RoleAdmin
+	}
+}
+
+// Goal: a switch is a target of its own, in SONiC's words, and nothing of it is among the
+// fabric's. Method: Get of the target against the size of the core; the fabric's whole tree.
+func TestSwitchIsATarget(t *testing.T) {
+	c, _, _ := served(t)
+	got, err := c.Get(t.Context(), &pb.GetRequest{Prefix: &pb.Path{Target: "switch-3"}, Path: []*pb.Path{{}}, Encoding: pb.Encoding_PROTO})
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := tree{}
+	x.take(got.GetNotification()[0])
+	if n := len(x); n != 2*8*2 || strings.ReplaceAll(x["/sonic-ocs/OCS_PORT/OCS_PORT_LIST[8B]/config_status"], ": ", ":") != `string_val:"normal"` {
+		t.Errorf("%d leaves: %v", n, x)
+	}
+	doc, err := c.Get(t.Context(), &pb.GetRequest{Prefix: &pb.Path{Target: "switch-3"}, Path: []*pb.Path{at("sonic-ocs/OCS_PORT")}, Encoding: pb.Encoding_JSON_IETF})
+	if err != nil || !strings.Contains(string(doc.GetNotification()[0].GetUpdate()[0].GetVal().GetJsonIetfVal()), `{"sonic-ocs:OCS_PORT_LIST":[{"config_status":"normal","simplex_port_id":"`) {
+		t.Errorf("%v, %v", doc, err)
+	}
+	for p := range once(t, c, "*") { // any order: none
+		if strings.HasPrefix(p, "/sonic") {
+			t.Errorf("%s of the fabric", p)
 		}
 	}
 }

@@ -2,10 +2,14 @@ package gnmi
 
 import (
 	"context"
+	"errors"
 	"maps"
+	"reflect"
+	"slices"
 	"sync"
 	"time"
 
+	"ringlight/hal/sonic"
 	"ringlight/planner"
 	"ringlight/planner/fabric"
 	"ringlight/proto"
@@ -15,6 +19,8 @@ const (
 	// lookPeriod is how often the planner is asked what has changed, while somebody streams.
 	// chosen: a tenth of what a collector may wait for.
 	lookPeriod = 10 * time.Millisecond
+	// somePeriod is that of switches and of jobs, of which each costs a look.
+	somePeriod = 40 * time.Millisecond
 	// slowPeriod is that of what costs a look at everything: the fabric's figures, alarms.
 	slowPeriod = 500 * time.Millisecond
 	// keptRecords are for streams that are behind. chosen: all nodes of a cell of 10,000
@@ -32,7 +38,8 @@ type mirror struct {
 	looking sync.Mutex // one looks
 
 	mu      sync.Mutex
-	wanted  [8]int // streams, by the kind's bit
+	wanted  [maxKinds]int  // streams, by the kind's bit
+	devices map[string]int // streams, by switch
 	has     kinds
 	entries map[string]*entry
 	records []record      // the last ones
@@ -48,21 +55,18 @@ type mirror struct {
 	edition uint64
 	event   uint64
 	slowAt  time.Time
+	someAt  time.Time
+	job     uint64
+	views   map[string]sonic.View // of switches, guarded by mu
 }
 
 func newMirror(f facts) *mirror {
-	return &mirror{facts: f, entries: map[string]*entry{}, news: make(chan struct{})}
+	return &mirror{facts: f, entries: map[string]*entry{}, devices: map[string]int{}, views: map[string]sonic.View{}, news: make(chan struct{})}
 }
 
-// join wants kinds until leave; they are there when it returns.
-func (m *mirror) join(k kinds) error {
-	m.mu.Lock()
-	for bit := range m.wanted {
-		if k>>bit&1 != 0 {
-			m.wanted[bit]++
-		}
-	}
-	m.mu.Unlock()
+// join wants kinds and switches until want takes them back; they are there when it returns.
+func (m *mirror) join(k kinds, devices []string) error {
+	m.want(k, devices, 1)
 	m.looking.Lock()
 	err := m.look(context.Background()) // others rely on it, too
 	m.looking.Unlock()
@@ -75,12 +79,19 @@ func (m *mirror) join(k kinds) error {
 	return err
 }
 
-func (m *mirror) leave(k kinds) {
+func (m *mirror) want(k kinds, devices []string, by int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for bit := range m.wanted {
 		if k>>bit&1 != 0 {
-			m.wanted[bit]--
+			m.wanted[bit] += by
+		}
+	}
+	for _, d := range devices {
+		if m.devices[d] += by; m.devices[d] == 0 {
+			delete(m.devices, d)
+			delete(m.views, d)
+			maps.DeleteFunc(m.entries, func(_ string, e *entry) bool { return e.device == d })
 		}
 	}
 }
@@ -124,6 +135,7 @@ func (m *mirror) look(ctx context.Context) error {
 	if wanted == 0 {
 		return nil
 	}
+	wanted &^= ofSwitches
 	defer m.wake()
 	var nodes []proto.NodeID
 	var rings []proto.RingID
@@ -157,16 +169,12 @@ func (m *mirror) fill(ctx context.Context, k kinds) error {
 		if kind == 0 {
 			continue
 		}
-		there := map[string]bool{}
-		if err := m.all(ctx, kind, nil, func(e *entry) { there[e.key] = true; m.put(e) }); err != nil {
+		if err := m.swap(m.keys(func(e *entry) bool { return e.kind == kind && kind != ofEvents }), func(give func(*entry)) error {
+			return m.all(ctx, kind, nil, nil, give)
+		}); err != nil {
 			return err
 		}
 		m.mu.Lock()
-		for key, e := range m.entries { // any order: each by itself
-			if e.kind == kind && !there[key] && kind != ofEvents {
-				m.gone(key)
-			}
-		}
 		m.has |= kind
 		m.mu.Unlock()
 	}
@@ -207,14 +215,66 @@ func (m *mirror) follow(ctx context.Context, k kinds, nodes []proto.NodeID, ring
 			return err
 		}
 	}
-	if now := m.now(); now.Sub(m.slowAt) >= slowPeriod {
+	now := m.now()
+	if now.Sub(m.someAt) >= somePeriod {
+		m.someAt = now
+		if err := m.some(ctx, k); err != nil {
+			return err
+		}
+	}
+	if now.Sub(m.slowAt) >= slowPeriod {
 		m.slowAt = now
 		return m.fill(ctx, k&(ofFabric|ofAlarms))
 	}
 	return nil
 }
 
-// swap puts entries, and takes away those of some keys that are not among them.
+// some looks at switches and at jobs.
+func (m *mirror) some(ctx context.Context, k kinds) error {
+	m.mu.Lock()
+	devices := slices.Collect(maps.Keys(m.devices))
+	m.mu.Unlock()
+	for _, d := range devices {
+		v, err := m.view(ctx, d)
+		m.mu.Lock()
+		same := reflect.DeepEqual(v, m.views[d])
+		if m.devices[d] > 0 {
+			m.views[d] = v
+		}
+		m.mu.Unlock()
+		if same || err != nil && !errors.As(err, new(*proto.Error)) { // the fabric may have it no more
+			continue
+		}
+		if err := m.swap(m.keys(func(e *entry) bool { return e.device == d }), func(give func(*entry)) error {
+			m.device(d, v, give)
+			return nil
+		}); err != nil {
+			return err
+		}
+	}
+	if k&ofJobs == 0 {
+		return nil
+	}
+	was := m.job
+	if err := m.source.Read(ctx, func(p *planner.Planner) { m.job = planner.JobsOf(p).News() }); err != nil || m.job == was {
+		return err
+	}
+	return m.fill(ctx, ofJobs)
+}
+
+// keys are those of entries of some kind.
+func (m *mirror) keys(of func(*entry) bool) (keys []string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for key, e := range m.entries { // any order: each is by itself
+		if of(e) {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
+// swap puts entries in the place of others: those of them that do not come are gone.
 func (m *mirror) swap(keys []string, from func(give func(*entry)) error) error {
 	there := map[string]bool{}
 	if err := from(func(e *entry) { there[e.key] = true; m.put(e) }); err != nil {

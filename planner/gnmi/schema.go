@@ -23,6 +23,14 @@ var fabricModel string
 //go:embed platform.yang.part
 var platformModel string
 
+// sonicModel and statesModel are what a planner knows of sonic-ocs and sonic-ocs-states.
+//
+//go:embed sonic.yang.part
+var sonicModel string
+
+//go:embed states.yang.part
+var statesModel string
+
 // schema is a node of a model: a container, a list with its key, a leaf.
 type schema struct {
 	name   string
@@ -46,13 +54,18 @@ func (s *schema) child(name string) *schema {
 type model struct {
 	module, revision, organization string
 	root                           *schema // its one container
+	device                         bool    // it is of the targets switch-N
 }
 
 var (
-	modelFabric   = readModel(fabricModel)
-	modelPlatform = readModel(platformModel)
-	models        = []*model{modelFabric, modelPlatform}
+	modelFabric = readModel(fabricModel)
+	models      = []*model{modelFabric, readModel(platformModel), ofDevice(readModel(sonicModel)), ofDevice(readModel(statesModel))}
 )
+
+func ofDevice(m *model) *model {
+	m.device = true
+	return m
+}
 
 var yangToken = regexp.MustCompile(`"[^"]*"|[{};]|[^\s{};"]+`)
 
@@ -120,7 +133,7 @@ func find(elems []*pb.PathElem) (*model, *schema, error) {
 			return m, s, err
 		}
 	}
-	return nil, nil, invalid("path", "/"+modelFabric.root.name+" or /"+modelPlatform.root.name, "there is no /%.60s", elems[0].GetName())
+	return nil, nil, invalid("path", "/fabric or /components; of target switch-N /sonic-ocs or /sonic-ocs-states", "there is no /%.60s", elems[0].GetName())
 }
 
 func (s *schema) walk(rest []*pb.PathElem, at *pb.PathElem) (*schema, error) {

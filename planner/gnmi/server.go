@@ -10,6 +10,8 @@ import (
 	"log/slog"
 	"net"
 	"runtime/debug"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -36,8 +38,9 @@ const (
 	maxOfOne       = 128     // calls at once of one connection
 	maxMessage     = 1 << 20 // of what is asked: a Set of all circuits of a switch
 	maxHeaders     = 16 << 10
-	maxPaths       = 128 // of one request
-	maxElems       = 32  // of one path
+	buffer         = 4 << 10 // of a connection, each way
+	maxPaths       = 128     // of one request
+	maxElems       = 32      // of one path
 	maxUpdates     = 100_000
 	// firstPatience bounds a handshake, and what a stream waits for its first request.
 	firstPatience = 10 * time.Second
@@ -105,12 +108,12 @@ func Start(cfg Config) (*Server, error) {
 	}
 	f := facts{cfg.Source, time.Now}
 	s := &Server{Config: cfg, facts: f, mirror: newMirror(f), addr: l.Addr().String(), done: make(chan struct{}), streams: map[chan struct{}]string{}}
-	hands := admitting{credentials.NewTLS(secure)}
+	hands := keeping{credentials.NewTLS(secure)}
 	if secure == nil {
-		hands = admitting{insecure.NewCredentials()}
+		hands = keeping{insecure.NewCredentials()}
 	}
 	s.grpc = grpc.NewServer(grpc.Creds(hands), grpc.MaxRecvMsgSize(maxMessage), grpc.MaxConcurrentStreams(maxOfOne), grpc.MaxHeaderListSize(maxHeaders),
-		grpc.ConnectionTimeout(firstPatience), grpc.UnaryInterceptor(s.unary), grpc.StreamInterceptor(s.stream),
+		grpc.SharedWriteBuffer(true), grpc.ReadBufferSize(buffer), grpc.WriteBufferSize(buffer), grpc.ConnectionTimeout(firstPatience), grpc.UnaryInterceptor(s.unary), grpc.StreamInterceptor(s.stream),
 		grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionIdle: idlePatience, Time: alivePeriod, Timeout: writePatience}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: alivePeriod / 3, PermitWithoutStream: true}))
 	pb.RegisterGNMIServer(s.grpc, s)
@@ -133,8 +136,9 @@ func (s *Server) Close() error {
 	return nil
 }
 
-// admitting tells the listener who has shown what he is, and keeps the connection at hand.
-type admitting struct {
+// keeping keeps a call's connection at hand: so it is admitted with its first call, and not
+// before, as gRPC's own deadline goes with that.
+type keeping struct {
 	credentials.TransportCredentials
 }
 
@@ -144,17 +148,13 @@ type handed struct {
 	conn *limit.Conn
 }
 
-func (a admitting) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
+func (a keeping) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	conn, info, err := a.TransportCredentials.ServerHandshake(raw)
-	own := limit.Of(raw)
-	if err == nil && own != nil {
-		own.Admit()
-	}
-	return conn, handed{info, own}, err
+	return conn, handed{info, limit.Of(raw)}, err
 }
 
-func (a admitting) Clone() credentials.TransportCredentials {
-	return admitting{a.TransportCredentials.Clone()}
+func (a keeping) Clone() credentials.TransportCredentials {
+	return keeping{a.TransportCredentials.Clone()}
 }
 
 // caller is who calls.
@@ -173,7 +173,9 @@ func callerOf(ctx context.Context) (c caller) {
 	}
 	c.peer = limit.Peer(p.Addr.String())
 	h, _ := p.AuthInfo.(handed)
-	c.conn = h.conn
+	if c.conn = h.conn; c.conn != nil {
+		c.conn.Admit()
+	}
 	if t, ok := h.AuthInfo.(credentials.TLSInfo); ok && len(t.State.PeerCertificates) > 0 {
 		c.leaf = t.State.PeerCertificates[0]
 		c.name = c.leaf.Subject.CommonName
@@ -250,11 +252,18 @@ type asked struct {
 	model    *model // nil: of the root
 	schema   *schema
 	kinds    kinds
+	device   string // switch-3, "" of the fabric
 }
 
 // ask reads a path below a prefix.
 func ask(prefix, p *pb.Path) (a asked, err error) {
-	a = asked{Path: p, elems: append(append([]*pb.PathElem{}, prefix.GetElem()...), p.GetElem()...)}
+	a = asked{Path: p, device: deviceOf(cmp.Or(prefix.GetTarget(), p.GetTarget()))}
+	for _, e := range slices.Concat(prefix.GetElem(), p.GetElem()) {
+		if _, name, qualified := strings.Cut(e.GetName(), ":"); qualified { // as RFC 7951 may have it
+			e = &pb.PathElem{Name: name, Key: e.GetKey()}
+		}
+		a.elems = append(a.elems, e)
+	}
 	if n := len(a.elems); n > maxElems {
 		return a, invalid("path", fmt.Sprintf("at most %d elements", maxElems), "%d", n)
 	}
@@ -267,8 +276,24 @@ func ask(prefix, p *pb.Path) (a asked, err error) {
 	if a.model, a.schema, err = find(a.elems); err != nil {
 		return a, err
 	}
-	a.kinds = kindsOf(a.elems)
+	if a.kinds = kindsOf(a.elems); a.device != "" {
+		a.kinds = ofSwitches
+	}
+	if a.model != nil && a.model.device != (a.device != "") {
+		return a, invalid("target", map[bool]string{true: targetPrefix + "N", false: "that of the planner"}[a.model.device], "/%s of %.40q", a.model.root.name, a.device)
+	}
 	return a, nil
+}
+
+// covers says whether the path leads to an entry, or to a part of it.
+func (a *asked) covers(e *entry) bool { return a.device == e.device && covers(a.elems, e.path) }
+
+// devices are the switches among targets.
+func (a *asked) devices() []string {
+	if a.device == "" {
+		return nil
+	}
+	return []string{a.device}
 }
 
 // exact: the path has no * and every key.

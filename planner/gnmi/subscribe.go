@@ -31,14 +31,16 @@ type subscription struct {
 
 // stream is a call of Subscribe.
 type stream struct {
-	s      *Server
-	rpc    grpc.BidiStreamingServer[pb.SubscribeRequest, pb.SubscribeResponse]
-	who    caller
-	subs   []subscription
-	kinds  kinds
-	as     pb.Encoding
-	prefix *pb.Path
-	place  chan struct{} // closed when another has it
+	s     *Server
+	rpc   grpc.BidiStreamingServer[pb.SubscribeRequest, pb.SubscribeResponse]
+	who   caller
+	subs  []subscription
+	kinds kinds
+	// devices are the switches that it is about.
+	devices []string
+	as      pb.Encoding
+	prefix  *pb.Path
+	place   chan struct{} // closed when another has it
 }
 
 // Subscribe serves ONCE, POLL and STREAM.
@@ -148,19 +150,22 @@ func (st *stream) read(list *pb.SubscriptionList) (err error) {
 			return invalid("mode", "TARGET_DEFINED, ON_CHANGE or SAMPLE", "%d", mode)
 		}
 		st.subs, st.kinds = append(st.subs, sub), st.kinds|sub.kinds
+		if sub.device != "" && !slices.Contains(st.devices, sub.device) {
+			st.devices = append(st.devices, sub.device)
+		}
 	}
 	return nil
 }
 
 // wanted: a subscription is to the entry, or to a part of it.
 func (st *stream) wanted(e *entry) bool {
-	return slices.ContainsFunc(st.subs, func(x subscription) bool { return covers(x.elems, e.path) })
+	return slices.ContainsFunc(st.subs, func(x subscription) bool { return x.covers(e) })
 }
 
 // leaves are those of an entry that some subscriptions are to.
 func leaves(subs []subscription, e *entry, of []leaf) (out []leaf) {
 	for _, l := range of {
-		if slices.ContainsFunc(subs, func(x subscription) bool { return covers(x.elems, e.path) && wants(x.elems, e, l.path) }) {
+		if slices.ContainsFunc(subs, func(x subscription) bool { return x.covers(e) && wants(x.elems, e, l.path) }) {
 			out = append(out, l)
 		}
 	}
@@ -204,7 +209,7 @@ func byKey(a, b *entry) int { return strings.Compare(a.key, b.key) }
 func (st *stream) once(updatesOnly bool) error {
 	if !updatesOnly {
 		var found []*entry
-		if err := st.s.all(st.rpc.Context(), st.kinds, nil, func(e *entry) {
+		if err := st.s.all(st.rpc.Context(), st.kinds, nil, st.devices, func(e *entry) {
 			if st.wanted(e) {
 				found = append(found, e)
 			}
@@ -264,8 +269,13 @@ func (st *stream) yields() error {
 // follow says all there is, and then what changes.
 func (st *stream) follow(updatesOnly bool, heard <-chan heardRequest) error {
 	m := st.s.mirror
-	defer m.leave(st.kinds)
-	if err := m.join(st.kinds); err != nil {
+	for _, d := range st.devices {
+		if _, err := m.view(st.rpc.Context(), d); err != nil {
+			return err
+		}
+	}
+	defer m.want(st.kinds, st.devices, -1)
+	if err := m.join(st.kinds, st.devices); err != nil {
 		return err
 	}
 	all, next := m.begin(st.kinds, st.wanted)
@@ -333,7 +343,7 @@ func (st *stream) change(subs []subscription, r record) error {
 		if len(leaves(subs, r.was, r.was.leaves)) == 0 {
 			return nil
 		}
-		return st.send(&entry{at: st.s.at()}, nil, [][]*pb.PathElem{r.was.path})
+		return st.send(&entry{device: r.was.device, at: st.s.at()}, nil, [][]*pb.PathElem{r.was.path})
 	}
 	set, gone := e.leaves, [][]*pb.PathElem(nil)
 	if r.was != nil {
@@ -368,7 +378,7 @@ func (st *stream) samples(now time.Time) error {
 			x.next = x.next.Add(x.every)
 		}
 		own := st.subs[i : i+1]
-		all, _ := st.s.mirror.begin(x.kinds, func(e *entry) bool { return covers(x.elems, e.path) })
+		all, _ := st.s.mirror.begin(x.kinds, func(e *entry) bool { return x.covers(e) })
 		slices.SortFunc(all, byKey)
 		said := map[string]*entry{}
 		for _, e := range all {
@@ -377,7 +387,7 @@ func (st *stream) samples(now time.Time) error {
 				set, _ = e.diff(was)
 			}
 			said[e.key] = e
-			if err := st.send(&entry{path: e.path, at: now.UnixNano()}, leaves(own, e, set), nil); err != nil {
+			if err := st.send(&entry{device: e.device, path: e.path, at: now.UnixNano()}, leaves(own, e, set), nil); err != nil {
 				return err
 			}
 		}

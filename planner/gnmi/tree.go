@@ -16,6 +16,7 @@ import (
 // is never changed, but replaced.
 type entry struct {
 	kind   kinds
+	device string // switch-3, "" of the fabric
 	key    string // no other has it
 	path   []*pb.PathElem
 	leaves []leaf

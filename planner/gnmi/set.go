@@ -1,0 +1,340 @@
+package gnmi
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	pb "github.com/openconfig/gnmi/proto/gnmi"
+
+	"ringlight/hal/sonic"
+	"ringlight/proto"
+)
+
+// object is what a Set is about: an item of a list, and what its leaves are to be.
+type object struct {
+	asked
+	values map[string]string
+	drop   bool // it, or its leaves, are taken away
+}
+
+// Set does one act of an operator: all leaves that it names are of one node, side, port or
+// job. So nothing is half done.
+func (s *Server) Set(ctx context.Context, r *pb.SetRequest) (*pb.SetResponse, error) {
+	who := callerOf(ctx)
+	out := &pb.SetResponse{Prefix: r.GetPrefix(), Timestamp: s.at()}
+	if n := len(r.GetDelete()) + len(r.GetReplace()) + len(r.GetUpdate()); n == 0 || n > maxPaths || len(r.GetUnionReplace()) > 0 {
+		return nil, invalid("update", fmt.Sprintf("1 to %d of delete, replace, update", maxPaths), "%d, and %d of union_replace", n, len(r.GetUnionReplace()))
+	}
+	o := &object{values: map[string]string{}}
+	for _, p := range r.GetDelete() {
+		if err := o.take(r.GetPrefix(), p, nil); err != nil {
+			return nil, err
+		}
+		out.Response = append(out.Response, &pb.UpdateResult{Path: p, Op: pb.UpdateResult_DELETE})
+	}
+	for op, list := range map[pb.UpdateResult_Operation][]*pb.Update{pb.UpdateResult_REPLACE: r.GetReplace(), pb.UpdateResult_UPDATE: r.GetUpdate()} { // any order: of one leaf two values are refused
+		for _, u := range list {
+			if u.GetVal() == nil {
+				return nil, invalid("val", "a value", "none of /%s", words(u.GetPath().GetElem()))
+			}
+			if err := o.take(r.GetPrefix(), u.GetPath(), u.GetVal()); err != nil {
+				return nil, err
+			}
+			out.Response = append(out.Response, &pb.UpdateResult{Path: u.GetPath(), Op: op})
+		}
+	}
+	q, err := s.act(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.May(who.leaf, q); err != nil {
+		return nil, err
+	}
+	q.Author = who.name
+	if _, err := s.source.Ask(ctx, *q); err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func words(path []*pb.PathElem) string {
+	names := make([]string, len(path))
+	for i, e := range path {
+		names[i] = e.GetName()
+	}
+	return strings.Join(names, "/")
+}
+
+// take reads one path of a Set, and its value; nil: it is to go.
+func (o *object) take(prefix, p *pb.Path, val *pb.TypedValue) error {
+	a, err := ask(prefix, p)
+	if err != nil {
+		return err
+	}
+	n := 1 + slices.IndexFunc(a.elems, func(e *pb.PathElem) bool { return len(e.GetKey()) > 0 })
+	for i := n; i < len(a.elems); i++ {
+		if len(a.elems[i].GetKey()) > 0 {
+			n = i + 1
+		}
+	}
+	if n == 0 || !a.exact() {
+		return invalid("path", "one item of a list, with its key", "/%s", words(a.elems))
+	}
+	if !a.schema.config {
+		return invalid("path", "what may be set", "/%s is state", words(a.elems))
+	}
+	below := words(a.elems[n:])
+	schema := a.schema
+	a.elems = a.elems[:n]
+	if o.model != nil && (o.device != a.device || !samePath(o.elems, a.elems)) {
+		return invalid("path", "one item of a list in a Set", "/%s, and /%s", words(o.elems), words(a.elems))
+	}
+	if o.model != nil && o.drop != (val == nil) {
+		return invalid("path", "delete, or update, of an item in a Set", "both of /%s", words(a.elems))
+	}
+	if o.asked, o.drop = a, val == nil; o.drop {
+		return o.put(below, "")
+	}
+	return o.read(schema, below, val)
+}
+
+// put notes what a leaf is to be, once.
+func (o *object) put(leaf, value string) error {
+	if was, twice := o.values[leaf]; twice && was != value {
+		return invalid("path", "one value of a leaf", "%s is to be %.40q and %.40q", leaf, was, value)
+	}
+	o.values[leaf] = value
+	return nil
+}
+
+// read takes a value: of a leaf, or JSON of leaves.
+func (o *object) read(s *schema, below string, val *pb.TypedValue) error {
+	raw := val.GetJsonIetfVal()
+	if raw == nil {
+		raw = val.GetJsonVal()
+	}
+	if raw != nil {
+		d := json.NewDecoder(bytes.NewReader(raw))
+		d.UseNumber()
+		var v any
+		if err := d.Decode(&v); err != nil {
+			return invalid("val", "JSON", "%v", err)
+		}
+		if _, more := d.Token(); more != io.EOF {
+			return invalid("val", "JSON", "something follows its end")
+		}
+		return o.spread(s, below, v)
+	}
+	if !s.leaf {
+		return invalid("val", "JSON of what is below", "/%s is no leaf", below)
+	}
+	switch v := val.GetValue().(type) {
+	case *pb.TypedValue_StringVal:
+		return o.put(below, v.StringVal)
+	case *pb.TypedValue_BoolVal:
+		return o.put(below, strconv.FormatBool(v.BoolVal))
+	case *pb.TypedValue_UintVal:
+		return o.put(below, strconv.FormatUint(v.UintVal, 10))
+	case *pb.TypedValue_IntVal:
+		return o.put(below, strconv.FormatInt(v.IntVal, 10))
+	}
+	return invalid("val", "JSON, a string, a number or a boolean", "%T", val.GetValue())
+}
+
+func (o *object) spread(s *schema, below string, v any) error {
+	switch v := v.(type) {
+	case map[string]any:
+		for name, x := range v { // any order: each leaf once
+			_, bare, qualified := strings.Cut(name, ":")
+			if !qualified {
+				bare = name
+			}
+			c := s.child(bare)
+			if s.leaf || c == nil || !c.config {
+				return invalid("val", "leaves that may be set", "%.60q in %s", name, s.name)
+			}
+			if err := o.spread(c, strings.TrimPrefix(below+"/"+bare, "/"), x); err != nil {
+				return err
+			}
+		}
+		return nil
+	case string, bool, json.Number:
+		if s.leaf {
+			return o.put(below, fmt.Sprint(v))
+		}
+	}
+	return invalid("val", "an object, or of a leaf its value", "%s of %s", kindOf(v), s.name)
+}
+
+func kindOf(v any) string {
+	switch v.(type) {
+	case nil:
+		return "null"
+	case []any:
+		return "a list"
+	}
+	return fmt.Sprintf("%.40q", fmt.Sprint(v))
+}
+
+// act is what an operator would ask for.
+func (s *Server) act(ctx context.Context, o *object) (*proto.OpRequest, error) {
+	last := o.elems[len(o.elems)-1]
+	key := o.keyLeaf()
+	for _, name := range []string{key, "config/" + key} { // it is no news
+		if o.values[name] == last.GetKey()[key] {
+			delete(o.values, name)
+		}
+	}
+	switch last.GetName() {
+	case "node":
+		return o.drain()
+	case "side":
+		return o.request()
+	case "job":
+		wish, ok := o.values["config/wish"]
+		_, whole := o.values[""]
+		name := last.GetKey()[key]
+		switch {
+		case o.drop && whole && len(o.values) == 1:
+			return &proto.OpRequest{Noun: proto.NounRelease, Bundle: -1, Name: name}, nil
+		case ok && !o.drop && len(o.values) == 1 && len(wish) <= proto.MaxPart:
+			return &proto.OpRequest{Noun: proto.NounSubmit, Bundle: -1, Name: name, Text: proto.Part(wish)}, nil
+		}
+		return nil, invalid("path", fmt.Sprintf("config/wish of at most %d bytes, or delete of the whole job", proto.MaxPart), "of job %.64q: %.80v", name, o.values)
+	}
+	return s.port(ctx, o)
+}
+
+func (o *object) keyLeaf() string {
+	_, at, _ := find(o.elems)
+	return at.key
+}
+
+// number is the key of the node that an object is of, or is.
+func (o *object) number() (proto.NodeID, error) {
+	id, _ := one(o.elems, "node", "id")
+	n, err := strconv.ParseUint(id, 10, 31)
+	if err != nil {
+		return 0, invalid("id", "the number of a node", "%.40q", id)
+	}
+	return proto.NodeID(n), nil
+}
+
+func (o *object) drain() (*proto.OpRequest, error) {
+	id, err := o.number()
+	if err != nil {
+		return nil, err
+	}
+	q := &proto.OpRequest{Noun: proto.NounUndrain, Bundle: -1, Node: id, Reason: o.values["config/reason"]}
+	on, there := o.values["config/drained"]
+	delete(o.values, "config/reason")
+	switch {
+	case !there || len(o.values) != 1 || on != "true" && on != "false" && !o.drop || len(q.Reason) > proto.MaxText:
+		return nil, invalid("path", "config/drained, true or false, with config/reason or without", "of node %d: %.80v", id, o.values)
+	case on == "true":
+		q.Noun = proto.NounDrain
+	}
+	return q, nil
+}
+
+func (o *object) request() (*proto.OpRequest, error) {
+	id, err := o.number()
+	if err != nil {
+		return nil, err
+	}
+	q := &proto.OpRequest{Noun: proto.NounRequest, Bundle: -1, Node: id}
+	side := o.elems[len(o.elems)-1].GetKey()["name"]
+	if q.Side = proto.Left; side == proto.Right.String() {
+		q.Side = proto.Right
+	} else if side != proto.Left.String() {
+		return nil, invalid("name", "left or right", "%.40q", side)
+	}
+	word, there := o.values["config/request"]
+	if o.drop {
+		word = proto.NoRequest.String()
+	}
+	for q.Request = proto.NoRequest; q.Request <= proto.Lockout && (q.Request.String() != word || byHand(q.Request) != q.Request); {
+		q.Request++
+	}
+	if peer, ok := o.values["config/peer"]; ok && !o.drop {
+		n, err := strconv.ParseUint(peer, 10, 31)
+		if err != nil {
+			return nil, invalid("peer", "the number of a node", "%.40q", peer)
+		}
+		to := proto.NodeID(n)
+		q.Peer = &to
+	}
+	delete(o.values, "config/peer")
+	if !there || len(o.values) != 1 || q.Request > proto.Lockout {
+		return nil, invalid("path", "config/request: no_request, manual_switch, forced_switch or lockout, with config/peer or without", "of a side of node %d: %.80v", id, o.values)
+	}
+	return q, nil
+}
+
+// port is a port of a switch, or a connection, which package sonic judges.
+func (s *Server) port(ctx context.Context, o *object) (*proto.OpRequest, error) {
+	v, err := s.view(ctx, o.device)
+	if err != nil {
+		return nil, err
+	}
+	last := o.elems[len(o.elems)-1]
+	container := o.elems[1].GetName()
+	row := map[string]string{o.keyLeaf(): last.GetKey()[o.keyLeaf()]}
+	for name, value := range o.values { // any order: a map again
+		if name != "" {
+			row[name] = value
+		}
+	}
+	b := &box{v: v}
+	server := sonic.Server{Box: b, Dialect: sonic.Tables}
+	body, _ := json.Marshal(map[string]any{"sonic-ocs:" + container: map[string]any{last.GetName(): []any{row}}}) // strings always encode
+	method := http.MethodPatch
+	target := "/restconf/data/sonic-ocs:sonic-ocs/" + container
+	if o.drop {
+		method = http.MethodDelete
+	}
+	status, reply := server.Answer(method, target, body)
+	if status >= http.StatusBadRequest {
+		return nil, refusedBy(status, reply)
+	}
+	if len(b.set) != 1 || b.set[0].Override == nil || *b.set[0].Override == proto.PoweredOff.String() {
+		return nil, invalid("config_status", "normal or force_blocked: the planner takes ports out, or lets them in", "%.80v", row)
+	}
+	noun := proto.NounDrain
+	if *b.set[0].Override == proto.Normal.String() {
+		noun = proto.NounUndrain
+	}
+	n, _ := strconv.Atoi(strings.TrimPrefix(o.device, targetPrefix))
+	return &proto.OpRequest{Noun: noun, Bundle: -1, Name: portPart(n, b.set[0].Side, b.set[0].Port), Reason: "set over gNMI"}, nil
+}
+
+// refusedBy is a refusal of package sonic as one of ours.
+func refusedBy(status int, reply []byte) error {
+	var said struct {
+		Errors struct {
+			Error []struct {
+				Message string `json:"error-message"`
+			}
+		} `json:"ietf-restconf:errors"`
+	}
+	e := &proto.Error{Code: proto.Invalid, Field: "val", Reason: string(reply)}
+	if json.Unmarshal(reply, &said) == nil && len(said.Errors.Error) > 0 {
+		e.Reason = proto.Clip(said.Errors.Error[0].Message)
+	}
+	switch status {
+	case http.StatusNotFound:
+		e.Code = proto.NotFound
+	case http.StatusMethodNotAllowed:
+		e.Code = proto.Unsupported
+	case http.StatusConflict:
+		e.Code = proto.Conflict
+	}
+	return e
+}
