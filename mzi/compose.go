@@ -38,8 +38,8 @@ func (m *Module) Compose(setting Setting, favour Lit, max *[Cells]float64, step 
 }
 
 // turnSlack is how far off, in radian, a cell that carries light may be left at
-// an end of its heat before it goes to another turn, on whose way its light goes
-// astray for some twenty microseconds. chosen: half of what costs 25 dB.
+// an end of its heat before it goes to another turn; on the way there its light is
+// misrouted for some twenty microseconds. chosen: half of what costs 25 dB.
 const turnSlack = 0.04
 
 // Recompose is Compose from the voltages in force, for cells that carry light:

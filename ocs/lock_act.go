@@ -61,7 +61,7 @@ type lockAct struct {
 	seen    lockLook
 
 	taps  diode.Reading
-	loops diode.Reading // half-sums of loopback, where MZI1's light goes that goes astray
+	loops diode.Reading // half-sums of loopback, where light goes that MZI1 misroutes
 }
 
 // residues are the squares modulo 19.

@@ -157,13 +157,13 @@ func (c *clientFlags) dial(ctx context.Context, follow ...string) (*client, erro
 
 func (cl *client) close() { cl.Link.Close() }
 
-// tellOnce tells a person what is waited for, and again when that changes.
+// tellOnce tells a person what a command waits for, and again when that changes.
 func tellOnce(out io.Writer, asJSON bool) func(why string) {
 	said := ""
 	return func(why string) {
 		if why != said && !asJSON && cli.IsTerminal(out) {
 			said = why
-			fmt.Fprintln(out, "ocsctl: waits:", why)
+			fmt.Fprintln(out, "ocsctl: waiting for:", why)
 		}
 	}
 }
