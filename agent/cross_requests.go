@@ -163,6 +163,20 @@ func (f *face) SetPorts(list []sonic.PortSetting) error {
 	return nil
 }
 
+// Records are a port's.
+func (f *face) Records(side, port int, days bool) any {
+	out := []proto.BinJSON{}
+	s := proto.BinScope{Days: days, Place: int16(portPlace(side, uint16(port))), Module: -1}
+	for next, more := uint32(0), true; more; more = next != 0 {
+		var bins []proto.Bin
+		bins, next, _ = f.a.pm.asked(f.now(), &s, next)
+		for i := range bins {
+			out = append(out, bins[i].JSON(""))
+		}
+	}
+	return out
+}
+
 // Losses are the maker's, of one path or of all.
 func (f *face) Losses(key string) (out []sonic.FactoryLoss) {
 	t := f.a.cfg.Factory

@@ -51,11 +51,11 @@ func openBins(dir string, cfg *Config, log *slog.Logger) (*binsFile, [][]byte, e
 		}
 		raw = nil
 	}
-	if b.file, err = openPrivate(path, os.O_CREATE|os.O_RDWR); err == nil && raw == nil {
-		_, err = b.file.WriteAt(append(head, make([]byte, binsHead-len(head))...), 0)
-	}
-	if err != nil {
+	if b.file, err = openPrivate(path, os.O_CREATE|os.O_RDWR); err != nil {
 		return nil, nil, err
+	}
+	if len(raw) == 0 {
+		b.waiting[headSlot] = head
 	}
 	rows := make([][]byte, pm.Slots)
 	for slot := range rows {
@@ -66,7 +66,15 @@ func openBins(dir string, cfg *Config, log *slog.Logger) (*binsFile, [][]byte, e
 	return b, rows, nil
 }
 
-func (b *binsFile) place(slot int) int { return binsHead + slot*b.length }
+// headSlot is the head's, in front of the slots.
+const headSlot = -1
+
+func (b *binsFile) place(slot int) int {
+	if slot == headSlot {
+		return 0
+	}
+	return binsHead + slot*b.length
+}
 
 // write puts a row on disk, and those that wait.
 func (b *binsFile) write(s savedBins) {

@@ -114,5 +114,14 @@ func TestRecordsOutliveTheProcess(t *testing.T) {
 	spoil("another board", raw, binsConfig(t, 3), 0, 0, "set aside")
 	spoil("text", []byte("hello"), cfg, 0, 0, "set aside")
 	spoil("nothing", nil, cfg, 0, 0, "")
+	good = b.file
+	b.file = full
+	put(at - 900) // the first life on a full disk
+	b.file = good
+	put(at)
+	b.file.Close()
+	if b, r, _ = open(cfg); count(r) != 2 {
+		t.Errorf("%d bins of a file that was begun on a full disk", count(r))
+	}
 	b.file.Close()
 }

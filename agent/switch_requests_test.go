@@ -59,6 +59,23 @@ func TestToolsDriveASwitch(t *testing.T) {
 	if got := r.request(3, bulk+`{"sonic-ocs:input":{"add":[{"cross_connect_id":"8A-8B"}]}}`); !strings.HasPrefix(got, "200\n") {
 		t.Errorf("a free port: %s", got)
 	}
+	const records = "GET /restconf/data/ringlight-records:ringlight-records/"
+	r.must("a bin of the port's power and one of its circuit's loss", 5*time.Second, func() bool {
+		got := r.request(3, records+"QUARTERS/PORT_LIST=1A")
+		return strings.HasPrefix(got, `200`+"\n"+`{"ringlight-records:PORT_LIST":[{"simplex_port_id":"1A","BIN_LIST":[{"from":"1970-01-01T00:00:00Z","quantity":"switch_time","unit":"us",`) &&
+			strings.Contains(got, `"quantity":"port_power","unit":"mdBm"`) && strings.Contains(got, `"quantity":"insertion_loss","unit":"mdB"`)
+	})
+	if got := r.request(3, records+"DAYS"); strings.Count(got, "simplex_port_id") != 2*8 || !strings.Contains(got, `"insertion_loss"`) {
+		t.Errorf("%.300s", got)
+	}
+	for _, bad := range []string{"QUARTERS/PORT_LIST=9A", "QUARTERS/PORT_LIST=0A", "QUARTERS/PORT_LIST=A", "HOURS"} {
+		if got := r.request(3, records+bad); !strings.HasPrefix(got, "404\n") {
+			t.Errorf("%s: %.100s", bad, got)
+		}
+	}
+	if got := r.request(3, strings.Replace(records, "GET", "DELETE", 1)+"DAYS/PORT_LIST=1A"); !strings.HasPrefix(got, "405\n") {
+		t.Errorf("%.100s", got)
+	}
 	if got := r.request(3, data+"OCS_FACTORY_INSERTION_LOSS_TABLE"); strings.Count(got, "loss_dB") != 8*8*3 || hal.NumSides != 2 {
 		t.Errorf("%.200s", got)
 	}

@@ -21,6 +21,7 @@ type Census struct {
 	State           string
 	Leader          bool
 	Nodes, Switches member.Counts
+	Affecting       int64                              // alarms that are service-affecting
 	Alarms          [proto.SeverityCritical + 1][2]int // that stand, by severity, and whether someone acknowledged them
 	Health          proto.HealthState
 	Found           []proto.AlarmStatus // by the checks
@@ -46,6 +47,7 @@ func CensusOf(p *Planner) *Census {
 			continue
 		}
 		c.Alarms[min(a.Severity, proto.SeverityCritical)][one(a.AckMillis != 0)]++
+		c.Affecting += one(a.ServiceAffecting)
 	}
 	for _, t := range p.tables() {
 		c.Overview.EventGaps += t.Gaps()
@@ -145,6 +147,7 @@ var Measures = []measure{
 			p.Word("drained").Is(int64(c.Drained))
 		}),
 	single("ringlight_nodes_pending", metric.Gauge, "Nodes online that have not applied what is committed for them.", func(c *Census) int64 { return int64(c.Pending) }),
+	single("ringlight_alarms_service_affecting", metric.Gauge, "Active alarms that take light or capacity from a ring or a job now, also through what follows from them.", func(c *Census) int64 { return c.Affecting }),
 	metric.Of(family{Name: "ringlight_alarms", Help: "Active alarms: ocsctl alarm list.", Labels: []string{"severity", "acknowledged"}},
 		func(c *Census, p *page) {
 			for s := proto.SeverityWarning; s <= proto.SeverityCritical; s++ {

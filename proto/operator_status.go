@@ -90,6 +90,8 @@ type AlarmStatus struct {
 	Remedy  string      `cbor:"14,keyasint,omitempty" json:"remedy,omitempty"`
 	Under   string      `cbor:"15,keyasint,omitempty" json:"under,omitempty"` // id of the alarm that it follows from
 	Peer    *NodeID     `cbor:"16,keyasint,omitempty" json:"peer,omitempty"`  // of a fibre: the other end
+	// ServiceAffecting: it, or what follows from it, takes light or capacity from a ring or a job now.
+	ServiceAffecting bool `cbor:"17,keyasint,omitempty" json:"service_affecting"`
 }
 
 // LinkStatus is a fibre.

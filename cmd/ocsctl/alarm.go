@@ -25,6 +25,7 @@ type alarmLine struct {
 	Remedy       string        `json:"remedy"`
 	Under        *string       `json:"under"`        // id of the alarm that it follows from; null: it is a cause
 	Acknowledged *ackJSON      `json:"acknowledged"` // null: by nobody
+	Affects      bool          `json:"service_affecting"`
 }
 
 type ackJSON struct {
@@ -34,7 +35,7 @@ type ackJSON struct {
 }
 
 func alarmOf(a *proto.AlarmStatus) alarmLine {
-	l := alarmLine{ID: a.ID, SinceMS: known(&a.SinceMillis), Ring: known(&a.Ring), Under: known(&a.Under), Check: a.Check, Subject: a.Subject, Remedy: a.Remedy, Severity: a.Severity.String(), Node: a.Node, What: a.What, Why: a.Why}
+	l := alarmLine{ID: a.ID, SinceMS: known(&a.SinceMillis), Ring: known(&a.Ring), Under: known(&a.Under), Check: a.Check, Subject: a.Subject, Remedy: a.Remedy, Severity: a.Severity.String(), Node: a.Node, What: a.What, Why: a.Why, Affects: a.ServiceAffecting}
 	if a.AckMillis != 0 {
 		l.Acknowledged = &ackJSON{a.AckAuthor, a.AckReason, a.AckMillis}
 	}
@@ -45,7 +46,8 @@ func alarmsIn(r *proto.OpReply) []proto.AlarmStatus { return r.Alarms }
 
 const alarmHelp = `list shows what the checks of ocsctl status find, the worst first and what is
 acknowledged last, and behind each what follows from it, with two dots. SINCE is -
-where nobody knows.
+where nobody knows. * behind the severity: it takes light or capacity from a ring or
+a job now, by itself or by what follows from it.
 ack says that an alarm is known, with a reason; that stays with it until it is
 over, over restarts of the planner. What is raised anew is unknown again. ALARM
 is an id as list shows it.
@@ -110,6 +112,6 @@ func printAlarms(out io.Writer, all []alarmLine) {
 		if k := a.Acknowledged; k != nil {
 			text += fmt.Sprintf(" [known: %s, by %s]", k.Reason, k.Author)
 		}
-		return fmt.Sprintf("%s\t%s\t%s\t%s", a.ID, a.Severity, when(a.SinceMS), text)
+		return fmt.Sprintf("%s\t%s%s\t%s\t%s", a.ID, a.Severity, map[bool]string{true: " *"}[a.Affects], when(a.SinceMS), text)
 	})
 }

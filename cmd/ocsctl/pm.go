@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -54,6 +55,7 @@ func pm(ctx context.Context, args []string, out io.Writer) error {
 		return cli.AsUsage(err)
 	}
 	r, lines := proto.Records{Subject: words[0], Bins: []proto.BinJSON{}}, []string{}
+	var away error
 	err = c.with(ctx, func(cl *client) error {
 		ends := []pmEnd{{node: id, scope: scope}}
 		if byName {
@@ -71,16 +73,17 @@ func pm(ctx context.Context, args []string, out io.Writer) error {
 					r.Bins, lines = append(r.Bins, p.Bins[i].JSON(e.at)), append(lines, p.Bins[i].Line())
 				}
 			})
-			if err != nil {
-				return err
-			}
+			away = errors.Join(away, err)
+		}
+		if len(r.Bins) == 0 {
+			return away
 		}
 		return nil
 	})
 	if err != nil {
 		return err
 	}
-	return c.print(out, r, func() { fmt.Fprintln(out, strings.Join(lines, "\n")) })
+	return errors.Join(c.print(out, r, func() { fmt.Fprintln(out, strings.Join(lines, "\n")) }), cli.Answered(away))
 }
 
 // pmNamed finds the ends of a fibre, or a node that was told by name.

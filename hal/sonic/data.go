@@ -21,6 +21,9 @@ const (
 	root       = "/restconf/data/"
 	module     = "sonic-ocs:sonic-ocs"
 	states     = "sonic-ocs-states:sonic-ocs-states"
+	records    = "ringlight-records:ringlight-records"
+	quarters   = "QUARTERS"
+	days       = "DAYS"
 	bulkUpdate = "/restconf/operations/sonic-ocs:bulk-update"
 	mediaType  = "application/yang-data+json"
 )

@@ -48,6 +48,8 @@ type Box interface {
 	SetPorts(list []PortSetting) error // all or none
 	// Losses are those of a path, by its key, or of all, "", where a switch is not too wide.
 	Losses(key string) []FactoryLoss
+	// Records are those of a port, by quarters of an hour or days.
+	Records(side, port int, days bool) any
 }
 
 // maxLosses bounds the paths of an answer. chosen: those of 64 by 64 ports, 2 MB.
@@ -55,6 +57,12 @@ const maxLosses = 64 * 64
 
 // MaxLabel bounds a port's label. chosen: a host, its port and a remark.
 const MaxLabel = 128
+
+// portRecords are a port's records.
+type portRecords struct {
+	ID   string `json:"simplex_port_id"`
+	Bins any    `json:"BIN_LIST"`
+}
 
 // Server answers requests. Dialect: the other one's states are not there; Auto: both are.
 type Server struct {
@@ -72,7 +80,7 @@ type row struct {
 type container struct {
 	module, name, list string
 	dialect            Dialect
-	rows               func(s *Server, v *View) []row // nil: losses
+	rows               func(s *Server, v *View) []row // nil: losses, or records of days or quarters
 }
 
 var containers = []container{
@@ -96,6 +104,8 @@ var containers = []container{
 	{states, "OCS_PORT", "OCS_PORT_LIST", States, func(_ *Server, v *View) []row { return portStates(v, false) }},
 	{states, "OCS_CROSS_CONNECT", "OCS_CROSS_CONNECT_LIST", States, connectionStates},
 	{states, "OCS_FACTORY_INSERTION_LOSS", "OCS_FACTORY_INSERTION_LOSS_LIST", States, nil},
+	{records, quarters, "PORT_LIST", Auto, nil},
+	{records, days, "PORT_LIST", Auto, nil},
 }
 
 // portConfigs are in the dialect's words; of both, in those of the tables.
@@ -164,6 +174,14 @@ func connectionStates(_ *Server, v *View) (out []row) {
 func (s *Server) rowsOf(c *container, v *View, key string) (out []row) {
 	if c.rows != nil {
 		return c.rows(s, v)
+	}
+	if c.module == records {
+		for at := range 2 * len(v.Ports[0]) {
+			if name := portName(at%2, at/2); key == "" || key == name {
+				out = append(out, row{name, portRecords{name, s.Box.Records(at%2, at/2, c.name == days)}})
+			}
+		}
+		return out
 	}
 	path, _, _ := strings.Cut(key, ",")
 	for _, l := range s.Box.Losses(path) {
@@ -266,7 +284,7 @@ func (s *Server) module(method, name string) (any, error) {
 // read are the entries of a list.
 func (s *Server) read(c *container, v *View) ([]any, error) {
 	if paths := len(v.Ports[0]) * len(v.Ports[1]); c.rows == nil && paths > maxLosses {
-		return nil, Refuse("too-big", c.path(), "%d paths: want one by its key, or a switch of at most 64 ports", paths)
+		return nil, Refuse("too-big", c.path(), "%d paths: want an entry by its key, or a switch of at most 64 ports", paths)
 	}
 	rows := s.rowsOf(c, v, "")
 	out := make([]any, len(rows))

@@ -47,6 +47,8 @@ func (s *shelf) SetPorts(list []sonic.PortSetting) error {
 	return nil
 }
 
+func (s *shelf) Records(side, port int, days bool) any { return []int{side, port} }
+
 func (s *shelf) Losses(string) []sonic.FactoryLoss {
 	return []sonic.FactoryLoss{sonic.NewFactoryLoss(0, 1, 193_100, 20, 1234)}
 }

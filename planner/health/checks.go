@@ -31,6 +31,7 @@ type finding struct {
 	severity    proto.Severity    // said by a device; 0: the check's
 	state       proto.HealthState // where it is worse than the check's
 	remedy      string            // said by whoever found it; "": the check's
+	takes       bool              // light or capacity from a ring or a job now
 }
 
 // Checks is the table. What stands above may be the cause of what stands below it.
@@ -121,7 +122,7 @@ var Checks = []Check{
 	{"circuits", "every circuit that is wanted is tuned", proto.HealthDegraded, "ocsctl circuit list has the state of each", false,
 		func(x *Facts, tell func(finding)) {
 			if n := x.Circuits - x.CircuitsTuned; n > 0 {
-				tell(finding{id: "circuits/not-tuned", subject: "circuits", text: fmt.Sprintf("%d of %s not tuned", n, proto.Count(x.Circuits, "circuit")), cause: "no light proves that they are there"})
+				tell(finding{id: "circuits/not-tuned", subject: "circuits", takes: true, text: fmt.Sprintf("%d of %s not tuned", n, proto.Count(x.Circuits, "circuit")), cause: "no light proves that they are there"})
 			}
 		}},
 	{"routes", "routers hold the routes of jobs, and of no others", proto.HealthDegraded, "look at SUBJECT, and that ocsctl routes push runs; ocsctl routes list", false,
@@ -131,13 +132,13 @@ var Checks = []Check{
 				if r.Over {
 					text = "may still hold the routes of job " + r.Job
 				}
-				tell(finding{id: r.Router + "/routes-" + r.Job, subject: r.Router, text: text, cause: cmp.Or(r.Says, "nobody has confirmed it"), since: r.Since})
+				tell(finding{id: r.Router + "/routes-" + r.Job, takes: !r.Over, subject: r.Router, text: text, cause: cmp.Or(r.Says, "nobody has confirmed it"), since: r.Since})
 			}
 		}},
 	{"jobs", "no job waits", proto.HealthDegraded, "ocsctl job show SUBJECT; ocsctl circuit jobs", false,
 		func(x *Facts, tell func(finding)) {
 			for _, j := range x.Jobs {
-				tell(finding{id: "job-" + j.Name + "/waits", subject: "job " + j.Name, text: fmt.Sprintf("job %s waits", j.Name), cause: j.Cause, since: j.Since})
+				tell(finding{id: "job-" + j.Name + "/waits", takes: true, subject: "job " + j.Name, text: fmt.Sprintf("job %s waits", j.Name), cause: j.Cause, since: j.Since})
 			}
 		}},
 }
@@ -293,7 +294,7 @@ func ringsThat(state proto.RingState, name, looks string, worst proto.HealthStat
 			if r.State != state {
 				continue
 			}
-			f := finding{id: fmt.Sprintf("ring-%d/%s", r.ID, r.State), subject: fmt.Sprintf("ring %d", r.ID), ring: r.ID, since: r.Since,
+			f := finding{id: fmt.Sprintf("ring-%d/%s", r.ID, r.State), takes: true, subject: fmt.Sprintf("ring %d", r.ID), ring: r.ID, since: r.Since,
 				text: fmt.Sprintf("ring %d is %s", r.ID, r.State), cause: fmt.Sprintf("%d of %d GPUs, light on %d of %s", r.GPUs, r.Whole, r.Confirmed, proto.Count(r.Links, "link"))}
 			if len(r.Out) > 0 {
 				f.cause += ": node " + Spans(r.Out, 4) + " cannot carry it"
@@ -313,7 +314,7 @@ func missing(x *Facts, tell func(finding)) {
 	if !x.Judged || x.SmallestRing == 0 || lacks < x.SmallestRing {
 		return
 	}
-	f := finding{id: "rings/missing", subject: "rings", text: fmt.Sprintf("rings are missing: %d of %d GPUs are in rings", x.GPUs, x.GPUsWanted), cause: x.lost("no place for one within the reach of the fibres")}
+	f := finding{id: "rings/missing", takes: true, subject: "rings", text: fmt.Sprintf("rings are missing: %d of %d GPUs are in rings", x.GPUs, x.GPUsWanted), cause: x.lost("no place for one within the reach of the fibres")}
 	if x.GPUs == 0 {
 		f.text, f.state = "no ring is there", proto.HealthFailed
 	}

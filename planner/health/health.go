@@ -22,12 +22,29 @@ func Of(x *Facts) []proto.AlarmStatus {
 	for i := range u.all {
 		u.all[i].Under = u.cause(&u.all[i])
 	}
+	affect(u.all)
 	return u.all
+}
+
+// affect has a cause affect service where what follows from it does.
+func affect(all []proto.AlarmStatus) {
+	at := map[string]int{}
+	for i := range all {
+		at[all[i].ID] = i
+	}
+	for i := range all {
+		up, is := i, all[i].ServiceAffecting
+		for is {
+			if up, is = at[all[up].Under]; is {
+				is, all[up].ServiceAffecting = !all[up].ServiceAffecting, true // what was, has been gone up from
+			}
+		}
+	}
 }
 
 func (c *Check) alarm(f *finding) proto.AlarmStatus {
 	a := proto.AlarmStatus{ID: f.id, SinceMillis: f.since, Severity: f.severity, Node: f.node, Peer: f.peer, Ring: f.ring, What: proto.Clip(f.text), Why: proto.Clip(f.cause),
-		Check: c.Name, Subject: f.subject, State: max(c.State, f.state)}
+		Check: c.Name, Subject: f.subject, State: max(c.State, f.state), ServiceAffecting: f.takes}
 	if a.Severity == 0 {
 		a.Severity = proto.SeverityWarning
 		if c.grave {
