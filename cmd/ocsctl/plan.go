@@ -10,6 +10,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"time"
 
 	"ringlight/cmd/cli"
 	"ringlight/proto"
@@ -40,7 +41,7 @@ var planVerbs = map[string]planRow{
 
 // command makes a verb of plan, which is offline.
 func (v planRow) command(name string) func(context.Context, []string, cli.Terminal) error {
-	return func(_ context.Context, args []string, t cli.Terminal) error {
+	return func(ctx context.Context, args []string, t cli.Terminal) error {
 		fs := cli.NewFlags("plan " + name)
 		asJSON := fs.Bool("json", false, "print JSON also on a terminal; elsewhere a plan is JSON anyway")
 		asTable := fs.Bool("table", false, "print a table also where nobody looks on")
@@ -52,11 +53,18 @@ func (v planRow) command(name string) func(context.Context, []string, cli.Termin
 		if len(words) > v.files || v.files > 1 && len(words) < v.files {
 			return wrongUsage("plan "+name, fmt.Sprintf("%d files", v.files), "%d words", len(words))
 		}
-		if *asJSON || !*asTable && !cli.IsTerminal(t.Out) {
-			return v.run(t.In, words, t.Out)
-		}
 		var answer bytes.Buffer
-		err = v.run(t.In, words, &answer)
+		begun, ended := time.Now(), make(chan error, 1)
+		go func() { ended <- v.run(t.In, words, &answer) }()
+		select {
+		case err = <-ended:
+		case <-ctx.Done():
+			return fmt.Errorf("interrupted after %v: there is no plan yet, and none is printed", time.Since(begun).Round(100*time.Millisecond))
+		}
+		if *asJSON || !*asTable && !cli.IsTerminal(t.Out) {
+			_, printed := answer.WriteTo(t.Out)
+			return errors.Join(printed, err)
+		}
 		return errors.Join(planTable(answer.Bytes(), t.Out), err)
 	}
 }

@@ -2,9 +2,11 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -280,5 +282,30 @@ func soundPlan(t *testing.T, in *orchestrateInput, out []byte) {
 			}
 			used[n] = true
 		}
+	}
+}
+
+// Goal: a plan that takes long ends at an interrupt, with nothing printed.
+// Method: an input that never comes, and a context that ends.
+func TestPlanHearsAnInterrupt(t *testing.T) {
+	for name := range planVerbs {
+		if name == "diff" { // reads files
+			continue
+		}
+		in, feed := io.Pipe()
+		ctx, cancel := context.WithCancel(t.Context())
+		var out bytes.Buffer
+		ended := make(chan error, 1)
+		go func() {
+			ended <- planVerbs[name].command(name)(ctx, []string{"-json"}, cli.Terminal{In: in, Out: &out, Err: io.Discard})
+		}()
+		if _, err := feed.Write([]byte("{")); err != nil { // it reads
+			t.Fatal(err)
+		}
+		cancel()
+		if err := <-ended; err == nil || !strings.Contains(err.Error(), "interrupted after") || out.Len() > 0 {
+			t.Errorf("plan %s: %v, %q", name, err, out.String())
+		}
+		feed.Close()
 	}
 }
