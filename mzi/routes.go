@@ -33,6 +33,7 @@ type routing struct {
 
 	fringe [Stages]Fringe
 	best   [Stages]float64 // contrast of each cell, over all starts
+	seen   float64         // the most light that came out at its end, mean of a sweep
 }
 
 func (s *Search) stepRoute() bool {
@@ -59,7 +60,7 @@ func (s *Search) climbed() bool {
 	line := routeSetting.Trace(routeInputs[r.path])
 	f := s.sweep.fringe
 	s.heat(s.sweep.cell, f.brightest(s.max[s.sweep.cell]))
-	r.fringe[r.pos] = f
+	r.fringe[r.pos], r.seen = f, max(r.seen, f.Mean)
 	if r.pos++; r.pos < Stages {
 		return true
 	}
@@ -118,8 +119,13 @@ func (s *Search) restart(line *Line) {
 	}
 }
 
-// blame names the cell of a path that never swung the light.
+// blame names the cell of a path that never swung the light, or, where none was ever seen,
+// its last one, with the diode behind it.
 func (s *Search) blame(line *Line) {
+	if s.route.seen <= darkest {
+		s.fail(CellMatrix+line.Cells[Stages-1], NoLight, blind(line.Out))
+		return
+	}
 	worst := 0
 	for i, c := range s.route.best {
 		if c < s.route.best[worst] {
@@ -131,6 +137,11 @@ func (s *Search) blame(line *Line) {
 		fault = NoResponse
 	}
 	s.fail(CellMatrix+line.Cells[worst], fault, fmt.Sprintf("contrast %.2f at best", s.route.best[worst]))
+}
+
+// blind is why no light is seen at the end of a way.
+func blind(lane int) string {
+	return fmt.Sprintf("none at the loopback diode of lane %d: it is dead, or no light comes to it", lane)
 }
 
 // brightest is the least heat at which the fringe has its maximum; where none
@@ -164,7 +175,7 @@ func (s *Search) stepClean() bool {
 		}
 	} else if k := s.sweep.cell; s.step <= MatrixCells {
 		if s.sweep.fringe.Swing < darkest {
-			s.fail(k, NoLight, "a blind diode")
+			s.fail(k, NoLight, blind(s.sweep.lane))
 			return false
 		}
 		s.learn(k, &s.sweep.fringe, s.topPhase(k))
