@@ -48,8 +48,6 @@ type Box interface {
 	SetPorts(list []PortSetting) error // all or none
 	// Losses are those of a path, by its key, or of all, "", where a switch is not too wide.
 	Losses(key string) []FactoryLoss
-	// Records are those of a port, by quarters of an hour or days.
-	Records(side, port int, days bool) any
 }
 
 // maxLosses bounds the paths of an answer. chosen: those of 64 by 64 ports, 2 MB.
@@ -57,6 +55,11 @@ const maxLosses = 64 * 64
 
 // MaxLabel bounds a port's label. chosen: a host, its port and a remark.
 const MaxLabel = 128
+
+// Recorder is a Box that keeps records of its ports, by quarters of an hour or days.
+type Recorder interface {
+	Records(side, port int, days bool) any
+}
 
 // portRecords are a port's records.
 type portRecords struct {
@@ -176,9 +179,10 @@ func (s *Server) rowsOf(c *container, v *View, key string) (out []row) {
 		return c.rows(s, v)
 	}
 	if c.module == records {
+		box, keeps := s.Box.(Recorder)
 		for at := range 2 * len(v.Ports[0]) {
-			if name := portName(at%2, at/2); key == "" || key == name {
-				out = append(out, row{name, portRecords{name, s.Box.Records(at%2, at/2, c.name == days)}})
+			if name := portName(at%2, at/2); keeps && (key == "" || key == name) {
+				out = append(out, row{name, portRecords{name, box.Records(at%2, at/2, c.name == days)}})
 			}
 		}
 		return out

@@ -222,8 +222,6 @@ func (s *sonicEnd) SetPorts(list []sonic.PortSetting) error {
 	return nil
 }
 
-func (s *sonicEnd) Records(int, int, bool) any { return nil }
-
 func (s *sonicEnd) Losses(string) []sonic.FactoryLoss { return s.losses }
 
 // say takes a request.
