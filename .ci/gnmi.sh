@@ -75,4 +75,5 @@ echo "ok      gnmi_cli: set of a side by an operator, taken back, in the audit c
 cd "$here"
 RINGLIGHT_GNMI=127.0.0.1:$((port + 2)) RINGLIGHT_GNMI_HTTP=http://127.0.0.1:$((port + 1)) RINGLIGHT_GNMI_KEYS=$work/pki RINGLIGHT_GNMI_COLLECTOR=$collector RINGLIGHT_SUBSCRIBERS=${SUBSCRIBERS:-1000} ${GO:-go} test -count=1 -v -run "${ONLY:-Collector|Strangers|ManySubscribers}" ./planner/gnmi >"$work/strangers" || { cat "$work/strangers"; fail "strangers"; }
 sed -n 's/^ *judges_test.go:[0-9]*: //p' "$work/strangers"
-kill -0 $planner || fail "the planner ended"
+kill $planner; wait $planner || fail "the planner did not end well"
+echo "ok      the planner ends when it is told"

@@ -81,7 +81,7 @@ func TestBadConfigurations(t *testing.T) {
 
 // Goal: a running planner takes its level from the file at SIGHUP, and goes on.
 func TestHangupReadsTheLevel(t *testing.T) {
-	name := file(t, `{"fabric_file":"`+file(t, string(fabric.Default().Encode()))+`","listen":"127.0.0.1:0","log_level":"info","state":"`+filepath.Join(t.TempDir(), "p.db")+`"}`)
+	name := file(t, `{"fabric_file":"`+file(t, string(fabric.Default().Encode()))+`","listen":"127.0.0.1:0","http":"127.0.0.1:0","gnmi":"127.0.0.1:0","log_level":"info","state":"`+filepath.Join(t.TempDir(), "p.db")+`"}`)
 	lines, ended := make(chan string, 100), make(chan int, 1)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()

@@ -39,6 +39,8 @@ func TestBadCommandLines(t *testing.T) {
 		{"run -listen 0.0.0.0:18830", "loopback"},
 		{"run -state= -listen 127.0.0.1:0", "state"},
 		{"run -listen 127.0.0.1:0 -http 0.0.0.0:80 -insecure", "-cert"},
+		{"run -listen 127.0.0.1:0 -gnmi 0.0.0.0:9339 -insecure", "-cert"},
+		{"run -listen 127.0.0.1:0 -gnmi 9339", "host:port"},
 		{"run -fabric-file nowhere.json", "fabric-file"},
 		{"run -fabric-file " + write("bad.json", `{"name":"f1","colour":"blue"}`), "colour"},
 		{"run -fabric-file " + write("tp.json", strings.Replace(string(fabric.Default().Encode()), `"tp": 32`, `"tp": 31`, 1)), "tp"},

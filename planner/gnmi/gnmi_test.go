@@ -538,7 +538,24 @@ func TestSwitchIsATarget(t *testing.T) {
 	if err != nil || !strings.Contains(string(doc.GetNotification()[0].GetUpdate()[0].GetVal().GetJsonIetfVal()), `{"sonic-ocs:OCS_PORT_LIST":[{"config_status":"normal","simplex_port_id":"`) {
 		t.Errorf("%v, %v", doc, err)
 	}
-	for p := range once(t, c, "*") { // any order: none
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	rpc, err := c.Subscribe(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := subscribe(pb.SubscriptionList_STREAM, pb.SubscriptionMode_SAMPLE, pb.Encoding_PROTO, "sonic-ocs")
+	r.GetSubscribe().Prefix = &pb.Path{Target: "switch-3"}
+	if err := rpc.Send(r); err != nil {
+		t.Fatal(err)
+	}
+	x = tree{}
+	until(t, rpc, x, nil)
+	if len(x) != 2*8*2 {
+		t.Errorf("%d leaves by stream", len(x))
+	}
+	until(t, rpc, tree{}, func(n *pb.Notification) bool { return n.GetPrefix().GetTarget() == "switch-3" }) // it goes on
+	for p := range once(t, c, "*") {                                                                        // any order: none
 		if strings.HasPrefix(p, "/sonic") {
 			t.Errorf("%s of the fabric", p)
 		}

@@ -68,6 +68,7 @@ func newMirror(f facts) *mirror {
 func (m *mirror) join(k kinds, devices []string) error {
 	m.want(k, devices, 1)
 	m.looking.Lock()
+	m.someAt = time.Time{}
 	err := m.look(context.Background()) // others rely on it, too
 	m.looking.Unlock()
 	m.mu.Lock()
@@ -135,6 +136,9 @@ func (m *mirror) look(ctx context.Context) error {
 	if wanted == 0 {
 		return nil
 	}
+	m.mu.Lock()
+	m.has |= wanted & ofSwitches // which are looked at one by one
+	m.mu.Unlock()
 	wanted &^= ofSwitches
 	defer m.wake()
 	var nodes []proto.NodeID

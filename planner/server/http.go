@@ -255,14 +255,15 @@ var ErrEnded = errors.New("server: the planner has ended")
 
 // serve starts all that serves the planner.
 func (s *server) serve() (stop func() error, err error) {
-	if stop, err = s.serveHTTP(); err != nil || s.cfg.Serve == nil {
-		return stop, err
+	web, err := s.serveHTTP()
+	if err != nil || s.cfg.Serve == nil {
+		return web, err
 	}
 	end, err := s.cfg.Serve(Door{s})
 	if err != nil {
-		return nil, errors.Join(err, stop())
+		return nil, errors.Join(err, web())
 	}
-	return func() error { return errors.Join(end(), stop()) }, nil
+	return func() error { return errors.Join(end(), web()) }, nil
 }
 
 // serveHTTP starts the servers that the configuration asks for, if any.
