@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -143,6 +144,26 @@ func TestCircuitsAgainstARunningCore(t *testing.T) {
 		if x.State != "tuned" || x.Loss == nil || *x.Loss <= 0 || x.Job == 0 {
 			t.Errorf("%+v", x)
 		}
+	}
+	x := list.Circuits[0]
+	for _, port := range []string{fmt.Sprintf("switch-%d/%dA", x.Switch, x.PortA+1), fmt.Sprintf("switch-%d/%db", x.Switch, x.PortB+1)} {
+		var got proto.Records
+		has := map[string]int32{}
+		for end := time.Now().Add(30 * time.Second); len(has) < 3 && time.Now().Before(end); { // a round a second; a bound on a hang
+			code, out, errs := ctl(t, "pm", port, "-json", "-broker", broker)
+			if err := json.Unmarshal([]byte(out), &got); code != 0 || err != nil || got.Subject != port {
+				t.Fatalf("%s: %d %s %s", port, code, out, errs)
+			}
+			for _, b := range got.Bins {
+				has[b.Quantity] = b.Avg
+			}
+		}
+		if loss := has["insertion_loss"]; len(has) != 3 || has["switch_time"] <= 0 || loss < int32(*x.Loss)-300 || loss > int32(*x.Loss)+300 {
+			t.Errorf("%s: %v, its circuit loses %v", port, has, *x.Loss)
+		}
+	}
+	if code, out, _ := ctl(t, "pm", fmt.Sprintf("switch-%d/999A", x.Switch), "-json", "-broker", broker); code != 2 || !strings.Contains(out, `"field":"port","limit":"1 to `) {
+		t.Errorf("%d %s", code, out)
 	}
 	var one struct {
 		jobStatusJSON

@@ -157,7 +157,7 @@ func (f facts) few(ctx context.Context, k kinds, give func(*entry)) error {
 		give(newEntry(ofAlarms, "alarm "+a.ID, f.at(), elems("fabric/alarms"), []*pb.PathElem{item("alarm", "id", a.ID)}).
 			set("state/id", a.ID).set("state/severity", a.Severity.String()).setIf(a.SinceMillis != 0, "state/since", wide(a.SinceMillis)).
 			set("state/check", a.Check).set("state/subject", a.Subject).set("state/what", a.What).setIf(a.Why != "", "state/why", a.Why).
-			setIf(a.Remedy != "", "state/remedy", a.Remedy).set("state/acknowledged", a.AckMillis != 0))
+			setIf(a.Remedy != "", "state/remedy", a.Remedy).set("state/acknowledged", a.AckMillis != 0).set("state/service-affecting", a.ServiceAffecting))
 	}
 	return err
 }
