@@ -75,5 +75,23 @@ echo "ok      gnmi_cli: set of a side by an operator, taken back, in the audit c
 cd "$here"
 RINGLIGHT_GNMI=127.0.0.1:$((port + 2)) RINGLIGHT_GNMI_HTTP=http://127.0.0.1:$((port + 1)) RINGLIGHT_GNMI_KEYS=$work/pki RINGLIGHT_GNMI_COLLECTOR=$collector RINGLIGHT_SUBSCRIBERS=${SUBSCRIBERS:-1000} ${GO:-go} test -count=1 -v -run "${ONLY:-Collector|Strangers|ManySubscribers}" ./planner/gnmi >"$work/strangers" || { cat "$work/strangers"; fail "strangers"; }
 sed -n 's/^ *judges_test.go:[0-9]*: //p' "$work/strangers"
+
+# Circuits, of a core with eight switches: a job is set, and its circuits are there by light.
+cd "$work"
+ocsctl fabric new -name c1 -pods 2 -leaves 2 -spines 2 -spine-ports 4 -o core.json >/dev/null
+ocs-planner run -fabric-file core.json -listen 127.0.0.1:$((port + 3)) -gnmi 127.0.0.1:$((port + 4)) -state c.db >core.log 2>&1 &
+ocs-sim agents -fabric-file core.json -broker mqtt://127.0.0.1:$((port + 3)) >>agents.log 2>&1 &
+core() { "$cli" -a 127.0.0.1:$((port + 4)) -insecure "$@"; }
+wish='update: {path: {elem: {name: "fabric"} elem: {name: "jobs"} elem: {name: "job" key: {key: "name" value: "big"}} elem: {name: "config"} elem: {name: "wish"}} val: {string_val: "{\"circuits\": {\"gpus_total\": 64}}"}}'
+for _ in {1..60}; do core -set -proto "$wish" >/dev/null 2>&1 && break; sleep .5; done
+lit() { core -t switch-0 -q sonic-ocs/OCS_CROSS_CONNECT_TABLE -qt once | grep -B3 enabled | grep -o '[0-9]*A-[0-9]*B' | sort -u | tr '\n' ' ' || true; }
+for _ in {1..60}; do was=$(lit); [ -n "$was" ] && break; sleep .5; done
+[ -n "$was" ] || fail "no circuit of the job has light"
+echo "ok      gnmi_cli: set of a job of circuits, at switch-0 with light: $was"
+core -set -proto "prefix: {target: \"switch-0\"} update: {path: {elem: {name: \"sonic-ocs\"} elem: {name: \"OCS_PORT\"} elem: {name: \"OCS_PORT_LIST\" key: {key: \"simplex_port_id\" value: \"${was%%-*}\"}} elem: {name: \"config_status\"}} val: {string_val: \"force_blocked\"}}" >/dev/null || fail "a port is not taken out"
+moved() { now=$(lit); [[ -n $now && " $now" != *" ${was%%-*}-"* ]]; }
+for _ in {1..60}; do moved && break; sleep .5; done
+moved || fail "port ${was%%-*} is out, and with light are: $now"
+echo "ok      gnmi_cli: set of port ${was%%-*} to force_blocked, then with light: $now"
 kill $planner; wait $planner || fail "the planner did not end well"
 echo "ok      the planner ends when it is told"

@@ -171,7 +171,7 @@ func (m *module) powerOn() {
 			m.sar[i].reset()
 		}
 	}
-	m.enable, m.patterns = allLanes, nil
+	m.enable = allLanes
 }
 
 // dim puts the lasers out without delay.

@@ -15,12 +15,14 @@ import (
 	"sync"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	pb "github.com/openconfig/gnmi/proto/gnmi"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
+	wire "google.golang.org/protobuf/proto"
 
 	"ringlight/planner"
 	"ringlight/planner/fabric"
@@ -560,4 +562,45 @@ func TestSwitchIsATarget(t *testing.T) {
 			t.Errorf("%s of the fabric", p)
 		}
 	}
+}
+
+// FuzzRequests: whatever comes is answered or refused, and never breaks the planner; a
+// refused Set has asked for nothing.
+func FuzzRequests(f *testing.F) {
+	for _, m := range []wire.Message{
+		&pb.GetRequest{Path: []*pb.Path{at("fabric/nodes/node[id=7]"), at("*"), {}}, Encoding: pb.Encoding_JSON_IETF},
+		&pb.GetRequest{Prefix: &pb.Path{Target: "switch-3"}, Path: []*pb.Path{at("sonic-ocs/OCS_PORT")}, Encoding: pb.Encoding_JSON},
+		&pb.SetRequest{Update: []*pb.Update{{Path: at("fabric/nodes/node[id=7]/config"), Val: jsonValue([]byte(`{"drained":true}`), pb.Encoding_JSON)}}},
+		&pb.SetRequest{Prefix: &pb.Path{Target: "switch-3"}, Delete: []*pb.Path{at("sonic-ocs/OCS_CROSS_CONNECT/OCS_CROSS_CONNECT_LIST[cross_connect_id=1A-2B]")}},
+		&pb.SetRequest{Update: []*pb.Update{{Path: at("fabric/nodes/node[id=7]/sides/side[name=left]/config/request"), Val: &pb.TypedValue{Value: &pb.TypedValue_StringVal{StringVal: "lockout"}}}}},
+	} {
+		raw, err := wire.Marshal(m)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(raw)
+	}
+	_, s, srv := served(f)
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		var g pb.GetRequest
+		if wire.Unmarshal(raw, &g) == nil {
+			if r, err := srv.Get(t.Context(), &g); err == nil {
+				if _, err := wire.Marshal(r); err != nil && utf8.Valid(raw) {
+					t.Errorf("what Get answers does not encode: %v", err)
+				}
+			}
+		}
+		var set pb.SetRequest
+		s.acts = nil
+		if wire.Unmarshal(raw, &set) == nil {
+			if _, err := srv.Set(t.Context(), &set); (err == nil) != (len(s.acts) == 1) {
+				t.Errorf("%v: %v, and %d acts", &set, err, len(s.acts))
+			}
+		}
+		st := &stream{s: srv}
+		var list pb.SubscriptionList
+		if wire.Unmarshal(raw, &list) == nil {
+			_ = st.read(&list)
+		}
+	})
 }

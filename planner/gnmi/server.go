@@ -42,6 +42,7 @@ const (
 	maxPaths       = 128     // of one request
 	maxElems       = 32      // of one path
 	maxUpdates     = 100_000
+	maxAnswers     = 8 // that are made at once; the others wait. chosen: each may look at all there is
 	// firstPatience bounds a handshake, and what a stream waits for its first request.
 	firstPatience = 10 * time.Second
 	// writePatience is how long one message may take to be taken.
@@ -87,6 +88,7 @@ type Server struct {
 	Config
 	facts
 	mirror *mirror
+	room   chan struct{} // for answers
 	grpc   *grpc.Server
 	addr   string
 	done   chan struct{}
@@ -107,7 +109,7 @@ func Start(cfg Config) (*Server, error) {
 		return nil, fmt.Errorf("gnmi: %w", err)
 	}
 	f := facts{cfg.Source, time.Now}
-	s := &Server{Config: cfg, facts: f, mirror: newMirror(f), addr: l.Addr().String(), done: make(chan struct{}), streams: map[chan struct{}]string{}}
+	s := &Server{Config: cfg, facts: f, mirror: newMirror(f), room: make(chan struct{}, maxAnswers), addr: l.Addr().String(), done: make(chan struct{}), streams: map[chan struct{}]string{}}
 	hands := keeping{credentials.NewTLS(secure)}
 	if secure == nil {
 		hands = keeping{insecure.NewCredentials()}
@@ -191,8 +193,22 @@ func (s *Server) unary(ctx context.Context, req any, _ *grpc.UnaryServerInfo, do
 	if err := s.May(callerOf(ctx).leaf, &reads); err != nil {
 		return nil, coded(err)
 	}
-	out, err = do(ctx, req)
+	err = s.takeTurn(ctx, func() (err error) {
+		out, err = do(ctx, req)
+		return err
+	})
 	return out, coded(err)
+}
+
+// takeTurn makes an answer when there is room for it.
+func (s *Server) takeTurn(ctx context.Context, do func() error) error {
+	select {
+	case s.room <- struct{}{}:
+		defer func() { <-s.room }()
+		return do()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 func (s *Server) stream(srv any, ss grpc.ServerStream, _ *grpc.StreamServerInfo, do grpc.StreamHandler) (err error) {

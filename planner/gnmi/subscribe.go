@@ -209,10 +209,12 @@ func byKey(a, b *entry) int { return strings.Compare(a.key, b.key) }
 func (st *stream) once(updatesOnly bool) error {
 	if !updatesOnly {
 		var found []*entry
-		if err := st.s.all(st.rpc.Context(), st.kinds, nil, st.devices, func(e *entry) {
-			if st.wanted(e) {
-				found = append(found, e)
-			}
+		if err := st.s.takeTurn(st.rpc.Context(), func() error {
+			return st.s.all(st.rpc.Context(), st.kinds, nil, st.devices, func(e *entry) {
+				if st.wanted(e) {
+					found = append(found, e)
+				}
+			})
 		}); err != nil {
 			return err
 		}
