@@ -27,6 +27,7 @@ const (
 	ofOptics
 	ofJobs
 	ofSwitches // each a target of its own
+	ofRecords  // of a node, which its agent is asked for
 	maxKinds   = iota
 )
 

@@ -68,11 +68,15 @@ func (s *Server) answer(ctx context.Context, a *asked, r *pb.GetRequest, as pb.E
 	n := &pb.Notification{Timestamp: s.at(), Prefix: r.GetPrefix()}
 	var found []*entry
 	leaves := 0
-	if err := s.all(ctx, a.kinds, a.elems, a.devices(), func(e *entry) {
+	take := func(e *entry) {
 		if a.covers(e) {
 			found, leaves = append(found, e), leaves+len(e.leaves)
 		}
-	}); err != nil {
+	}
+	if err := s.all(ctx, a.kinds, a.elems, a.devices(), take); err != nil {
+		return nil, err
+	}
+	if err := s.records(ctx, a, take); err != nil {
 		return nil, err
 	}
 	if leaves > maxUpdates {

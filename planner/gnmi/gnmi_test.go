@@ -85,7 +85,14 @@ func (s *source) Ask(_ context.Context, q proto.OpRequest) (*proto.OpReply, erro
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.acts = append(s.acts, q)
-	return &proto.OpReply{}, nil
+	r := &proto.OpReply{}
+	if q.Noun == proto.NounBins {
+		r.Bins = []proto.Bin{{From: 1_800_000_000 + q.Page*900, Quantity: proto.TxPower, Min: -3456, Avg: -3400, Max: -3300, Samples: 90}}
+		if q.Page == 0 && !q.Bins.Days {
+			r.Next = 1
+		}
+	}
+	return r, nil
 }
 
 const nodes = 24
@@ -561,6 +568,26 @@ func TestSwitchIsATarget(t *testing.T) {
 		if strings.HasPrefix(p, "/sonic") {
 			t.Errorf("%s of the fabric", p)
 		}
+	}
+}
+
+// Goal: records are served where a path names those of one node, by Get and ONCE, all pages
+// of both lengths; they are no part of anything else.
+func TestRecordsAreAskedFor(t *testing.T) {
+	c, s, _ := served(t)
+	x := once(t, c, "fabric/nodes/node[id=7]/records")
+	const at0 = "/fabric/nodes/node[7]/records/record[tx_power 15m 2027-01-15T08:00:00Z]/state/min"
+	if len(x) != 3*10 || strings.ReplaceAll(x[at0], ": ", ":") != "int_val:-3456" || len(s.acts) != 3 || s.acts[2].Node != 7 || !s.acts[2].Bins.Days {
+		t.Errorf("%d leaves, %d asked: %v", len(x), len(s.acts), x)
+	}
+	got, err := c.Get(t.Context(), &pb.GetRequest{Path: []*pb.Path{at("fabric/nodes/node[id=7]/records")}, Encoding: pb.Encoding_JSON_IETF})
+	if err != nil || !strings.Contains(string(got.GetNotification()[0].GetUpdate()[0].GetVal().GetJsonIetfVal()), `"avg":-3400`) {
+		t.Errorf("%v, %v", got, err)
+	}
+	s.acts = nil
+	once(t, c, "*")
+	if _, err := c.Get(t.Context(), &pb.GetRequest{Path: []*pb.Path{at("fabric/nodes/node/records")}}); status.Code(err) != codes.InvalidArgument || len(s.acts) > 0 {
+		t.Errorf("records of all: %v; %d asked", err, len(s.acts))
 	}
 }
 

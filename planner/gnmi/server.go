@@ -294,6 +294,10 @@ func ask(prefix, p *pb.Path) (a asked, err error) {
 	}
 	if a.kinds = kindsOf(a.elems); a.device != "" {
 		a.kinds = ofSwitches
+	} else if is, err := isRecords(a.elems); err != nil {
+		return a, err
+	} else if is {
+		a.kinds = ofRecords
 	}
 	if a.model != nil && a.model.device != (a.device != "") {
 		return a, invalid("target", map[bool]string{true: targetPrefix + "N", false: "that of the planner"}[a.model.device], "/%s of %.40q", a.model.root.name, a.device)

@@ -217,9 +217,9 @@ func (o *object) keyLeaf() string {
 	return at.key
 }
 
-// number is the key of the node that an object is of, or is.
-func (o *object) number() (proto.NodeID, error) {
-	id, _ := one(o.elems, "node", "id")
+// nodeOf is the node that a path names.
+func nodeOf(path []*pb.PathElem) (proto.NodeID, error) {
+	id, _ := one(path, "node", "id")
 	n, err := strconv.ParseUint(id, 10, 31)
 	if err != nil {
 		return 0, invalid("id", "the number of a node", "%.40q", id)
@@ -228,7 +228,7 @@ func (o *object) number() (proto.NodeID, error) {
 }
 
 func (o *object) drain() (*proto.OpRequest, error) {
-	id, err := o.number()
+	id, err := nodeOf(o.elems)
 	if err != nil {
 		return nil, err
 	}
@@ -245,7 +245,7 @@ func (o *object) drain() (*proto.OpRequest, error) {
 }
 
 func (o *object) request() (*proto.OpRequest, error) {
-	id, err := o.number()
+	id, err := nodeOf(o.elems)
 	if err != nil {
 		return nil, err
 	}

@@ -132,6 +132,9 @@ func (st *stream) read(list *pb.SubscriptionList) (err error) {
 		if sub.asked, err = ask(st.prefix, x.GetPath()); err != nil {
 			return err
 		}
+		if stream && sub.kinds == ofRecords {
+			return invalid("mode", "ONCE or POLL, or Get", "records are not streamed")
+		}
 		interval, beat := time.Duration(x.GetSampleInterval()), time.Duration(x.GetHeartbeatInterval())
 		if x.GetSampleInterval() > uint64(time.Hour*24*366) || x.GetHeartbeatInterval() > uint64(time.Hour*24*366) {
 			return invalid("sample_interval", "at most a year, in ns", "%d", max(x.GetSampleInterval(), x.GetHeartbeatInterval()))
@@ -210,11 +213,17 @@ func (st *stream) once(updatesOnly bool) error {
 	if !updatesOnly {
 		var found []*entry
 		if err := st.s.takeTurn(st.rpc.Context(), func() error {
-			return st.s.all(st.rpc.Context(), st.kinds, nil, st.devices, func(e *entry) {
+			take := func(e *entry) {
 				if st.wanted(e) {
 					found = append(found, e)
 				}
-			})
+			}
+			for i := range st.subs {
+				if err := st.s.records(st.rpc.Context(), &st.subs[i].asked, take); err != nil {
+					return err
+				}
+			}
+			return st.s.all(st.rpc.Context(), st.kinds, nil, st.devices, take)
 		}); err != nil {
 			return err
 		}

@@ -25,7 +25,7 @@ type entry struct {
 
 type leaf struct {
 	path  []*pb.PathElem // below the entry
-	value any            // string, bool, uint64, wide, decimal or list
+	value any            // string, bool, int64 and uint64 of 32 bits, wide, decimal or list
 }
 
 // decimal is a decimal64 with so many digits behind its point.
@@ -170,6 +170,8 @@ func typed(v any, as pb.Encoding) *pb.TypedValue {
 		return &pb.TypedValue{Value: &pb.TypedValue_StringVal{StringVal: v}}
 	case bool:
 		return &pb.TypedValue{Value: &pb.TypedValue_BoolVal{BoolVal: v}}
+	case int64:
+		return &pb.TypedValue{Value: &pb.TypedValue_IntVal{IntVal: v}}
 	case wide:
 		return typed(uint64(v), as)
 	case uint64:
