@@ -50,12 +50,14 @@ type bundle struct {
 	newest   int
 	settled  time.Duration // last Switched
 
-	remedy     bool       // failed optics are being tried again
-	remedyPath proto.Path // that they are tried on
-	held       proto.Held // as the last health round had it
-	unproven   bool       // that was reported
-	doubted    bool       // an alarm says so
-	weak       uint8      // bit p: path p has a signal degrade
+	remedy     bool          // failed optics are being tried again
+	remedyPath proto.Path    // that they are tried on
+	held       proto.Held    // as the last health round had it
+	unproven   bool          // that was reported
+	doubted    bool          // an alarm says so
+	pattern    bool          // its modules may make bit patterns
+	stopAt     time.Duration // when those that are to stop are told again; Never: none are
+	weak       uint8         // bit p: path p has a signal degrade
 
 	calibration *ocs.Calibration // that digest names
 	digest      proto.Digest
@@ -77,7 +79,7 @@ type switching struct {
 }
 
 func (b *bundle) record() BundleRecord {
-	return BundleRecord{Path: b.optics.Status().Path, Lit: b.lit}
+	return BundleRecord{Path: b.optics.Status().Path, Lit: b.lit, Pattern: b.pattern}
 }
 
 func (a *nodeOptics) open(now time.Duration) {
@@ -331,6 +333,7 @@ func (a *nodeOptics) tryAdopt(now time.Duration) {
 			a.setReady(now, i, errUnread)
 		}
 	}
+	a.manual.stopPatterns(now)
 	a.health.start(a, now)
 }
 

@@ -57,7 +57,8 @@ func newNodeOptics(agent *Agent) {
 		}
 		b.optics = ocs.New(ocs.Config{Board: cfg.Board, Bundle: proto.BundleID(i), Latch: latch,
 			Calibration: cal, Seed: cfg.Seed + uint64(i), Lock: cfg.Lock})
-		b.next, b.retry = Never, Never
+		b.next, b.retry, b.stopAt = Never, Never, Never
+		b.pattern = i < len(agent.journal.Light) && agent.journal.Light[i].Pattern
 		for l, line := range cfg.Board.Bundles[i].LOS {
 			a.lines[line] = lineUse{used: true, bundle: uint8(i), path: proto.Loopback + proto.Path(l)}
 		}

@@ -34,6 +34,8 @@ type Journal struct {
 type BundleRecord struct {
 	Path proto.Path // selected
 	Lit  uint8      // bit p: path p has light
+	// Pattern: its modules may make bit patterns.
+	Pattern bool `json:",omitempty"`
 }
 
 // record is one line of the journal. JSON, so that a person can read what a

@@ -30,13 +30,16 @@ type manualOp struct {
 	ack     proto.Ack //
 	began   time.Duration
 	until   time.Duration
-	renews  bool // the optics are read anew first: they have failed
-	darkens bool // Calibrate comes when the bundle is dark
-	found   bool // calibrated; the codes are being staged
-	held    bool // answered; the path stays until a plan comes
-	tries   bool // a fibre: held until tryPatience is over
-	alone   bool // ... whose other end only looks
-	ends    bool // ... and in loopback again it is given back
+	renews  bool      // the optics are read anew first: they have failed
+	darkens bool      // Calibrate comes when the bundle is dark
+	found   bool      // calibrated; the codes are being staged
+	held    bool      // answered; the path stays until a plan comes
+	tries   bool      // a fibre: held until tryPatience is over
+	alone   bool      // ... whose other end only looks
+	ends    bool      // ... and in loopback again it is given back
+	counts  bool      // ... with bit patterns
+	stops   bool      // given back when no module makes patterns any more
+	pattern proto.Ack // of what the modules are asked about patterns
 	failing []Failing
 }
 
@@ -192,6 +195,11 @@ func codeOf(err error, id proto.BundleID) *proto.Error {
 // giveBack returns a bundle to the machine, which puts it where it belongs.
 func (a *manual) giveBack(now time.Duration, id proto.BundleID) {
 	b := &a.optics.bundles[id]
+	if b.pattern {
+		a.ops[id] = &manualOp{stops: true}
+		a.stopPattern(now, id)
+		return
+	}
 	a.ops[id] = nil
 	if s := b.optics.Status(); s.Ready {
 		b.ready = true
@@ -228,8 +236,15 @@ func (a *manual) progress(now time.Duration, i int, ev *ocs.Event) bool {
 	b := &a.optics.bundles[i]
 	q := a.ops[i]
 	id := proto.BundleID(i)
+	if ev.Kind == ocs.Patterned {
+		a.patterned(now, id, ev)
+		return true
+	}
 	if q == nil {
 		return false
+	}
+	if q.stops {
+		return ev.Kind != ocs.Degraded
 	}
 	if q.held {
 		return ev.Kind == ocs.Switched || ev.Kind == ocs.Ready
@@ -246,6 +261,11 @@ func (a *manual) progress(now time.Duration, i int, ev *ocs.Event) bool {
 	case q.ask.Verb == AskPath && ev.Kind == ocs.Switched && ev.Path == proto.Dark && q.ask.Path == proto.Dark,
 		q.ask.Verb == AskPath && !q.tries && ev.Kind == ocs.Verified && ev.Path == q.ask.Path:
 		q.held = true
+		if q.ends && b.pattern { // answered when that is over
+			q.held, q.stops = false, true
+			a.stopPattern(now, id)
+			return true
+		}
 		if q.ends {
 			a.giveBack(now, id)
 		}
@@ -286,7 +306,10 @@ func (a *manual) progress(now time.Duration, i int, ev *ocs.Event) bool {
 // overdue ends what has had its time.
 func (a *manual) overdue(now time.Duration) {
 	for i, q := range a.ops {
-		if q == nil || q.held && !q.tries || q.until > now {
+		if b := &a.optics.bundles[i]; b.stopAt <= now {
+			a.stopPattern(now, proto.BundleID(i))
+		}
+		if q == nil || q.stops || q.held && !q.tries || q.until > now {
 			continue
 		}
 		if q.held {
@@ -307,8 +330,9 @@ func (a *manual) overdue(now time.Duration) {
 // overdueAt is when the next manual operation is overdue.
 func (a *manual) overdueAt() time.Duration {
 	at := Never
-	for _, q := range a.ops {
-		if q != nil && (!q.held || q.tries) {
+	for i, q := range a.ops {
+		at = min(at, a.optics.bundles[i].stopAt)
+		if q != nil && !q.stops && (!q.held || q.tries) {
 			at = min(at, q.until)
 		}
 	}

@@ -1,10 +1,13 @@
 package agent
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"time"
 
+	"ringlight/hal"
+	"ringlight/node"
 	"ringlight/ocs"
 	"ringlight/proto"
 )
@@ -38,6 +41,8 @@ func (a *manual) try(now time.Duration, c *proto.Command, ack proto.Ack) *proto.
 		return err
 	}
 	switch {
+	case c.Pattern > proto.PatternAhead:
+		return a.pattern(now, c, ack)
 	case c.Path == proto.Loopback:
 		return a.endTry(now, c.Bundle, ack)
 	case !c.Path.External():
@@ -45,7 +50,7 @@ func (a *manual) try(now time.Duration, c *proto.Command, ack proto.Ack) *proto.
 	case a.optics.node.Carries(c.Bundle) && !a.busy(c.Bundle):
 		return a.listen(now, c, ack)
 	}
-	return a.byHand(now, manualOp{ask: Ask{Verb: AskPath, Bundle: c.Bundle, Path: c.Path}, command: true, ack: ack, tries: true, alone: c.Alone, until: now + askPatience})
+	return a.byHand(now, manualOp{ask: Ask{Verb: AskPath, Bundle: c.Bundle, Path: c.Path}, command: true, ack: ack, tries: true, alone: c.Alone, counts: c.Pattern != 0, until: now + askPatience})
 }
 
 // endTry puts a bundle back into loopback, and into the machine's hands.
@@ -129,5 +134,88 @@ func (a *manual) tried(now time.Duration, q *manualOp, ev *ocs.Event) {
 		return
 	}
 	q.held, q.until = true, now+tryPatience
+	if q.counts && a.optics.bundles[id].optics.Patterns.There() { // the next life, too, has to end what this one begins
+		a.optics.bundles[id].pattern = true
+		a.optics.persist.saveLight()
+		a.optics.persist.saveState()
+	}
 	a.conclude(now, *q, nil)
+}
+
+// pattern has the modules of a bundle that is tried make, check or count bit patterns.
+func (a *manual) pattern(now time.Duration, c *proto.Command, ack proto.Ack) *proto.Error {
+	q, b := a.ops[c.Bundle], &a.optics.bundles[c.Bundle]
+	if !b.optics.Patterns.There() {
+		return &proto.Error{Code: proto.Unsupported, Field: "pattern", Limit: "modules that make bit patterns", Reason: "bundle " + itoa(int(c.Bundle)) + " has none"}
+	}
+	if q == nil || !q.tries || !q.held || !b.pattern || q.ask.Path != c.Path || q.pattern.Corr != (proto.Corr{}) {
+		return &proto.Error{Code: proto.Busy, Field: "bundle", Limit: "a bundle that is tried for its bit errors", Reason: fmt.Sprintf("bundle %d is not, on %v", c.Bundle, c.Path)}
+	}
+	if err := b.optics.Patterns.Ask(c.Pattern); err != nil {
+		return codeOf(err, c.Bundle)
+	}
+	q.until, q.pattern, b.due = now+tryPatience, ack, true
+	return nil
+}
+
+// patterned takes the modules' answer about bit patterns.
+func (a *manual) patterned(now time.Duration, id proto.BundleID, ev *ocs.Event) {
+	q, b := a.ops[id], &a.optics.bundles[id]
+	switch {
+	case b.stopAt != Never:
+		if ev.Err == nil {
+			a.stopped(now, id)
+		}
+	case q != nil && q.pattern.Corr != (proto.Corr{}):
+		ack := q.pattern
+		q.pattern = proto.Ack{}
+		if ev.Err != nil {
+			ack.Refuse(&proto.Error{Code: proto.HardwareFailed, Field: "pattern", Reason: proto.Clip(named(int(id), text(ev)))})
+		} else {
+			ack.Bits = b.optics.Patterns.Bits()
+		}
+		a.optics.finishCommand(now, ack)
+	}
+}
+
+// patternAgain is after what time modules that did not stop are told again.
+const patternAgain = 200 * time.Millisecond
+
+// stopPattern has no module of a bundle make or check patterns. The machine has the
+// bundle back when that is so: a ring would take them for its bits.
+func (a *manual) stopPattern(now time.Duration, id proto.BundleID) {
+	b := &a.optics.bundles[id]
+	b.stopAt, b.due = now+patternAgain, true
+	if err := b.optics.Patterns.Ask(proto.NoPattern); errors.Is(err, hal.ErrUnsupported) {
+		a.stopped(now, id) // these are others, which never made any
+	}
+}
+
+func (a *manual) stopped(now time.Duration, id proto.BundleID) {
+	q, b := a.ops[id], &a.optics.bundles[id]
+	b.pattern, b.stopAt = false, Never
+	a.optics.persist.saveLight()
+	if q == nil || !q.stops {
+		return
+	}
+	a.giveBack(now, id)
+	if q.ends {
+		a.conclude(now, *q, nil)
+	}
+}
+
+// stopPatterns stops what an earlier life began.
+func (a *manual) stopPatterns(now time.Duration) {
+	for i := range a.optics.bundles {
+		b, id := &a.optics.bundles[i], proto.BundleID(i)
+		switch {
+		case !b.pattern || a.ops[i] != nil:
+		case a.optics.node.Carries(id):
+			a.stopPattern(now, id)
+		default:
+			b.ready = false
+			a.optics.step(now, node.Event{Kind: node.Unready, Bundle: id})
+			a.giveBack(now, id)
+		}
+	}
 }

@@ -159,6 +159,7 @@ type Module struct {
 	Memory     Part   // of the EEPROM
 	Rail       uint16 // INA219 on the heater rail
 	LaneEnable uint16 // TCA9534: bit n high lets lane n's laser shine
+	Pattern    uint16 // CMISPattern; 0: nothing makes patterns
 	// Type is the index of its Optics in Board.Types; see Link.
 	Type   uint8
 	optics *Optics

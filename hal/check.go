@@ -114,6 +114,9 @@ func (m *Module) chips() (out []Chip) {
 	behind(m.Memory, m.EEPROM, "eeprom")
 	behind(INA219, m.Rail, "rail")
 	behind(TCA9534, m.LaneEnable, "lane_enable")
+	if m.Pattern != 0 {
+		behind(CMISPattern, m.Pattern, "pattern")
+	}
 	return out
 }
 

@@ -37,6 +37,9 @@ const (
 	// a bus of their own.
 	GPIOLatch
 	SC18IS602 // a bridge to SPI
+	// CMISPattern makes and checks bit patterns on the lanes of a module without a controller:
+	// a retimer with pages 13h and 14h of CMIS.
+	CMISPattern
 )
 
 // Role is what a part is on a board.
@@ -54,6 +57,7 @@ const (
 	RoleMemory
 	RoleModule
 	RoleBridge
+	RolePattern
 )
 
 // PartData is what a board must keep to with a part.
@@ -105,17 +109,18 @@ var parts = []PartData{
 	AD7998:  {Name: "ad7998", Also: []string{"ad7998-0", "ad7998-1"}, Role: RoleADC, Bus: I2C, MaxClock: 400 * physic.KiloHertz, FirstAddr: 0x20, LastAddr: 0x24, Channels: 8},
 	PCA9535: {Name: "pca9535", Also: []string{"tca9535", "pca9555", "tca9555"}, Role: RoleLatch, Bus: I2C, MaxClock: 400 * physic.KiloHertz, FirstAddr: 0x20, LastAddr: 0x27, Channels: 2},
 	// Fast-mode Plus.
-	PCAL6524:  {Name: "pcal6524", Role: RoleLatch, Bus: I2C, MaxClock: physic.MegaHertz, FirstAddr: 0x20, LastAddr: 0x23, Channels: 3},
-	TCA9534:   {Name: "tca9534", Also: []string{"tca9534a", "pca9534", "pca9534a", "pca9554", "pca9554a", "tca9554", "tca9554a"}, Role: RoleLaneEnable, Bus: I2C, MaxClock: 400 * physic.KiloHertz, FirstAddr: 0x20, LastAddr: 0x3f, Channels: 1},
-	PCA9548:   {Name: "pca9548", Also: []string{"pca9548a", "tca9548a"}, Role: RoleMux, Bus: I2C, MaxClock: 400 * physic.KiloHertz, FirstAddr: 0x70, LastAddr: 0x77, Channels: 8},
-	PCA9848:   {Name: "pca9848", Role: RoleMux, Bus: I2C, MaxClock: physic.MegaHertz, FirstAddr: 0x70, LastAddr: 0x77, Channels: 8},
-	TMP102:    {Name: "tmp102", Also: []string{"tmp112"}, Role: RoleTemperature, Bus: I2C, MaxClock: 400 * physic.KiloHertz, FirstAddr: 0x48, LastAddr: 0x4b},
-	INA219:    {Name: "ina219", Also: []string{"ina219a", "ina219b"}, Role: RoleRail, Bus: I2C, MaxClock: 400 * physic.KiloHertz, FirstAddr: 0x40, LastAddr: 0x4f},
-	AT24C64:   {Name: "24c64", Also: []string{"at24c64", "24lc64", "24aa64", "m24c64"}, Role: RoleMemory, Bus: I2C, MaxClock: 400 * physic.KiloHertz, FirstAddr: 0x50, LastAddr: 0x57},
-	AT24C02:   {Name: "24c02", Also: []string{"at24c02", "24lc02b", "24aa02", "m24c02"}, Role: RoleMemory, Bus: I2C, MaxClock: 400 * physic.KiloHertz, FirstAddr: 0x50, LastAddr: 0x57},
-	CMIS:      {Name: "cmis", Role: RoleModule, Bus: I2C, MaxClock: physic.MegaHertz, FirstAddr: MCIAddr, LastAddr: MCIAddr},
-	GPIOLatch: {Name: "gpio", Like: PCA9535, Role: RoleLatch, Bus: I2C, MaxClock: GPIOLatchClock, FirstAddr: GPIOLatchAddr, LastAddr: GPIOLatchAddr, Channels: 2},
-	SC18IS602: {Name: "sc18is602b", Role: RoleBridge, Bus: I2C, MaxClock: 400 * physic.KiloHertz, FirstAddr: 0x28, LastAddr: 0x2f, Channels: 4},
+	PCAL6524:    {Name: "pcal6524", Role: RoleLatch, Bus: I2C, MaxClock: physic.MegaHertz, FirstAddr: 0x20, LastAddr: 0x23, Channels: 3},
+	TCA9534:     {Name: "tca9534", Also: []string{"tca9534a", "pca9534", "pca9534a", "pca9554", "pca9554a", "tca9554", "tca9554a"}, Role: RoleLaneEnable, Bus: I2C, MaxClock: 400 * physic.KiloHertz, FirstAddr: 0x20, LastAddr: 0x3f, Channels: 1},
+	PCA9548:     {Name: "pca9548", Also: []string{"pca9548a", "tca9548a"}, Role: RoleMux, Bus: I2C, MaxClock: 400 * physic.KiloHertz, FirstAddr: 0x70, LastAddr: 0x77, Channels: 8},
+	PCA9848:     {Name: "pca9848", Role: RoleMux, Bus: I2C, MaxClock: physic.MegaHertz, FirstAddr: 0x70, LastAddr: 0x77, Channels: 8},
+	TMP102:      {Name: "tmp102", Also: []string{"tmp112"}, Role: RoleTemperature, Bus: I2C, MaxClock: 400 * physic.KiloHertz, FirstAddr: 0x48, LastAddr: 0x4b},
+	INA219:      {Name: "ina219", Also: []string{"ina219a", "ina219b"}, Role: RoleRail, Bus: I2C, MaxClock: 400 * physic.KiloHertz, FirstAddr: 0x40, LastAddr: 0x4f},
+	AT24C64:     {Name: "24c64", Also: []string{"at24c64", "24lc64", "24aa64", "m24c64"}, Role: RoleMemory, Bus: I2C, MaxClock: 400 * physic.KiloHertz, FirstAddr: 0x50, LastAddr: 0x57},
+	AT24C02:     {Name: "24c02", Also: []string{"at24c02", "24lc02b", "24aa02", "m24c02"}, Role: RoleMemory, Bus: I2C, MaxClock: 400 * physic.KiloHertz, FirstAddr: 0x50, LastAddr: 0x57},
+	CMIS:        {Name: "cmis", Role: RoleModule, Bus: I2C, MaxClock: physic.MegaHertz, FirstAddr: MCIAddr, LastAddr: MCIAddr},
+	GPIOLatch:   {Name: "gpio", Like: PCA9535, Role: RoleLatch, Bus: I2C, MaxClock: GPIOLatchClock, FirstAddr: GPIOLatchAddr, LastAddr: GPIOLatchAddr, Channels: 2},
+	SC18IS602:   {Name: "sc18is602b", Role: RoleBridge, Bus: I2C, MaxClock: 400 * physic.KiloHertz, FirstAddr: 0x28, LastAddr: 0x2f, Channels: 4},
+	CMISPattern: {Name: "cmis-pattern", Role: RolePattern, Bus: I2C, MaxClock: 400 * physic.KiloHertz, FirstAddr: 0x58, LastAddr: 0x5f},
 }
 
 // Data of a part.
@@ -160,7 +165,7 @@ func AddPart(d PartData) (Part, error) {
 	if like := d.Like.Data(); d.Like != NoPart && (like.Role != d.Role || like.Bus != d.Bus || like.Like != NoPart || d.Channels > like.Channels) {
 		return bad("want the role, the bus and at most the channels of %s", like.Name)
 	}
-	if d.Role < RoleDAC || d.Role > RoleBridge || d.MaxClock <= 0 || d.Bus == I2C && d.FirstAddr > d.LastAddr || d.SPIMode > 3 {
+	if d.Role < RoleDAC || d.Role > RolePattern || d.MaxClock <= 0 || d.Bus == I2C && d.FirstAddr > d.LastAddr || d.SPIMode > 3 {
 		return bad("want a role, a clock, and addresses or a mode")
 	}
 	parts = append(parts, d)
@@ -177,6 +182,6 @@ func Parts() []Part {
 }
 
 var roles = [...]string{RoleDAC: "dac", RoleMirrorDAC: "mirror dac", RoleADC: "adc", RoleLatch: "latch", RoleLaneEnable: "lane_enable",
-	RoleMux: "mux", RoleTemperature: "temperature", RoleRail: "rail", RoleMemory: "memory", RoleModule: "module", RoleBridge: "bridge"}
+	RoleMux: "mux", RoleTemperature: "temperature", RoleRail: "rail", RoleMemory: "memory", RoleModule: "module", RoleBridge: "bridge", RolePattern: "pattern"}
 
 func (r Role) String() string { return roles[r] }

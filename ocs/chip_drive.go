@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"ringlight/hal"
+	"ringlight/hal/cmis"
 	"ringlight/hal/pca953x"
 	"ringlight/ocs/mci"
 	"ringlight/ocs/work"
@@ -107,6 +108,8 @@ func (t *chipDrive) completed(now time.Duration, c *hal.Completion, k task, modu
 		t.lanes.completed(t, now, c, module, n)
 	case taskArm:
 		t.arm.completed(t, now, c, module)
+	case taskPattern:
+		t.Patterns.done(now, module, cmis.PatternStep(n), c.Err)
 	case taskLock:
 		t.lock.completed(t, now, c, n)
 	}

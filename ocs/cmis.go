@@ -148,6 +148,7 @@ func (d *mciDrive) due(now time.Duration) (next time.Duration) {
 	d.settled(now)
 	d.trials.due(d, now)
 	d.lanes.due(d, now)
+	d.Patterns.askControllers()
 	d.set.Step(now)
 	d.sw.out, d.sw.want = d.set.PutFire()
 	return min(d.sw.next(), d.trials.next(), d.set.Next())

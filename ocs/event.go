@@ -20,9 +20,10 @@ const (
 	Adopted                                // Status has a Calibration out of the modules' EEPROMs; Module, where it is of one alone
 	LanesSet                               // the loopback makes the permutation that Lanes tells
 	Cooled                                 // no module is too warm any more; whether there is light is to be tried
+	Patterned                              // what Patterns were asked for is done; Err, and Module, where it is not
 )
 
-var eventNames = [...]string{"none", "ready", "switched", "verified", "path_failed", "calibrated", "calibration_failed", "degraded", "adopted", "lanes_set", "cooled"}
+var eventNames = [...]string{"none", "ready", "switched", "verified", "path_failed", "calibrated", "calibration_failed", "degraded", "adopted", "lanes_set", "cooled", "patterned"}
 
 func (k EventKind) String() string { return proto.NameOf(eventNames[:], uint8(k)) }
 

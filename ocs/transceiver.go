@@ -74,6 +74,7 @@ const (
 	taskLanes
 	taskLock
 	taskArm
+	taskPattern
 )
 
 // A token's number is the module and a number within it.
@@ -105,12 +106,13 @@ type Transceiver struct {
 	limitErrors  uint32
 	heaters      []*heater.Driver // of the modules
 
-	sw     switching
-	verify verification
-	health healthRound
-	force  []*heater.Codes // codes in force in place of the calibration's, by module
-	work   work.Queue
-	events []Event
+	sw       switching
+	verify   verification
+	Patterns Patterns
+	health   healthRound
+	force    []*heater.Codes // codes in force in place of the calibration's, by module
+	work     work.Queue
+	events   []Event
 }
 
 // drive is what moves and measures a bundle's light: latch and chips of the board,
@@ -161,6 +163,7 @@ type worker interface {
 // New makes a Transceiver; it does nothing before Start.
 func New(cfg Config) *Transceiver {
 	t := &Transceiver{cfg: cfg, bundle: &cfg.Board.Bundles[cfg.Bundle]}
+	t.Patterns.t = t
 	for i := range t.bundle.Modules {
 		t.heaters = append(t.heaters, heater.For(&t.bundle.Modules[i]))
 	}
@@ -199,6 +202,7 @@ func (t *Transceiver) begin(now time.Duration) {
 	t.err = nil
 	t.sw = switching{}
 	// Work of an earlier life may be on the buses still, with its buffers.
+	t.Patterns = Patterns{t: t}
 	t.verify, t.health = verification{}, healthRound{hot: t.health.hot, last: t.health.last}
 	t.verify.reset()
 	t.drive.start(now)

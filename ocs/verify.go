@@ -37,8 +37,9 @@ type verification struct {
 	failed  bool
 	readErr error
 
-	expected, measured proto.MilliDBm // of the worst module, last finished reading
-	received           proto.MilliDBm // a lane, of the half that has the least: what comes to an external path
+	expected, measured proto.MilliDBm              // of the worst module, last finished reading
+	light              [hal.MaxModules]moduleLight // by module, of an external path
+	received           proto.MilliDBm              // a lane, of the half that has the least: what comes to an external path
 }
 
 // finding is what a verification said last.
@@ -80,6 +81,9 @@ func (t *Transceiver) look() {
 	v.lanes = t.Lanes()
 	v.worst, v.module, v.lane = 0, None, None
 	v.expected, v.measured, v.received = proto.NoPower, proto.NoPower, proto.NoPower
+	for i := range v.light {
+		v.light[i] = noLight
+	}
 	v.out = t.drive.look()
 }
 
@@ -118,8 +122,12 @@ func (v *verification) judge(o *hal.Optics, m *ModuleCalibration, module uint8, 
 	got := diode.GuardLevel(o, block, hal.GuardTap1+which)
 	want := sumLevel(m.LaneTap[which][:])
 	v.compare(want, got, module, missing(&m.LaneTap[which], want, got))
+	light := &v.light[module]
+	light.launched, light.lost = got-laneOfEight, want-got
 	for half := range 2 {
-		if lane := diode.GuardLevel(o, block, hal.GuardExt1Upper+2*which+half) - halfMilliDB; v.received == proto.NoPower || lane < v.received {
+		lane := diode.GuardLevel(o, block, hal.GuardExt1Upper+2*which+half) - halfMilliDB
+		light.received[half] = lane
+		if v.received == proto.NoPower || lane < v.received {
 			v.received = lane
 		}
 	}

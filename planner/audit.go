@@ -58,6 +58,8 @@ func describe(q *proto.OpRequest) string {
 	switch q.Noun {
 	case proto.NounDrain, proto.NounUndrain, proto.NounHostFault, proto.NounHostOK, proto.NounClear, proto.NounQuarantine, proto.NounLift:
 		text += " " + place
+	case proto.NounQualify:
+		text += " " + cmp.Or(strings.Join(q.Names, " "), "all fibres")
 	case proto.NounClearFibre:
 		text += " " + q.Name
 	case proto.NounRequest:

@@ -46,8 +46,12 @@ type edits struct {
 	text    strings.Builder
 	offerAt time.Duration
 
-	now     *edit  // under way; nil: none
-	doubted *trial // of fibres that were held to be cut; nil: none is tried now
+	now     *edit          // under way; nil: none
+	bits    *qualification // an operator's count of bit errors; nil: none is under way
+	counted []string       // fibres of the last one, in their order
+	// qualified is what became of them, by name; last what was last found out of a fibre.
+	qualified, last map[string]*proto.Qualification
+	doubted         *trial // of fibres that were held to be cut; nil: none is tried now
 
 	strangers map[proto.NodeID]proto.Session // nodes that an edit may bring and that are there already
 }
@@ -111,6 +115,8 @@ func (e *edits) begin(client string, q *proto.OpRequest, r *proto.OpReply) bool 
 		return refuse(proto.NotFound, "plan", "a description that was offered", "its parts are not here")
 	case p.state != serving:
 		return refuse(proto.Busy, "", "", "the planner is "+p.state.String())
+	case e.bits != nil:
+		return refuse(proto.Busy, "", "one at a time", "bit errors of fibres are being counted")
 	case e.now != nil:
 		return refuse(proto.Busy, "", "one edit at a time", "an edit of "+e.now.author+" is under way")
 	}
@@ -134,7 +140,7 @@ func (e *edits) begin(client string, q *proto.OpRequest, r *proto.OpReply) bool 
 	}
 	e.now = now
 	if now.status.Tried = uint32(len(fibres)); len(fibres) > 0 {
-		now.trial = newTrial(p, fibres)
+		now.trial = newTrial(p, fibres, nil)
 		p.j.Note(Info, "new fibres are tried", journal.Note{Rule: "edit", Node: -1, Cause: proto.CauseOperator, Text: fmt.Sprintf("%d fibres in %d rounds", len(fibres), len(now.trial.rounds))})
 	}
 	return true
@@ -189,12 +195,16 @@ func (e *edits) unheard(f *fabric.Fabric) (count uint32) {
 
 // answer takes an agent's answer, and reports whether it was to a trial.
 func (e *edits) answer(d *member.Device, m *proto.Ack) bool {
-	return e.doubted != nil && e.doubted.answer(d, m) || e.now != nil && e.now.trial != nil && e.now.trial.answer(d, m)
+	return e.doubted != nil && e.doubted.answer(d, m) || e.bits != nil && e.bits.trial != nil && e.bits.trial.answer(d, m) || e.now != nil && e.now.trial != nil && e.now.trial.answer(d, m)
 }
 
 // run moves the edit on. It is called at the end of a step.
 func (e *edits) run() {
 	x := e.now
+	if x == nil && e.bits != nil && e.doubted == nil {
+		e.count()
+		return
+	}
 	if x == nil {
 		e.tryDoubted()
 		return
@@ -242,7 +252,11 @@ func (e *edits) tryDoubted() {
 		if len(fibres) == 0 {
 			return
 		}
-		e.doubted = newTrial(e.p, fibres)
+		var bits *bitTest
+		if e.p.fab.Qualifies().AfterRepair {
+			bits = newBitTest(e.p.fab, fibres, false)
+		}
+		e.doubted = newTrial(e.p, fibres, bits)
 	}
 	t := e.doubted
 	if t.step(); !t.done() {
@@ -250,7 +264,12 @@ func (e *edits) tryDoubted() {
 	}
 	e.doubted = nil
 	for i := range t.fibres {
-		hbd.Looked(e.p.rings, &t.fibres[i].Fibre, t.dark[i] == nil)
+		bad := false
+		if t.bits != nil && t.dark[i] == nil {
+			bad = t.bits.of[i].Result == proto.Bad
+			e.found(&t.fibres[i].Fibre, &t.bits.of[i])
+		}
+		hbd.Looked(e.p.rings, &t.fibres[i].Fibre, t.dark[i] == nil && !bad)
 	}
 }
 
@@ -347,6 +366,8 @@ func (e *edits) restore(raw []byte) error {
 // next is when it wants a tick.
 func (e *edits) next() time.Duration {
 	switch x := e.now; {
+	case x == nil && e.bits != nil && e.bits.trial != nil && e.doubted == nil:
+		return e.bits.trial.until
 	case x == nil && e.doubted != nil:
 		return e.doubted.until
 	case x == nil:

@@ -87,6 +87,9 @@ func answer(p *Planner, client string, pk *proto.Packet) {
 		}
 	case proto.NounRings, proto.NounRing, proto.NounLinks:
 		hbd.Asked(p.rings, &q, &r)
+		p.edits.links(&r)
+	case proto.NounQualify:
+		p.edits.qualify(&q, &r)
 	case proto.NounDescription:
 		p.edits.describe(&q, &r)
 	case proto.NounOffer:

@@ -26,12 +26,28 @@ type trial struct {
 	fibres []tried
 	rounds [][]int // fibres lit together
 	round  int
-	ending bool                // its fibres go back into loopback
+	phase  phase
+	bits   *bitTest            // nil: light is all that is looked for
 	lit    map[int]bool        // fibres of this round that were asked for
 	open   map[proto.Corr]lamp // questions not answered
 	dark   map[int]*[2]string  // fibres without light: why, by end; "": that one has seen some
 	until  time.Duration
 }
+
+// phase of a round.
+type phase uint8
+
+const (
+	lighting phase = iota
+	making         // bit patterns, where they are counted
+	checking
+	resting // bits go over
+	counting
+	ending // its fibres go back into loopback
+)
+
+// pattern is what the ends of a fibre are asked for in a phase.
+var pattern = [...]proto.Pattern{lighting: proto.PatternAhead, making: proto.PatternMake, checking: proto.PatternCheck, counting: proto.PatternCount, ending: 0}
 
 // tried is a fibre, and which of its ends only looks.
 type tried struct {
@@ -47,8 +63,8 @@ type lamp struct {
 // ends of a fibre.
 func (x *tried) ends() [2]fabric.Port { return [2]fabric.Port{x.A, x.B} }
 
-func newTrial(p *Planner, fibres []tried) *trial {
-	t := &trial{p: p, fibres: fibres, open: map[proto.Corr]lamp{}, dark: map[int]*[2]string{}}
+func newTrial(p *Planner, fibres []tried, bits *bitTest) *trial {
+	t := &trial{p: p, fibres: fibres, bits: bits, open: map[proto.Corr]lamp{}, dark: map[int]*[2]string{}}
 	type end struct {
 		node   proto.NodeID
 		bundle proto.BundleID
@@ -97,21 +113,31 @@ func (t *trial) begin() {
 	}
 	t.until = t.p.j.Now + trialRound
 	clear(t.open)
-	if !t.ending {
+	switch t.phase {
+	case lighting:
 		t.lit = map[int]bool{}
+	case resting:
+		t.until = t.p.j.Now + bitsRest
+		return
 	}
 	for _, i := range t.rounds[t.round] {
-		if t.ending && !t.lit[i] || !t.ending && t.dark[i] != nil {
+		switch {
+		case t.phase != lighting && !t.lit[i], t.phase != ending && t.dark[i] != nil:
+			continue
+		case t.bits != nil && t.phase != ending && !t.bits.wants(t, i):
 			continue
 		}
 		t.lit[i] = true
 		for end, port := range t.fibres[i].ends() {
-			if t.ending && t.fibres[i].looks[end] {
+			if t.phase == ending && t.fibres[i].looks[end] {
 				continue // there is nothing to put back
 			}
 			c := proto.Command{Verb: proto.VerbTry, Bundle: port.Bundle, Path: port.Path}
-			c.Alone = t.fibres[i].looks[1-end] && !t.ending
-			if t.ending {
+			c.Alone = t.fibres[i].looks[1-end] && t.phase == lighting
+			if t.bits != nil && !t.bits.of[i].done {
+				c.Pattern = pattern[t.phase]
+			}
+			if t.phase == ending {
 				c.Path = proto.Loopback
 			}
 			if _, d := t.p.find(port.Node); d != nil && d.Online() {
@@ -130,7 +156,10 @@ func (t *trial) answer(d *member.Device, m *proto.Ack) bool {
 		return false
 	}
 	delete(t.open, m.Corr)
-	if m.Code != proto.OK && !t.ending && !t.fibres[x.fibre].looks[1-x.end] { // of one that nothing comes to the other end says what is wrong
+	if t.bits != nil && t.bits.answer(t, x, m) {
+		return true
+	}
+	if m.Code != proto.OK && t.phase == lighting && !t.fibres[x.fibre].looks[1-x.end] { // of one that nothing comes to the other end says what is wrong
 		t.fail(x, m.Reason)
 	}
 	return true
@@ -145,16 +174,26 @@ func (t *trial) fail(x lamp, why string) {
 
 // step moves on when all have answered, or had their time.
 func (t *trial) step() {
-	for !t.done() && (len(t.open) == 0 || t.p.j.Now >= t.until) {
-		if !t.ending {
-			for _, x := range t.open { // any order: each end is its own
+	for !t.done() && (len(t.open) == 0 && t.phase != resting || t.p.j.Now >= t.until) {
+		for _, x := range t.open { // any order: each end is its own
+			switch {
+			case t.phase == lighting && (t.bits == nil || !t.bits.asked):
 				t.fail(x, "its agent did not answer")
+			case t.phase != ending:
+				t.bits.refused(x, t.fibres[x.fibre].ends()[x.end].Node, "its agent did not answer")
 			}
 		}
-		if t.ending {
+		switch {
+		case t.phase == ending:
+			t.phase = lighting
 			t.round++
+		case t.bits == nil || !t.bits.open(t):
+			t.phase = ending
+		case t.phase == counting:
+			t.phase = resting
+		default:
+			t.phase++
 		}
-		t.ending = !t.ending
 		t.begin()
 	}
 }
@@ -162,19 +201,24 @@ func (t *trial) step() {
 // found says which fibres showed no light, in their order.
 func (t *trial) found() []string {
 	var out []string
-	for i, x := range t.fibres {
-		why := t.dark[i]
-		switch {
-		case why == nil:
-		case why[0] != "" && why[1] != "":
-			out = append(out, proto.Clip(fmt.Sprintf("fibre %v shows no light at nodes %d and %d: %s", x.Fibre, x.A.Node, x.B.Node, why[0])))
-		default:
-			end := 0
-			if why[0] == "" {
-				end = 1
-			}
-			out = append(out, proto.Clip(fmt.Sprintf("fibre %v shows no light at node %d: %s", x.Fibre, x.ends()[end].Node, why[end])))
+	for i := range t.fibres {
+		if why := t.why(i); why != "" {
+			out = append(out, why)
 		}
 	}
 	return out
+}
+
+// why a fibre showed no light, "" where it did.
+func (t *trial) why(i int) string {
+	x, why := &t.fibres[i], t.dark[i]
+	switch {
+	case why == nil:
+		return ""
+	case why[0] != "" && why[1] != "":
+		return proto.Clip(fmt.Sprintf("fibre %v shows no light at nodes %d and %d: %s", x.Fibre, x.A.Node, x.B.Node, why[0]))
+	case why[0] == "":
+		return proto.Clip(fmt.Sprintf("fibre %v shows no light at node %d: %s", x.Fibre, x.B.Node, why[1]))
+	}
+	return proto.Clip(fmt.Sprintf("fibre %v shows no light at node %d: %s", x.Fibre, x.A.Node, why[0]))
 }

@@ -154,7 +154,31 @@ type Command struct {
 	Software  string   `cbor:"15,keyasint,omitempty"` // of VerbRestart: that must be installed; none: any
 	Alone     bool     `cbor:"16,keyasint,omitempty"` // of VerbTry: the other end only looks, no light comes from it
 
-	Bins *BinScope `cbor:"17,keyasint,omitempty"` // of VerbBins
+	Bins    *BinScope `cbor:"17,keyasint,omitempty"` // of VerbBins
+	Pattern Pattern   `cbor:"18,keyasint,omitempty"` // of VerbTry of a fibre whose bit errors are counted
+}
+
+// Pattern is what a VerbTry asks for besides light.
+type Pattern uint8
+
+const (
+	NoPattern    Pattern = iota
+	PatternAhead         // patterns follow when the path is lit
+	PatternMake          // every lane sends a pattern
+	PatternCheck         // and is checked from now on
+	PatternCount         // what was counted since
+	numPatterns
+)
+
+// ModuleBits is the light of a module on a fibre, in thousandths of a dBm a lane, and
+// what its checkers have counted.
+type ModuleBits struct {
+	_            struct{} `cbor:",toarray"`
+	Launched     MilliDBm // NoPower: not read
+	Lost         MilliDBm // of it, since calibration
+	Upper, Lower MilliDBm // that comes to either half
+	Bits         []uint64 `max:"8"` // by lane
+	Errors       []uint64 `max:"8"` // among them
 }
 
 // Phase that an Ack answers.
@@ -193,24 +217,25 @@ const (
 
 // Ack is an agent's answer. Persisted state is on disk before it leaves.
 type Ack struct {
-	Version           uint8      `cbor:"0,keyasint"`
-	Node              NodeID     `cbor:"1,keyasint"`
-	Session           Session    `cbor:"2,keyasint"`
-	Phase             Phase      `cbor:"3,keyasint"`
-	Code              Code       `cbor:"4,keyasint"`
-	Term              Term       `cbor:"5,keyasint"` // echoed
-	Generation        Generation `cbor:"6,keyasint"` // echoed
-	Plan              Digest     `cbor:"7,keyasint"` // echoed
-	Corr              Corr       `cbor:"8,keyasint"` // echoed
-	CurrentTerm       Term       `cbor:"9,keyasint"`
-	CurrentGeneration Generation `cbor:"10,keyasint"`
-	Field             string     `cbor:"11,keyasint,omitempty"`
-	Limit             string     `cbor:"12,keyasint,omitempty"`
-	Reason            string     `cbor:"13,keyasint,omitempty"`
-	Events            []Event    `cbor:"14,keyasint,omitempty"`
-	Next              uint32     `cbor:"15,keyasint,omitempty"` // next page, 0 = none
-	BypassSeq         uint64     `cbor:"16,keyasint,omitempty"` // with Conflict: the node's present bypass count
-	Bins              []Bin      `cbor:"17,keyasint,omitempty"`
+	Version           uint8        `cbor:"0,keyasint"`
+	Node              NodeID       `cbor:"1,keyasint"`
+	Session           Session      `cbor:"2,keyasint"`
+	Phase             Phase        `cbor:"3,keyasint"`
+	Code              Code         `cbor:"4,keyasint"`
+	Term              Term         `cbor:"5,keyasint"` // echoed
+	Generation        Generation   `cbor:"6,keyasint"` // echoed
+	Plan              Digest       `cbor:"7,keyasint"` // echoed
+	Corr              Corr         `cbor:"8,keyasint"` // echoed
+	CurrentTerm       Term         `cbor:"9,keyasint"`
+	CurrentGeneration Generation   `cbor:"10,keyasint"`
+	Field             string       `cbor:"11,keyasint,omitempty"`
+	Limit             string       `cbor:"12,keyasint,omitempty"`
+	Reason            string       `cbor:"13,keyasint,omitempty"`
+	Events            []Event      `cbor:"14,keyasint,omitempty"`
+	Next              uint32       `cbor:"15,keyasint,omitempty"` // next page, 0 = none
+	BypassSeq         uint64       `cbor:"16,keyasint,omitempty"` // with Conflict: the node's present bypass count
+	Bins              []Bin        `cbor:"17,keyasint,omitempty"`
+	Bits              []ModuleBits `cbor:"18,keyasint,omitempty" max:"8"` // of PatternCount, by module
 }
 
 // BundleReport is the state of one bundle.

@@ -52,6 +52,9 @@ const (
 	NounLinks         // all fibres
 	NounRouted        // Name is ROUTER/JOB, Text what that router was read back to hold, as JSON
 	NounBins          // records of Bins of Node; Page pages them
+	// Names are fibres, none: all; the bit errors of those that no ring uses are counted.
+	// DryRun: what the last count came to.
+	NounQualify
 )
 
 // MaxPart bounds Part. chosen: it fits MaxPayload beside everything else.
@@ -96,6 +99,7 @@ type OpRequest struct {
 	Name       string     `cbor:"26,keyasint,omitempty"` // of NounSubmit, NounRelease, NounRouted and NounClearFibre; a server or leaf of the core, of NounDrain and NounUndrain
 	Revision   uint64     `cbor:"27,keyasint,omitempty"` // of NounSubmit and NounRelease: refused where the job is at another; 0: whatever it is at
 	Bins       *BinScope  `cbor:"28,keyasint,omitempty"` // of NounBins; none: all, by quarters of an hour
+	Names      []string   `cbor:"29,keyasint,omitempty"` // of NounQualify
 }
 
 // EditStatus is what an edit of a fabric comes to. Nothing is changed where
@@ -297,4 +301,33 @@ type OpReply struct {
 	Rollout  *RolloutStatus  `cbor:"23,keyasint,omitempty"`
 	Links    []LinkStatus    `cbor:"24,keyasint,omitempty"`
 	Bins     []Bin           `cbor:"25,keyasint,omitempty"`
+	Bits     []Qualification `cbor:"26,keyasint,omitempty"` // of NounQualify
+	Running  bool            `cbor:"27,keyasint,omitempty"` // of NounQualify: there will be more
+}
+
+// Qualified is what a count of bit errors came to.
+type Qualified uint8
+
+const (
+	NotTried Qualified = iota
+	Good               // fewer than are allowed, surely, and within the budget of light
+	Bad
+)
+
+var qualifiedNames = [...]string{"not_tried", "good", "bad"}
+
+func (q Qualified) String() string { return NameOf(qualifiedNames[:], uint8(q)) }
+
+// Qualification is what came of a count of a fibre's bit errors.
+type Qualification struct {
+	Fibre    string    `cbor:"1,keyasint"` // its label, or its two nodes
+	Result   Qualified `cbor:"2,keyasint"`
+	Errors   uint64    `cbor:"3,keyasint,omitempty"` // of the worst lane
+	Bits     uint64    `cbor:"4,keyasint,omitempty"` // that it was counted in
+	Percent  uint8     `cbor:"5,keyasint,omitempty"` // how sure the result is
+	Loss     MilliDBm  `cbor:"6,keyasint"`           // of light, the most of any half of a module, either way; NoPower: not measured
+	Budget   MilliDBm  `cbor:"7,keyasint,omitempty"` // most that it may be
+	Micros   uint64    `cbor:"8,keyasint,omitempty"` // that bits were counted for
+	AtMillis uint64    `cbor:"9,keyasint,omitempty"` // planner's wall clock
+	Text     string    `cbor:"10,keyasint"`
 }

@@ -96,11 +96,12 @@ type AlarmStatus struct {
 
 // LinkStatus is a fibre.
 type LinkStatus struct {
-	Fibre       string     `cbor:"1,keyasint"` // its label, or its two nodes
-	A           JointEnd   `cbor:"2,keyasint"`
-	B           JointEnd   `cbor:"3,keyasint"`
-	State       FibreState `cbor:"4,keyasint"`
-	Ring        RingID     `cbor:"5,keyasint,omitempty"`
-	SinceMillis uint64     `cbor:"6,keyasint,omitempty"` // planner's wall clock; 0: not known
-	NextMillis  uint64     `cbor:"7,keyasint,omitempty"` // when it is tried again
+	Fibre       string         `cbor:"1,keyasint"` // its label, or its two nodes
+	A           JointEnd       `cbor:"2,keyasint"`
+	B           JointEnd       `cbor:"3,keyasint"`
+	State       FibreState     `cbor:"4,keyasint"`
+	Ring        RingID         `cbor:"5,keyasint,omitempty"`
+	SinceMillis uint64         `cbor:"6,keyasint,omitempty"` // planner's wall clock; 0: not known
+	NextMillis  uint64         `cbor:"7,keyasint,omitempty"` // when it is tried again
+	Qualified   *Qualification `cbor:"8,keyasint,omitempty"` // when its bit errors were last counted; absent: not by this planner
 }

@@ -36,7 +36,7 @@ func (q *OpRequest) Needs() Role {
 	switch q.Noun {
 	case NounFabric, NounNodes, NounNode, NounRings, NounRing, NounWhy, NounEvents, NounCore, NounCircuits, NounJobs, NounJob, NounTables, NounStatus, NounAlarms, NounLinks, NounDescription, NounTrace, NounRolloutStatus, NounAudit, NounBins:
 		return RoleView
-	case NounDrain, NounUndrain, NounRequest, NounQuarantine:
+	case NounDrain, NounUndrain, NounRequest, NounQuarantine, NounQualify:
 		if q.DryRun {
 			return RoleView
 		}

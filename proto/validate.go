@@ -215,6 +215,7 @@ func (c Command) Validate() error {
 	r.within("request", 0, uint64(Lockout), uint64(c.Request))
 	r.within("path", 0, uint64(numPaths)-1, uint64(c.Path))
 	r.scope(c.Bins)
+	r.within("pattern", 0, uint64(numPatterns)-1, uint64(c.Pattern))
 	return r.result()
 }
 

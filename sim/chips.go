@@ -46,6 +46,8 @@ func (q *bus) listen(c *chip, in []byte) int {
 	switch c.kind {
 	case chipMCI:
 		return m.mci.hear(in)
+	case chipPattern:
+		m.patterned().write(m, in)
 	case chipADC:
 		if m.sar != nil {
 			return m.sar[c.adc].write(in)
@@ -90,6 +92,8 @@ func (q *bus) say(c *chip, r []byte, after bool) {
 	switch c.kind {
 	case chipMCI:
 		m.mci.say(r)
+	case chipPattern:
+		m.patterned().read(m, r)
 	case chipADC:
 		if m.sar != nil {
 			b.seen = moduleInputs{m: m, which: c.adc}

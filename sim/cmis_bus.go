@@ -100,6 +100,11 @@ func (c *mci) put(at, v byte) {
 		c.redirect(v)
 	case c.page == cmis.PageOCS && at == cmis.Apply:
 		c.apply(v)
+	case c.page == cmis.PagePattern:
+		p[at-128] = v
+		c.m.pattern(at, v)
+	case c.page == cmis.PageCounts:
+		c.m.patterned().selector = v
 	case c.page == cmis.PageCalibrate:
 		c.calibrate(at, v)
 	case c.page == cmis.PageCDB && at == cmis.CDBCommand+1:

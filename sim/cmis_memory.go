@@ -42,7 +42,7 @@ func (c *mci) memory() {
 	binary.BigEndian.PutUint16(l[cmis.Supply:], mciSupplyTenthMV)
 
 	for _, page := range []uint8{cmis.PageAdmin, cmis.PageAdvertise, cmis.PageThresholds, cmis.PageLaneControl, cmis.PageLaneStatus,
-		cmis.PageLaneSwitch, cmis.PageCDB, cmis.PageOCS, cmis.PageCodesA, cmis.PageCodesB, cmis.PageService, cmis.PageCalibrate} {
+		cmis.PagePattern, cmis.PageCounts, cmis.PageLaneSwitch, cmis.PageCDB, cmis.PageOCS, cmis.PageCodesA, cmis.PageCodesB, cmis.PageService, cmis.PageCalibrate} {
 		c.pages[page] = new([128]byte)
 	}
 	c.factory()
@@ -85,7 +85,7 @@ func (c *mci) factory() {
 	p[212-128] = 0x04                                   // DFB laser, 1310 nm
 
 	p = c.pages[cmis.PageAdvertise]
-	p[142-128] = 0                      // none of the optional pages; one bank
+	p[142-128] = 1 << 5                 // of the optional pages 13h and 14h; one bank
 	put16(p, 138, 1310*20)              // wavelength in 0.05 nm
 	put16(p, 140, 6500/5)               // and how far off, in 0.005 nm
 	p[151-128] = 1 << 4                 // receive power is an average
@@ -149,6 +149,8 @@ func (c *mci) refresh(page uint8, lower bool) {
 		}
 	case cmis.PageLaneStatus:
 		c.monitor()
+	case cmis.PageCounts:
+		c.m.tally(c.pages[page])
 	case cmis.PageCalibrate:
 		c.measure()
 	}

@@ -9,6 +9,7 @@ import (
 
 	"ringlight/hal"
 	"ringlight/hal/ads7138"
+	"ringlight/mzi/detmath"
 )
 
 // FaultKind names what is broken: a row of faults.
@@ -29,6 +30,9 @@ const (
 	ByteNACK                     // a chip acknowledges its address and no byte
 	BrownOut                     // a dip of a module's supply has reset its chips; its lasers go on
 	DiodeNoise                   // a module's converters see noise of so many codes, rms
+	Dirt                         // the connector of a module's path takes so many thousandths of a dB
+	LaserAged                    // all lasers of a module have lost so many
+	Deaf                         // so have its receivers of their sensitivity: noise
 	numFaultKinds
 )
 
@@ -100,7 +104,21 @@ var faults = [numFaultKinds]faultRow{
 	DiodeNoise: {"noise", "bundle/module/codes", ads7138.CodeFull, onModule(func(m *module, _ Fault, _ bool, n int) {
 		m.planted.noise = n
 	})},
+	Dirt: {"dirt", "bundle/module/path/mdb", mostLoss, func(b *board, f Fault, broken bool, n int) {
+		onModule(func(m *module, f Fault, _ bool, n int) {
+			m.planted.dirt[max(f.Path-hal.LOSExternal1, 0)] = lossOf(n)
+		})(b, f, broken, n)
+		b.bundles[f.Bundle].los[f.Path].follow()
+	}},
+	LaserAged: {"aged", "bundle/module/mdb", mostLoss, onModule(func(m *module, _ Fault, _ bool, n int) { m.planted.aged = lossOf(n) })},
+	Deaf:      {"deaf", "bundle/module/mdb", mostLoss, onModule(func(m *module, _ Fault, _ bool, n int) { m.planted.deaf = lossOf(n) })},
 }
+
+// mostLoss bounds what a fault takes of light, thousandths of a dB.
+const mostLoss = 30_001
+
+// lossOf is what a loss of thousandths of a dB leaves.
+func lossOf(mdb int) float64 { return detmath.FromDB(-float64(mdb) / 1000) }
 
 // onModule is a fault of one module.
 func onModule(set func(m *module, f Fault, broken bool, n int)) func(*board, Fault, bool, int) {
@@ -234,6 +252,10 @@ type planted struct {
 	walkSince   int64  // seconds: from where they stood then
 	hot         bool
 	noise       int // codes, rms; 0: as it is
+	// What is left of the light on the connectors of both external paths and of all
+	// lasers, and of the receivers' sensitivity; 0: all.
+	dirt       [2]float64
+	aged, deaf float64
 }
 
 // chipFault is an address that does not answer.
@@ -248,6 +270,9 @@ func (b *board) check(f Fault) error {
 		return fmt.Errorf("sim: fault kind %d unknown", f.Kind)
 	}
 	row := &faults[f.Kind]
+	if f.Kind == Dirt && f.Path == hal.LOSLoopback {
+		return fmt.Errorf("sim: fault %v: want external1 or external2: loopback has no connector", f)
+	}
 	for _, word := range strings.Split(row.form, "/") {
 		n, limit := f.field(word), row.limit
 		switch word {

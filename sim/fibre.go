@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"errors"
 	"fmt"
 
 	"ringlight/hal"
@@ -40,7 +41,7 @@ func (e *fibreEnd) receive(src *module, sent, diode *[hal.Lanes]float64) (sum [2
 		if e.crossed {
 			at = l
 		}
-		sum[at/hal.HalfLanes] += float64(float64(p*src.per.txGain[l]) * float64(e.gain*diode[at]))
+		sum[at/hal.HalfLanes] += float64(float64(p*src.outGain(e.ext, l)) * float64(e.gain*diode[at]))
 	}
 	return sum
 }
@@ -112,6 +113,20 @@ func (w *World) Unplug(p Port) {
 	*e, far.ends[ext] = fibreEnd{}, fibreEnd{}
 	bu.los[p.Path].follow()
 	far.los[hal.LOSExternal1+ext].follow()
+}
+
+// Bend has the fibre at a port take so many thousandths of a dB more, both ways.
+func (w *World) Bend(p Port, mdb int32) error {
+	bu, e, err := w.end(p)
+	if err != nil || e.peer == nil || e.mirror {
+		return errors.Join(fmt.Errorf("sim: port %v has no fibre", p), err)
+	}
+	e.gain *= lossOf(int(mdb))
+	far := &e.peer.ends[e.ext]
+	far.gain = e.gain
+	bu.los[p.Path].follow()
+	e.peer.los[hal.LOSExternal1+e.ext].follow()
+	return nil
 }
 
 // Cut interrupts the fibre at a port, in one direction or both.

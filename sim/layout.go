@@ -18,6 +18,7 @@ const (
 	chipRail
 	chipEnable
 	chipMCI
+	chipPattern
 	chipMonitor    // of ports of a MEMS board; latch is which
 	chipMirrorTemp // on its carrier
 )
@@ -161,6 +162,11 @@ func (l *layout) addBundle(i int) error {
 			slow(chipRail, m.Rail), slow(chipEnable, m.LaneEnable),
 		} {
 			if err != nil {
+				return fmt.Errorf("module %d: %w", j, err)
+			}
+		}
+		if m.Pattern != 0 {
+			if err := slow(chipPattern, m.Pattern); err != nil {
 				return fmt.Errorf("module %d: %w", j, err)
 			}
 		}

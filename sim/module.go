@@ -33,6 +33,8 @@ type module struct {
 	rail, railBefore float64                  // current of all heaters, now and before railSince
 	railSince        int64
 
+	patterns *patterns // nil: none was ever asked for
+
 	enable uint8 // lane lasers let shine, by the TCA9534
 	tx     [2]laserHalf
 	gram   gram
@@ -102,6 +104,9 @@ func (m *module) emit(t int64, out *instant) {
 		// is external 1.
 		bar := m.per.cells[hal.CellMZI1+l].bar(phase[hal.CellMZI1+l])
 		p := float64(m.per.laser[l] * cellGain)
+		if m.planted != nil && m.planted.aged != 0 {
+			p *= m.planted.aged
+		}
 		if ph := m.per.phys; ph.LaserWander > 0 || ph.LaserStep > 0 {
 			seed := derive(m.seed, seedLaser+uint64(l))
 			p *= 1 + (ph.swings(seed, t) + ph.steps(seed, t))
@@ -187,5 +192,11 @@ func (m *module) matrixRoutes(x *instant, ports uint8) [hal.Lanes][hal.Lanes]flo
 // rxDiodes are the responses of the receive diodes of an external path, with
 // all losses from the fibre on.
 func (m *module) rxDiodes(ext int) [hal.Lanes]float64 {
-	return m.diodes(hal.LOSExternal1+ext, m.per.rxGain[ext])
+	g := m.diodes(hal.LOSExternal1+ext, m.per.rxGain[ext])
+	if clean := m.clean(ext); clean != 1 {
+		for l := range g {
+			g[l] *= clean
+		}
+	}
+	return g
 }

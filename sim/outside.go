@@ -50,7 +50,7 @@ func (w *World) Sent(p Port, out *Light) error {
 		m.refresh()
 		m.emit(int64(w.now), &lit)
 		for l, sent := range lit.ext[p.Path-hal.LOSExternal1] {
-			out[i][l] = uint32(float64(float64(sent*m.per.txGain[l]) * nanowatts))
+			out[i][l] = uint32(float64(float64(sent*m.outGain(p.Path-hal.LOSExternal1, l)) * nanowatts))
 		}
 	}
 	return nil

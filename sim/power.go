@@ -171,7 +171,7 @@ func (m *module) powerOn() {
 			m.sar[i].reset()
 		}
 	}
-	m.enable = allLanes
+	m.enable, m.patterns = allLanes, nil
 }
 
 // dim puts the lasers out without delay.

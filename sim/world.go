@@ -99,7 +99,7 @@ func (w *World) module(id BoardID, bundle, place int) *module {
 // nobody has configured it.
 func (w *World) AddBoard(cfg BoardConfig) (BoardID, error) {
 	for c := range cfg.Board.Chips() {
-		if c.Part.Like() > hal.SC18IS602 {
+		if c.Part.Like() > hal.CMISPattern {
 			return 0, fmt.Errorf("sim: %s: nobody has modelled %s", c.Field, c.Part)
 		}
 	}

@@ -138,6 +138,9 @@ func expectedOn(board *hal.Board, id hal.BusID) (muxes []uint16, want []string) 
 	for i := range board.Bundles {
 		for _, m := range board.Bundles[i].Modules {
 			slow, behind := m.Slow, []uint16{m.Temp, m.EEPROM, m.Rail, m.LaneEnable}
+			if m.Pattern != 0 {
+				behind = append(behind, m.Pattern)
+			}
 			if m.Kind == hal.KindCMIS {
 				slow, behind = m.MCI, []uint16{hal.MCIAddr}
 				if m.EEPROM != 0 {

@@ -15,11 +15,16 @@ const linkHelp = `list has every fibre: lit, both ends have light; dark, a ring 
 none, or it lost its light at both ends while both nodes were well and carries no
 ring until the next try; doubted, it was dark and no light has proven it since;
 idle, no ring uses it. SINCE is - where nobody knows.
+qualify counts the bit errors of fibres that no ring uses, both ways: each end sends a
+pattern and checks the other's. good: fewer than are allowed, surely, and light within the
+budget. not_tried: a ring has one of its nodes, or nothing there makes patterns. The
+limits are the fabric's: qualify in its description.
 clear forgets that a fibre is held to be cut: a ring that lacks a node takes it at
 once. FIBRE is its label in the description, or its two nodes, as 17-18.
 
   ocsctl link list -state dark
   ocsctl link clear 17-18
+  ocsctl link qualify -all -json
 `
 
 // linkJSON is the form that scripts rely on.
@@ -31,6 +36,39 @@ type linkJSON struct {
 	Ring    *proto.RingID `json:"ring"`
 	Since   *string       `json:"since"`    // null: not known
 	NextTry *string       `json:"next_try"` // null: it is used as it is
+	// Qualified is how its bit errors were last counted, and when; null: not by this planner.
+	Qualified *qualifiedJSON `json:"qualified"`
+}
+
+// qualifiedJSON is the form that scripts rely on.
+type qualifiedJSON struct {
+	Fibre      string   `json:"fibre"`
+	Result     string   `json:"result"`
+	BER        *float64 `json:"ber"`        // of the worst lane; null, as what follows: not tried
+	Confidence *float64 `json:"confidence"` // null too: bad by its light
+	LossDB     *float64 `json:"loss_db"`
+	BudgetDB   *float64 `json:"budget_db"`
+	Seconds    *float64 `json:"seconds"`
+	At         *string  `json:"at"`
+	Text       string   `json:"text"`
+}
+
+func qualifiedOf(s *proto.Qualification) qualifiedJSON {
+	j := qualifiedJSON{Fibre: s.Fibre, Result: s.Result.String(), At: moment(s.AtMillis), Text: s.Text}
+	number := func(v, of float64) *float64 {
+		v /= of
+		return &v
+	}
+	if s.Bits > 0 && s.Percent > 0 {
+		j.BER, j.Confidence, j.Seconds = number(float64(s.Errors), float64(s.Bits)), number(float64(s.Percent), 100), number(float64(s.Micros), 1e6)
+	}
+	if s.Budget > 0 {
+		j.BudgetDB = number(float64(s.Budget), 1000)
+	}
+	if s.Loss != proto.NoPower {
+		j.LossDB = number(float64(s.Loss), 1000)
+	}
+	return j
 }
 
 type linkEndJSON struct {
@@ -50,7 +88,12 @@ func linkOf(s *proto.LinkStatus) linkJSON {
 	end := func(e *proto.JointEnd) linkEndJSON {
 		return linkEndJSON{e.Node, e.Bundle, e.Path.String(), e.State.String(), e.Measured.Known()}
 	}
-	return linkJSON{s.Fibre, end(&s.A), end(&s.B), s.State.String(), known(&s.Ring), moment(s.SinceMillis), moment(s.NextMillis)}
+	var last *qualifiedJSON
+	if s.Qualified != nil {
+		q := qualifiedOf(s.Qualified)
+		last = &q
+	}
+	return linkJSON{s.Fibre, end(&s.A), end(&s.B), s.State.String(), known(&s.Ring), moment(s.SinceMillis), moment(s.NextMillis), last}
 }
 
 func link(ctx context.Context, args []string, out io.Writer) error {
@@ -58,19 +101,22 @@ func link(ctx context.Context, args []string, out io.Writer) error {
 	var f filters
 	fs := cli.NewFlags("link")
 	f.register(fs)
+	all := fs.Bool("all", false, "qualify: every fibre")
 	words, err := c.read(fs, args, linkHelp)
 	switch {
 	case err != nil:
 		return err
 	case len(words) == 1 && words[0] == "list":
-		all, err := list(ctx, &c, &proto.OpRequest{Noun: proto.NounLinks}, func(r *proto.OpReply) []proto.LinkStatus { return r.Links }, linkOf)
+		links, err := list(ctx, &c, &proto.OpRequest{Noun: proto.NounLinks}, func(r *proto.OpReply) []proto.LinkStatus { return r.Links }, linkOf)
 		if err != nil {
 			return err
 		}
-		all = slices.DeleteFunc(all, func(l linkJSON) bool {
+		links = slices.DeleteFunc(links, func(l linkJSON) bool {
 			return f.state != "" && f.state != l.State || f.ring != 0 && (l.Ring == nil || uint(*l.Ring) != f.ring)
 		})
-		return c.print(out, map[string][]linkJSON{"links": all}, func() { table(out, func(w io.Writer) { linkRows(w, all) }) })
+		return c.print(out, map[string][]linkJSON{"links": links}, func() { table(out, func(w io.Writer) { linkRows(w, links) }) })
+	case len(words) > 0 && words[0] == "qualify" && *all == (len(words) == 1):
+		return qualify(ctx, &c, words[1:], out)
 	case len(words) == 2 && words[0] == "clear":
 		q := proto.OpRequest{Noun: proto.NounClearFibre, Bundle: -1, Name: words[1]}
 		if _, err := c.change(ctx, &q); err != nil {
@@ -78,7 +124,63 @@ func link(ctx context.Context, args []string, out io.Writer) error {
 		}
 		return c.print(out, clearedJSON{words[1], true}, func() { cli.Say(out, "what was held against fibre %s is forgotten", words[1]) })
 	}
-	return wrongUsage("link", "list, or clear FIBRE", "%q", words)
+	return wrongUsage("link", "list, clear FIBRE, qualify FIBRE... or qualify -all", "%q", words)
+}
+
+// qualifyEvery is how often it is asked whether a count has ended. chosen: one of a few
+// fibres takes as long.
+const qualifyEvery = 200 * time.Millisecond
+
+// qualify counts the bit errors of fibres, none: of all, and waits for the end. Exit 1 when
+// one is bad.
+func qualify(ctx context.Context, c *clientFlags, names []string, out io.Writer) error {
+	q := proto.OpRequest{Noun: proto.NounQualify, Names: names, Author: c.author()}
+	var all []qualifiedJSON
+	err := c.with(ctx, func(cl *client) error {
+		_, err := cl.Ask(ctx, q)
+		q.DryRun = true
+		for running := true; running && err == nil; {
+			running, all = false, []qualifiedJSON{}
+			if err = cl.Listen(ctx, qualifyEvery); err == nil {
+				err = cl.Pages(ctx, q, func(r *proto.OpReply) {
+					running = running || r.Running
+					for i := range r.Bits {
+						all = append(all, qualifiedOf(&r.Bits[i]))
+					}
+				})
+			}
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	bad := 0
+	for i := range all {
+		if all[i].Result == proto.Bad.String() {
+			bad++
+		}
+	}
+	err = c.print(out, map[string][]qualifiedJSON{"links": all}, func() { table(out, func(w io.Writer) { qualifiedRows(w, all) }) })
+	if err == nil && bad > 0 {
+		err = fmt.Errorf("%d of %s: bad", bad, proto.Count(len(all), "fibre"))
+	}
+	return err
+}
+
+func qualifiedRows(w io.Writer, all []qualifiedJSON) {
+	fmt.Fprintln(w, "FIBRE\tRESULT\tBER\tLOSS DB\tWHY")
+	for i := range all {
+		x := &all[i]
+		ber, loss := "-", "-"
+		if x.BER != nil {
+			ber = fmt.Sprintf("%.1e", *x.BER)
+		}
+		if x.LossDB != nil {
+			loss = fmt.Sprintf("%.1f", *x.LossDB)
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", x.Fibre, x.Result, ber, loss, x.Text)
+	}
 }
 
 func linkRows(w io.Writer, all []linkJSON) {

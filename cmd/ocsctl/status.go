@@ -205,7 +205,7 @@ func (j *statusJSON) text(out io.Writer, s *proto.Status, planner string) {
 	cli.Say(out, "%s", j.Fabric+" "+j.Health+j.leads)
 	t := cli.Table{Screen: cli.ScreenOf(out)}
 	t.Row("  broker", j.Broker.URL)
-	spares := fmt.Sprintf(", %d of %s", j.Spares, proto.Count(int(j.Wanted.Spares), "spare"))
+	spares := fmt.Sprintf(", %s (%d wanted)", proto.Count(int(j.Spares), "spare"), j.Wanted.Spares)
 	wanted := fmt.Sprintf("; %d of %d wanted GPUs in rings", j.GPUs, j.Wanted.GPUs)
 	if planner == "" {
 		planner = fmt.Sprintf("%s, term %d, generation %d", s.Planner, s.Term, s.Generation)

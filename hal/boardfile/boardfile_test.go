@@ -134,7 +134,7 @@ var wrong = []struct {
 	{"bundles[0].modules[0].lanes", 0, []string{`"lanes": "0x11"`, `"lanes": "0x10"`}},
 	{"bundles[0].modules[0].guard", 0, []string{`"guard": "0x10"`, `"guard": "0x18"`}},
 	{"bundles[0].modules[0].mux", 0, []string{`"mux": "b0.mux"`, `"mux": "b1.mux"`}},
-	{"bundles[0].modules[1].temperature", 3, []string{`"channel": 1,`, `"channel": 0,`}},
+	{"bundles[0].modules[1].temperature", 4, []string{`"channel": 1,`, `"channel": 0,`}},
 	{"bundles[0].modules[0].mci", 0, []string{`"spi": "b0.dac"`, `"mci": "b0.slow", "spi": "b0.dac"`}},
 	{"bundles[0].modules[0].rail", 0, []string{`"rail": "0x40", `, ``}},
 }

@@ -143,6 +143,7 @@ type Module struct {
 	EEPROM      Addr   `json:"eeprom,omitempty"`      // where the type has a memory
 	Rail        Addr   `json:"rail,omitempty"`        // chips
 	LaneEnable  Addr   `json:"lane_enable,omitempty"` // chips
+	Pattern     Addr   `json:"pattern,omitempty"`     // chips: retimer that makes and checks bit patterns, part cmis-pattern; absent: there is none
 }
 
 // Mirrors are the arrays of a circuit switch: light comes in at a port of side a and leaves

@@ -229,6 +229,7 @@ func (m *maker) module(at string, mod *Module) (out hal.Module, control string) 
 		{"spi", mod.SPI != "", chips}, {"selects", mod.Selects != nil, chips}, {"adc", mod.ADC != "", chips}, {"slow", mod.Slow != "", chips}, {"mci", mod.MCI != "", !chips},
 		{"guard", mod.Guard != 0, chips}, {"lanes", mod.Lanes != 0, chips}, {"temperature", mod.Temperature != 0, chips},
 		{"eeprom", mod.EEPROM != 0, t.Memory != ""}, {"rail", mod.Rail != 0, chips}, {"lane_enable", mod.LaneEnable != 0, chips},
+		{"pattern", mod.Pattern != 0, mod.Pattern != 0 && chips},
 	} {
 		if x.set != x.want {
 			m.bad(at+x.field, map[bool]string{true: "a value", false: "none"}[x.want], "of control %s", t.Control)
@@ -251,7 +252,7 @@ func (m *maker) module(at string, mod *Module) (out hal.Module, control string) 
 	out.SPI, out.ADC = m.onBus(at+"spi", mod.SPI, "spi"), m.onBus(at+"adc", mod.ADC, "i2c")
 	out.DAC, out.Diodes, out.Memory = hal.PartOf(t.DAC), hal.PartOf(t.ADC), hal.PartOf(t.Memory)
 	out.Guard, out.LaneADC = uint16(mod.Guard), uint16(mod.Lanes)
-	out.Temp, out.EEPROM, out.Rail, out.LaneEnable = uint16(mod.Temperature), uint16(mod.EEPROM), uint16(mod.Rail), uint16(mod.LaneEnable)
+	out.Temp, out.EEPROM, out.Rail, out.LaneEnable, out.Pattern = uint16(mod.Temperature), uint16(mod.EEPROM), uint16(mod.Rail), uint16(mod.LaneEnable), uint16(mod.Pattern)
 	if want := out.DAC.Data().PerModule; len(mod.Selects) != want {
 		m.bad(at+"selects", fmt.Sprintf("%d, one for each %s", want, out.DAC), "%d", len(mod.Selects))
 	}

@@ -118,6 +118,18 @@ var Fields = []Field{
 	{"RedirectionResult", PageLaneSwitch, true, RedirectionResult, 16, RO, 0x53},
 	{"CommittedRedirection", PageLaneSwitch, true, CommittedRedirection, 16, RO, 0x53},
 
+	{"LoopbackCapabilities", PagePattern, true, 128, 1, RO, 0x40},
+	{"PatternCapabilities", PagePattern, true, 129, 13, RO, 0x40},
+	{"HostPatternGenerator", PagePattern, true, 144, 8, RW, 0x40},
+	{"MediaPatternGenerator", PagePattern, true, Generator, patternBytes, RW, 0x40},
+	{"HostPatternChecker", PagePattern, true, 160, 8, RW, 0x40},
+	{"MediaPatternChecker", PagePattern, true, Checker, patternBytes, RW, 0x40},
+	{"MeasurementControls", PagePattern, true, 176, 2, RW, 0x40},
+	{"LoopbackControls", PagePattern, true, 180, 4, RO, 0x40},
+
+	{"DiagnosticsSelector", PageCounts, true, Selector, 1, RW, 0x40},
+	{"DiagnosticsData", PageCounts, true, Counts, countBytes, RO, 0x40},
+
 	{"CdbMessage", PageCDB, true, 128, 128, RW, 0x40},
 
 	{"OcsIdentity", PageOCS, false, 128, 12, RO, 0x50},
@@ -143,6 +155,8 @@ const (
 	PageThresholds  = 0x02
 	PageLaneControl = 0x10
 	PageLaneStatus  = 0x11
+	PagePattern     = 0x13 // bit patterns: generators and checkers
+	PageCounts      = 0x14 // what the checkers count
 	PageLaneSwitch  = 0x1D
 	PageCDB         = 0x9F
 	PageOCS         = 0xB0

@@ -165,6 +165,8 @@ type Fabric struct {
 	// those; 0: DefaultMovePriceMS.
 	// It is what a job that starts again costs, in time of a ring.
 	MovePriceMS int `json:"move_price_ms,omitempty"`
+	// Qualify is what a fibre's light and bit errors must keep to.
+	Qualify *Qualify `json:"qualify,omitempty"`
 
 	// Core is the layer of optical switches between pods, if there is one; then
 	// there may be no nodes.

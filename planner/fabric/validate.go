@@ -155,6 +155,12 @@ func (f *Fabric) validateSizes() error {
 	span("hold_off_us", f.HoldOffUS, 0, maxHoldOffUS)
 	span("wait_to_restore_ms", f.WaitToRestoreMS, 0, maxRestoreMS)
 	span("move_price_ms", f.MovePriceMS, 0, maxMovePriceMS)
+	q := f.Qualifies()
+	span("qualify.errors_per_1e12", q.ErrorsPer1e12, 10, 1_000_000_000) // of fewer a result takes minutes
+	span("qualify.budget_mdb", q.BudgetMDB, 0, 30_000)
+	if q.ConfidencePercent != 90 && q.ConfidencePercent != 99 {
+		errs = append(errs, wrong("qualify.confidence_percent", "90 or 99", "%d", q.ConfidencePercent))
+	}
 	if okNodes && okK && f.Topology == Ring && f.Nodes < 2*f.K+1 {
 		errs = append(errs, wrong("nodes", fmt.Sprintf("at least 2k+1 = %d on a ring", 2*f.K+1), "%d", f.Nodes))
 	}

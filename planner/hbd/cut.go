@@ -141,11 +141,28 @@ func (p *placement) fibre(a, b proto.NodeID) string {
 
 func between(a, b proto.NodeID) string { return fmt.Sprintf("%d-%d", min(a, b), max(a, b)) }
 
+// FibreName is what people call a fibre: its label, or its two nodes.
+func FibreName(x *fabric.Fibre) string { return cmp.Or(x.ID, between(x.A.Node, x.B.Node)) }
+
+// Engaged is why a node's fibres are not to be touched, "" when they may be.
+func Engaged(h *Rings, id proto.NodeID) string {
+	n := &h.nodes[id]
+	switch {
+	case n.bare() && (n.able() || !n.dead && n.said.mode == proto.ModeDrained): // whoever mends it counts before it comes back
+		return ""
+	case n.Group != 0:
+		return fmt.Sprintf("node %d carries ring %d", id, n.Group)
+	case n.Online() && n.Report != nil && len(n.Whole().Rings) > 0:
+		return fmt.Sprintf("node %d has the light of a ring still", id)
+	}
+	return fmt.Sprintf("node %d: %s", id, cmp.Or(n.whyNot(), "it is being told where it stands"))
+}
+
 // LinkOf is a fibre as operators see it.
 func LinkOf(h *Rings, x *fabric.Fibre) proto.LinkStatus {
 	a, b := x.A, x.B
 	m, n := &h.nodes[a.Node], &h.nodes[b.Node]
-	s := proto.LinkStatus{Fibre: cmp.Or(x.ID, between(a.Node, b.Node)), A: m.end(a), B: n.end(b)}
+	s := proto.LinkStatus{Fibre: FibreName(x), A: m.end(a), B: n.end(b)}
 	r, wanted := h.ring(m.Group), false
 	if r != nil && m.Group == n.Group {
 		i, j := slices.Index(r.nodes, a.Node), slices.Index(r.nodes, b.Node)
@@ -256,7 +273,10 @@ func (e *evidence) checkCuts() {
 // MayTry tells whether a fibre can be lit without anybody missing light, and which of
 // its ends only look.
 func (p *placement) MayTry(a, b fabric.Port) (looks [2]bool, may bool) {
-	idle := [2]bool{p.idle(a.Node), p.idle(b.Node)}
+	var idle [2]bool
+	for end, id := range [2]proto.NodeID{a.Node, b.Node} {
+		idle[end] = int(id) < len(p.nodes) && p.nodes[id].bare() && p.nodes[id].able()
+	}
 	may = idle[0] && (idle[1] || p.looks(b)) || idle[1] && p.looks(a)
 	return [2]bool{!idle[0], !idle[1]}, may
 }

@@ -202,14 +202,10 @@ func update(h *Rings, n *node) {
 	}
 }
 
-// idle: a node is there, in no ring, and where it should be; nobody is darker
-// for its light.
-func (p *placement) idle(id proto.NodeID) bool {
-	if int(id) >= len(p.nodes) {
-		return false
-	}
-	n := &p.nodes[id]
-	return n.Online() && n.Session != 0 && n.Report != nil && n.Group == 0 && len(n.Whole().Rings) == 0 && n.Ready() && !n.Pending() && n.able()
+// bare: a node is there, in no ring, and where it should be; nobody is darker for its
+// light.
+func (n *node) bare() bool {
+	return n.Online() && n.Session != 0 && n.Report != nil && n.Group == 0 && len(n.Whole().Rings) == 0 && n.Ready() && !n.Pending()
 }
 
 // looks: a node is there, in a ring, and the port is none that the ring goes over,

@@ -1,0 +1,61 @@
+package planner
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+)
+
+// Goal: what is claimed of the test of bit errors holds: of 10,000 good links with every one
+// of 128 lanes at a tenth of the limit not more than 1-C are rejected, of 10,000 with one
+// lane at the limit not more are accepted, and without errors it ends at the stated number
+// of bits. Method: draws by math/rand's own method of Poisson's numbers from exponential
+// gaps, looked at after each 1/20 of the bits that a good lane takes, as a planner looks.
+func TestConfidenceIsWhatIsClaimed(t *testing.T) {
+	const p1, links = 10_000, 10_000 // 1e-8
+	for _, percent := range []int{90, 99} {
+		claim := 1 - float64(percent)/100
+		good, bad := bounds(percent)
+		if errs := [2]float64{float64(good)/1000 - math.Log(claim), float64(bad)/1000 - math.Log(128/claim)}; math.Abs(errs[0]) > 0.001 || math.Abs(errs[1]) > 0.001 {
+			t.Errorf("%d %%: bounds %d and %d are off by %v", percent, good, bad, errs)
+		}
+		need := uint64(-math.Log(claim) / (0.9 * 1e-8))
+		if likelihood(0, need*1001/1000, p1) > good || likelihood(0, need*999/1000, p1) <= good {
+			t.Errorf("%d %%: %d bits without an error are not what it takes", percent, need)
+		}
+		rng := rand.New(rand.NewPCG(uint64(percent), 34))
+		// lane says whether one of a ratio is called good.
+		lane := func(ratio float64) bool {
+			step := need / 20
+			errors, next := uint64(0), rng.ExpFloat64()/ratio
+			for n := step; ; n += step {
+				for next < float64(n) {
+					errors++
+					next += rng.ExpFloat64() / ratio
+				}
+				switch l := likelihood(errors, n, p1); {
+				case l <= good:
+					return true
+				case l >= bad:
+					return false
+				}
+			}
+		}
+		rejected, accepted := 0, 0
+		for range links {
+			for range 128 {
+				if !lane(1e-9) {
+					rejected++
+					break
+				}
+			}
+			if lane(1e-8) {
+				accepted++
+			}
+		}
+		t.Logf("%d %%: %d of %d links of 128 lanes at p0 rejected, %d with a lane at p1 accepted, at most %.0f claimed", percent, rejected, links, accepted, claim*links)
+		if float64(rejected) > claim*links || float64(accepted) > claim*links {
+			t.Errorf("%d %%: %d rejected, %d accepted of %d", percent, rejected, accepted, links)
+		}
+	}
+}
