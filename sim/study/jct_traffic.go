@@ -20,6 +20,7 @@ const probeBytes = 1 << 30
 // jctTraffic is the way of jobs through a shared core.
 type jctTraffic struct {
 	rates
+	unbarred bool // no barrier after each exchange: flow.Fullest
 	cluster  JCTCluster
 	strategy string
 	seed     uint64
@@ -42,7 +43,7 @@ func newJCTTraffic(c JCTCluster, r rates, strategy string, seed uint64, name str
 	if err != nil {
 		return nil, err
 	}
-	return &jctTraffic{rates: r, cluster: c, strategy: strategy, seed: seed, net: net, sim: sim, balanced: net.NewBalanced(seed), paths: map[int][][]flow.Link{}}, nil
+	return &jctTraffic{rates: r, unbarred: sharing == flow.Fullest, cluster: c, strategy: strategy, seed: seed, net: net, sim: sim, balanced: net.NewBalanced(seed), paths: map[int][][]flow.Link{}}, nil
 }
 
 // placed is a job where it is, for the routes of its transfers.
@@ -102,7 +103,7 @@ func (t *jctTraffic) script(j workload.Job, placed *flow.Placed, times int) (*fl
 		if err != nil {
 			return nil, err
 		}
-		talks += t.idle(placed.GPUs, exchanges)
+		talks += t.alone(placed.GPUs, exchanges)
 		sc.Stages = append(sc.Stages, flow.Stage{{Rounds: rounds}})
 	}
 	sc.Stages[0][0].Compute = (j.Duration - talks*steps + steps - 1) / steps
@@ -136,8 +137,16 @@ type rates struct {
 }
 
 // sized is the bytes with which exchanges take a time on idle links.
-func (r rates) sized(gpus []int, of func(bytes int64) []flow.Exchange, want time.Duration) int64 {
-	return max(1, scaled(probeBytes, int64(want), max(1, int64(r.idle(gpus, of(probeBytes))))))
+func (t *jctTraffic) sized(gpus []int, of func(bytes int64) []flow.Exchange, want time.Duration) int64 {
+	return max(1, scaled(probeBytes, int64(want), max(1, int64(t.alone(gpus, of(probeBytes))))))
+}
+
+// alone is how long exchanges take on idle links, as the simulator shares them.
+func (t *jctTraffic) alone(gpus []int, exchanges []flow.Exchange) time.Duration {
+	if t.unbarred {
+		return t.idleUnbarred(gpus, exchanges)
+	}
+	return t.idle(gpus, exchanges)
 }
 
 // scaled is a x b / by, rounded down.
@@ -155,6 +164,31 @@ func (r rates) idle(gpus []int, exchanges []flow.Exchange) time.Duration {
 		total += time.Duration(e.Times) * max(transferTime(far, r.far), transferTime(near, r.near))
 	}
 	return total
+}
+
+// idleUnbarred is how long the fullest way out of a GPU, or into one, takes for all of them.
+func (r rates) idleUnbarred(gpus []int, exchanges []flow.Exchange) (longest time.Duration) {
+	type way struct {
+		gpu int
+		in  bool
+		far bool
+	}
+	bytes := map[way]int64{}
+	for _, e := range exchanges {
+		for _, x := range e.Transfers {
+			far := gpus[x.From]/r.perServer != gpus[x.To]/r.perServer
+			bytes[way{gpus[x.From], false, far}] += x.Bytes * int64(e.Times)
+			bytes[way{gpus[x.To], true, far}] += x.Bytes * int64(e.Times)
+		}
+	}
+	for w, n := range bytes { // any order: the longest
+		rate := r.near
+		if w.far {
+			rate = r.far
+		}
+		longest = max(longest, transferTime(n, rate))
+	}
+	return longest
 }
 
 // most is the bytes of the largest transfer within a server and beyond.
