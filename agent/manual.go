@@ -309,6 +309,10 @@ func (a *manual) overdue(now time.Duration) {
 		if b := &a.optics.bundles[i]; b.stopAt <= now {
 			a.stopPattern(now, proto.BundleID(i))
 		}
+		if q != nil && q.held && a.optics.node.Carries(proto.BundleID(i)) { // it was taken between a plan and its decision
+			a.giveBack(now, proto.BundleID(i))
+			continue
+		}
 		if q == nil || q.stops || q.held && !q.tries || q.until > now {
 			continue
 		}
