@@ -148,7 +148,7 @@ func FibreName(x *fabric.Fibre) string { return cmp.Or(x.ID, between(x.A.Node, x
 func Engaged(h *Rings, id proto.NodeID) string {
 	n := &h.nodes[id]
 	switch {
-	case n.bare() && (n.able() || !n.dead && n.said.mode == proto.ModeDrained): // whoever mends it counts before it comes back
+	case n.bare():
 		return ""
 	case n.Group != 0:
 		return fmt.Sprintf("node %d carries ring %d", id, n.Group)
@@ -275,7 +275,7 @@ func (e *evidence) checkCuts() {
 func (p *placement) MayTry(a, b fabric.Port) (looks [2]bool, may bool) {
 	var idle [2]bool
 	for end, id := range [2]proto.NodeID{a.Node, b.Node} {
-		idle[end] = int(id) < len(p.nodes) && p.nodes[id].bare() && p.nodes[id].able()
+		idle[end] = int(id) < len(p.nodes) && p.nodes[id].bare()
 	}
 	may = idle[0] && (idle[1] || p.looks(b)) || idle[1] && p.looks(a)
 	return [2]bool{!idle[0], !idle[1]}, may

@@ -203,9 +203,10 @@ func update(h *Rings, n *node) {
 }
 
 // bare: a node is there, in no ring, and where it should be; nobody is darker for its
-// light.
+// light. Of one that was drained, whoever mends it wants to know before it comes back.
 func (n *node) bare() bool {
-	return n.Online() && n.Session != 0 && n.Report != nil && n.Group == 0 && len(n.Whole().Rings) == 0 && n.Ready() && !n.Pending()
+	return n.Online() && n.Session != 0 && n.Report != nil && n.Group == 0 && len(n.Whole().Rings) == 0 && n.Ready() && !n.Pending() &&
+		(n.able() || !n.dead && n.said.mode == proto.ModeDrained)
 }
 
 // looks: a node is there, in a ring, and the port is none that the ring goes over,
