@@ -115,7 +115,7 @@ func Start(cfg Config) (*Server, error) {
 		hands = keeping{insecure.NewCredentials()}
 	}
 	s.grpc = grpc.NewServer(grpc.Creds(hands), grpc.MaxRecvMsgSize(maxMessage), grpc.MaxConcurrentStreams(maxOfOne), grpc.MaxHeaderListSize(maxHeaders),
-		grpc.SharedWriteBuffer(true), grpc.ReadBufferSize(buffer), grpc.WriteBufferSize(buffer), grpc.ConnectionTimeout(firstPatience), grpc.UnaryInterceptor(s.unary), grpc.StreamInterceptor(s.stream),
+		grpc.ReadBufferSize(buffer), grpc.WriteBufferSize(buffer), grpc.ConnectionTimeout(firstPatience), grpc.UnaryInterceptor(s.unary), grpc.StreamInterceptor(s.stream),
 		grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionIdle: idlePatience, Time: alivePeriod, Timeout: writePatience}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: alivePeriod / 3, PermitWithoutStream: true}))
 	pb.RegisterGNMIServer(s.grpc, s)
@@ -283,7 +283,8 @@ func ask(prefix, p *pb.Path) (a asked, err error) {
 	if n := len(a.elems); n > maxElems {
 		return a, invalid("path", fmt.Sprintf("at most %d elements", maxElems), "%d", n)
 	}
-	if len(a.elems) == 0 && len(p.GetElement()) > 0 { //nolint:staticcheck // who speaks gNMI of before 0.4 alone is told so
+	//lint:ignore SA1019 who speaks gNMI of before 0.4 alone is told so
+	if len(a.elems) == 0 && len(p.GetElement()) > 0 {
 		return a, invalid("path", "elem", "element is of before gNMI 0.4")
 	}
 	if origin := cmp.Or(p.GetOrigin(), prefix.GetOrigin()); origin != "" && origin != "openconfig" && origin != "ringlight" {
