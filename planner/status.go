@@ -16,7 +16,7 @@ import (
 func (p *Planner) Status() proto.Status {
 	o := p.rings.Totals()
 	s := proto.Status{Term: p.j.Term, Generation: o.Generation,
-		Spares: uint32(o.Spares), Links: uint32(o.LinksTotal), Confirmed: uint32(o.LinksConfirmed), Unproven: uint32(o.Unproven), Waiting: p.waits()}
+		Spares: uint32(o.Spares), Links: uint32(o.LinksTotal), Confirmed: uint32(o.LinksConfirmed), Unproven: uint32(p.rings.Unproven()), Waiting: p.waits()}
 	s.Nodes, s.Rings = p.rings.Counts()
 	p.election.copies(&s)
 	var all []proto.AlarmStatus

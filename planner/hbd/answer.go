@@ -170,7 +170,6 @@ type Totals struct {
 	Rings, InService, Degraded int
 	Online, Spares, Pending    int // nodes
 	LinksTotal, LinksConfirmed int
-	Unproven                   int // links whose light nobody can call good at one end, or at both
 }
 
 // Totals counts rings and nodes.
@@ -184,7 +183,6 @@ func (p *placement) Totals() Totals {
 			links, state = r.linksConfirmed(), r.stateNow()
 		}
 		o.LinksConfirmed += links
-		o.Unproven += r.linksUnproven()
 		switch state {
 		case proto.RingInService:
 			o.InService++
@@ -206,6 +204,14 @@ func (p *placement) Totals() Totals {
 		o.Generation = max(o.Generation, n.Want.Gen)
 	}
 	return o
+}
+
+// Unproven counts the links whose light nobody can call good at one end, or at both.
+func (p *placement) Unproven() (count int) {
+	for _, r := range p.rings {
+		count += r.linksUnproven()
+	}
+	return count
 }
 
 // Touched gives the members of a ring, and whether it was in service until the
