@@ -225,7 +225,9 @@ func (b *bitTest) light(t *trial, i int) {
 		x.Text += fmt.Sprintf("; loss %.1f dB of %.1f", float64(x.Loss)/1000, float64(x.Budget)/1000)
 		x.Result = proto.Bad
 	} else if x.Result == proto.Bad && len(where) == 0 {
-		where = append(where, "its light is within the budget: stray light of its own matrix, or a noisy receiver")
+		if where = append(where, "its light is within the budget: stray light of its own matrix, or a noisy receiver"); 3*x.Errors > x.Bits {
+			where[0] = "what arrives is not what the other end sends: light of another fibre, or of a simulated board in another process, which carries no bits"
+		}
 	}
 	if x.Result == proto.Bad {
 		x.Text += "; " + strings.Join(where, "; ")

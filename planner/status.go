@@ -16,8 +16,10 @@ import (
 func (p *Planner) Status() proto.Status {
 	o := p.rings.Totals()
 	s := proto.Status{Term: p.j.Term, Generation: o.Generation,
-		Spares: uint32(o.Spares), Links: uint32(o.LinksTotal), Confirmed: uint32(o.LinksConfirmed), Unproven: uint32(p.rings.Unproven()), Waiting: p.waits()}
-	s.Nodes, s.Rings = p.rings.Counts()
+		Spares: uint32(o.Spares), Links: uint32(o.LinksTotal), Confirmed: uint32(o.LinksConfirmed), Waiting: p.waits()}
+	var unproven int
+	s.Nodes, s.Rings, unproven = p.rings.Counts()
+	s.Unproven = uint32(unproven)
 	p.election.copies(&s)
 	var all []proto.AlarmStatus
 	s.Health, all = HealthOf(p)

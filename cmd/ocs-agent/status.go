@@ -58,10 +58,14 @@ func (c *Config) status(ctx context.Context, asJSON bool) (err error) {
 	if number.IsSwitch() {
 		what, number = "switch", number-proto.FirstSwitch
 	}
-	fmt.Printf("%s %d  %s  term %d generation %d  link %s  up %v  late by %v  events waiting %d  refused %d\n", what, number, r.Mode.Words(), r.Term, r.Generation,
+	fmt.Printf("%s %d  %s  fabric %s  term %d generation %d  link %s  up %v  late by %v  events waiting %d  refused %d\n", what, number, r.Mode.Words(), c.Fabric, r.Term, r.Generation,
 		link, (time.Duration(s.UptimeUS) * time.Microsecond).Round(time.Millisecond), (time.Duration(s.LateUS) * time.Microsecond).Round(time.Millisecond), s.Unacked, r.RefusedMessages)
 	for _, x := range r.Sides {
-		fmt.Printf("%-5v side of ring %d: %v, candidate %d of plan %d, peer %d\n", x.Side, x.Ring, x.State, x.Current, x.Working, x.Peer)
+		fmt.Printf("%-5v side of ring %d: %v", x.Side, x.Ring, x.State)
+		if x.Current >= 0 {
+			fmt.Printf(", candidate %d of plan %d, peer %d", x.Current, x.Working, x.Peer)
+		}
+		fmt.Println()
 	}
 	for _, b := range s.Bundles {
 		printBundle(&b, c.healthPeriod())
@@ -74,7 +78,7 @@ func (c *Config) status(ctx context.Context, asJSON bool) (err error) {
 		if q.Absent {
 			how = "gone"
 		}
-		fmt.Printf("quarantine  device %s since %v, %s: %s\n", q.Device, (time.Duration(q.SinceUS) * time.Microsecond).Round(time.Millisecond), how, q.Cause)
+		fmt.Printf("quarantine  device %s for %v, %s: %s\n", q.Device, (time.Duration(s.UptimeUS-q.SinceUS) * time.Microsecond).Round(time.Millisecond), how, q.Cause)
 	}
 	if p := s.Prompt; p != nil {
 		fmt.Printf("thread  priority %d, memory locked %v, wake-ups late by p50 %d us, p99 %d us, max %d us, %d edges lost\n",

@@ -44,5 +44,5 @@ func clearNode(ctx context.Context, args []string, out io.Writer) error {
 	for i := range r.Why {
 		j.Was = r.Why[i].Text
 	}
-	return c.print(out, j, func() { c.say(out, "node %d cleared: %s", j.Node, j.Was) })
+	return c.print(out, j, func() { c.say(out, "node %d cleared; it was: %s", j.Node, j.Was) })
 }

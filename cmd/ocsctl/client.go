@@ -172,7 +172,7 @@ func tellOnce(out io.Writer, asJSON bool) func(why string) {
 // that does, or of several the only one with a planner in service. Planners show
 // fabrics at once; only where none does, agents do.
 func (cl *client) findFabric(ctx context.Context, broker, wanted string, every proto.Topics) (string, error) {
-	var names, served []string
+	var names, served, spoken []string // fabrics, those with a planner in service, those with an agent online
 	limit := time.After(cl.Patience)
 	for look, asked := time.After(lookRound), wanted == ""; ; {
 		select {
@@ -186,6 +186,11 @@ func (cl *client) findFabric(ctx context.Context, broker, wanted string, every p
 				served = slices.DeleteFunc(served, func(name string) bool { return name == topic.Fabric })
 				if _, err := proto.Decode(p.Payload, s); err == nil && s.Online {
 					served = append(served, topic.Fabric)
+				}
+			}
+			if b := new(proto.Presence); topic.Kind == proto.TopicPresence && err == nil {
+				if _, err := proto.Decode(p.Payload, b); err == nil && b.Online {
+					spoken = append(spoken, topic.Fabric)
 				}
 			}
 			if wanted != "" && slices.Contains(names, wanted) {
@@ -212,8 +217,10 @@ func (cl *client) findFabric(ctx context.Context, broker, wanted string, every p
 			return names[0], nil
 		case len(served) == 1:
 			slices.Sort(names)
-			others := slices.DeleteFunc(names, func(name string) bool { return name == served[0] })
-			fmt.Fprintf(os.Stderr, "ocsctl: fabric %s; without a planner in service: %s\n", served[0], strings.Join(others, ", "))
+			others := slices.DeleteFunc(names, func(name string) bool { return name == served[0] || !slices.Contains(spoken, name) })
+			if len(others) > 0 {
+				fmt.Fprintf(os.Stderr, "ocsctl: fabric %s; agents speak here for fabrics without a planner in service, too: %s\n", served[0], strings.Join(others, ", "))
+			}
 			return served[0], nil
 		default:
 			slices.Sort(names)

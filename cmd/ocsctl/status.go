@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -231,6 +232,9 @@ func (j *statusJSON) text(out io.Writer, s *proto.Status, planner string) {
 	if j.Nodes.Silent > 0 && j.Links.Total > 0 {
 		links += ", ends at silent nodes as last heard"
 	}
+	if slices.ContainsFunc(j.Checks, func(c checkJSON) bool { return c.Name == "board_silent" && c.State != "ok" }) {
+		links += ", ends at boards that do not answer as last read"
+	}
 	if n := int(j.Links.Unproven); n > 0 {
 		links += fmt.Sprintf(", %d of them unproven: not looked at lately; 'ocsctl why NODE' says more", n)
 	}
@@ -274,7 +278,7 @@ func (j *statusJSON) text(out io.Writer, s *proto.Status, planner string) {
 	case j.Rings.InService == 0 && s.Switches == 0:
 		list.Row("    -", "no ring is in service: nothing is left to break")
 	default:
-		list.Row("    nothing", "the loss of any one more node, fibre or switch is made good")
+		list.Row("    nothing", "the loss of any one node, fibre or switch is made good, if fibres that no ring uses are whole")
 	}
 	list.Print(out)
 }

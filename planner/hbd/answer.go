@@ -206,14 +206,6 @@ func (p *placement) Totals() Totals {
 	return o
 }
 
-// Unproven counts the links whose light nobody can call good at one end, or at both.
-func (p *placement) Unproven() (count int) {
-	for _, r := range p.rings {
-		count += r.linksUnproven()
-	}
-	return count
-}
-
 // Touched gives the members of a ring, and whether it was in service until the
 // last generation gave it others.
 func (p *placement) Touched(id proto.RingID) (nodes []proto.NodeID, moved bool) {

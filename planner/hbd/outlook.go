@@ -54,7 +54,7 @@ func (l *Loss) Comes() string {
 	if len(parts) == 0 && l.GPUs > 0 {
 		return fmt.Sprintf("%s fewer in rings that are degraded already", proto.Count(l.GPUs, "GPU"))
 	} else if len(parts) == 0 {
-		return "its ring is in pieces until the planner has mended it"
+		return fmt.Sprintf("ring %d is in pieces until the planner has mended it", l.Ring)
 	}
 	return strings.Join(parts, "; ")
 }

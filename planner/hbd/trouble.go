@@ -137,8 +137,8 @@ const (
 	lowLight = proto.MilliDBm(500)
 )
 
-// Counts are nodes and rings by state.
-func (p *placement) Counts() (nodes proto.NodeCounts, rings proto.RingCounts) {
+// Counts are nodes and rings by state, and links whose light nobody can call good at an end.
+func (p *placement) Counts() (nodes proto.NodeCounts, rings proto.RingCounts, unproven int) {
 	nodes.Total, rings.Total = uint32(len(p.nodes)), uint32(len(p.rings))
 	for i := range p.nodes {
 		n := &p.nodes[i]
@@ -161,6 +161,7 @@ func (p *placement) Counts() (nodes proto.NodeCounts, rings proto.RingCounts) {
 		}
 	}
 	for _, r := range p.rings {
+		unproven += r.linksUnproven()
 		switch r.stateNow() {
 		case proto.RingInService:
 			rings.InService++
@@ -172,5 +173,5 @@ func (p *placement) Counts() (nodes proto.NodeCounts, rings proto.RingCounts) {
 			rings.Down++
 		}
 	}
-	return nodes, rings
+	return nodes, rings, unproven
 }

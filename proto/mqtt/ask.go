@@ -94,7 +94,7 @@ func (a *Asker) Connect(ctx context.Context) error {
 		case late && a.Link.Err() != nil:
 			return fmt.Errorf("broker %s: %w", a.Link.cfg.Broker, a.Link.Err())
 		case late:
-			return fmt.Errorf("broker %s: no connection within %v", a.Link.cfg.Broker, a.patience())
+			return fmt.Errorf("broker %s: no connection within %v: what listens there does not answer, and hangs; of a planner with its own broker: systemctl restart ocs-planner, no light changes", a.Link.cfg.Broker, a.patience())
 		case p.Kind == proto.LinkUp:
 			return nil
 		case p.Kind == proto.Refused:
