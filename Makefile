@@ -81,7 +81,7 @@ test: ## every test
 
 race: ## the packages with goroutines (RACE), but for tests of one goroutine that are long, under the race detector (needs a C compiler)
 	@if command -v $${CC:-cc} >/dev/null; then \
-	  CGO_ENABLED=1 $(GO) test -vet=off -race -short -skip 'AtAnyByte|ThousandKills|DamagedJournal|EveryReasonNamesItsWayOut' $(or $(RACE),./agent/... ./hal/linux ./hal/socket ./proto/mqtt ./planner/server ./sim/solo ./sim/live); \
+	  CGO_ENABLED=1 $(GO) test -vet=off -race -short -skip 'AtAnyByte|ThousandKills|DamagedJournal|EveryReasonNamesItsWayOut' $(or $(RACE),./agent/... ./hal/linux ./hal/socket ./proto/mqtt ./planner/server ./planner/gnmi ./sim/solo ./sim/live); \
 	else echo "race: skipped, no C compiler"; fi
 
 fuzz: ## every fuzz target for FUZZTIME (5s), or PART of them, such as 0/3
