@@ -108,7 +108,7 @@ func (b *alarmBook) device(t *member.Table, d *member.Device) (x health.Device, 
 		x.Since = b.ago(p.j.Now - d.GoneAt)
 	}
 	if d.Report != nil && d.Report.Alarms() > 0 {
-		said := d.Whole()
+		said, own := d.Whole(), strings.TrimSuffix(x.Why, ": "+x.What)
 		for i := range said.Alarms {
 			a := &said.Alarms[i]
 			s := health.Said{Kind: a.Kind, Severity: a.Severity, At: fmt.Sprint(a.Bundle), Text: a.Text}
@@ -127,7 +127,7 @@ func (b *alarmBook) device(t *member.Table, d *member.Device) (x health.Device, 
 			b.raised[x.IDOf(&s)] = by{d.Report.Session, a.SinceMicros}
 			if a.Kind == proto.EvPathFailed && x.What == "isolated" && s.Since != 0 && (x.Since == 0 || s.Since < x.Since) ||
 				a.Kind == proto.EvIsolated && x.What == "host down" {
-				x.Since, x.Why = s.Since, strings.TrimSuffix(x.Why, ": "+x.What)+": "+strings.TrimPrefix(a.Text, proto.ModeHostDown.String()+": ")
+				x.Since, x.Why = s.Since, own+": "+strings.TrimPrefix(a.Text, proto.ModeHostDown.String()+": ")
 			}
 		}
 	}

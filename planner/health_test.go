@@ -99,6 +99,31 @@ var (
 	tiny  = fabric.Params{Name: "f", Nodes: 2, GPUsPerNode: 4, K: 2, TP: 8}
 )
 
+// Goal: a node whose bundles fail one after the other is told with the cause of the first,
+// once.
+func TestCauseOfTwoBundlesIsToldOnce(t *testing.T) {
+	w := states[0].make(t)
+	w.nodes[3].alarms = []proto.Alarm{{Kind: proto.EvIsolated, Severity: proto.SeverityCritical, SinceMicros: 9, Text: "isolated: own optics failed"},
+		{Kind: proto.EvPathFailed, Severity: proto.SeverityCritical, SinceMicros: 2_000_000, Text: "no supply"},
+		{Kind: proto.EvPathFailed, Severity: proto.SeverityCritical, Bundle: 1, SinceMicros: 1_000_000, Text: "no supply"}}
+	w.setMode(3, proto.ModeIsolated)
+	w.run(3 * time.Second)
+	n := &w.nodes[3]
+	r := w.reportOf(n)
+	n.repSeq++
+	r.Seq, r.UptimeMicros = n.repSeq, 3_500_000
+	w.publish(n, w.topics.Reported(3), proto.TopicReported, r)
+	w.run(time.Second)
+	for _, a := range w.p.Alarms() {
+		if a.Check == "isolated" && a.Why != "reported by the node: no supply" {
+			t.Errorf("%s: %q", a.ID, a.Why)
+		}
+	}
+	if _, found := HealthOf(w.p); !slices.ContainsFunc(found, func(a proto.AlarmStatus) bool { return a.Check == "isolated" }) {
+		t.Error("nobody is isolated")
+	}
+}
+
 // Goal: light that nobody can call good any more is counted, where a ring uses it.
 func TestUnprovenLinksAreCounted(t *testing.T) {
 	w := states[0].make(t)
