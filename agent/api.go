@@ -208,6 +208,7 @@ type Failing struct {
 
 // Status is what an agent says of itself on the host.
 type Status struct {
+	Fabric   string         `json:"fabric"` // that it runs for
 	Reported proto.Reported `json:"reported"`
 	Bundles  []BundleStatus `json:"bundles"`
 	Switch   *SwitchStatus  `json:"switch,omitempty"`

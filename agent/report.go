@@ -48,7 +48,7 @@ func (a *Agent) reported(now time.Duration) *proto.Reported {
 
 // status is how the agent stands, for people.
 func (a *Agent) status(now time.Duration) *Status {
-	s := &Status{Reported: *a.reported(now), Bundles: []BundleStatus{}, LinkUp: a.wire.up, Unacked: len(a.outbox.queue), UptimeUS: now.Microseconds(), LateUS: max(a.behind[0], a.lag).Microseconds()}
+	s := &Status{Fabric: a.cfg.Fabric, Reported: *a.reported(now), Bundles: []BundleStatus{}, LinkUp: a.wire.up, Unacked: len(a.outbox.queue), UptimeUS: now.Microseconds(), LateUS: max(a.behind[0], a.lag).Microseconds()}
 	a.reporter.addStatus(s)
 	return s
 }
