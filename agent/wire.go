@@ -235,8 +235,11 @@ func (a *Agent) sendEvents(now time.Duration, out []Output) []Output {
 }
 
 // Will is the death note that the agent's link leaves with the broker.
-func (c *Config) Will() (proto.Packet, error) {
-	payload, err := proto.Encode(&proto.Presence{Version: proto.Version, Node: c.Node, Session: c.Session})
+func (c *Config) Will() (proto.Packet, error) { return c.DeathNote("") }
+
+// DeathNote is what an agent leaves that ends by itself: why says for what.
+func (c *Config) DeathNote(why string) (proto.Packet, error) {
+	payload, err := proto.Encode(&proto.Presence{Version: proto.Version, Node: c.Node, Session: c.Session, Why: proto.Clip(why)})
 	return proto.Packet{Kind: proto.Publish, Topic: proto.Topics{Fabric: c.Fabric}.Presence(c.Node), Payload: payload,
 		QoS: proto.TopicPresence.QoS(), Retain: true}, err
 }

@@ -269,7 +269,11 @@ func (e *edits) tryDoubted() {
 			bad = t.bits.of[i].Result == proto.Bad
 			e.found(&t.fibres[i].Fibre, &t.bits.of[i])
 		}
-		hbd.Looked(e.p.rings, &t.fibres[i].Fibre, t.dark[i] == nil && !bad)
+		dark := t.shown(i)
+		if bad {
+			dark = "light comes, with too many bit errors: ocsctl link list"
+		}
+		hbd.Looked(e.p.rings, &t.fibres[i].Fibre, dark)
 	}
 }
 

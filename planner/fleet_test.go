@@ -39,8 +39,9 @@ func pair(a, b proto.NodeID) [2]proto.NodeID { return [2]proto.NodeID{min(a, b),
 // fakeNode is an agent and its optics.
 type fakeNode struct {
 	id       proto.NodeID
-	alive    bool // lasers on, agent running
-	offline  bool // agent cut off, lasers on
+	alive    bool   // lasers on, agent running
+	offline  bool   // agent cut off, lasers on
+	why      string // its last word
 	mode     proto.Mode
 	drained  bool // besides
 	session  proto.Session
@@ -273,7 +274,7 @@ func (n *fakeNode) envelope() proto.Envelope {
 // will publishes an agent's death note through the broker.
 func (w *fleet) will(id proto.NodeID) {
 	n := &w.nodes[id]
-	payload, err := proto.Encode(&proto.Presence{Version: proto.Version, Node: id, Session: n.session})
+	payload, err := proto.Encode(&proto.Presence{Version: proto.Version, Node: id, Session: n.session, Why: n.why})
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -157,6 +157,10 @@ var states = []made{
 	{"half is there", func(w *fleet) { w.anew(nil, all(0, 9)...) }, proto.HealthDegraded, "nodes/9", "nobody has spoken for them since the planner started", fabric.Params{}},
 	{"one never came", func(w *fleet) { w.anew(nil, all(0, 17)...) }, proto.HealthDegraded, "17/offline", "never heard since the planner started", fabric.Params{}},
 	{"an agent is away, its light stays", func(w *fleet) { w.offline(4) }, proto.HealthDegraded, "4/offline", "its agent is not at the broker", fabric.Params{}},
+	{"an agent was told to end", func(w *fleet) {
+		w.nodes[4].why = "it was told to end"
+		w.offline(4)
+	}, proto.HealthDegraded, "4/offline", "its last word was: it was told to end", fabric.Params{}},
 	{"a node lost its power", func(w *fleet) { w.die(4) }, proto.HealthDegraded, "4/dead", "nodes 3 and 5 have lost its light", fabric.Params{}},
 	{"a rack lost its power", func(w *fleet) { w.die(11); w.die(12); w.die(13) }, proto.HealthDegraded, "nodes/11", "they went at one time", fabric.Params{}},
 	{"all agents went", func(w *fleet) {
@@ -175,7 +179,7 @@ var states = []made{
 		}
 	}, proto.HealthFailed, "0/host-down, 1/host-down", "reported by the node", tiny},
 	{"a fibre is cut, a spare takes over", func(w *fleet) { w.cuts[pair(3, 4)] = true; w.light() }, proto.HealthDegraded, "fibre-3-4", "next try at", fabric.Params{}},
-	{"a fibre was cut and waits to be proven", func(w *fleet) { w.cuts[pair(3, 4)] = true; w.light(); w.run(20 * time.Second) }, proto.HealthDegraded, "fibre-3-4", "light was lost at one end, or at both", fabric.Params{}},
+	{"a fibre was cut and waits to be proven", func(w *fleet) { w.cuts[pair(3, 4)] = true; w.light(); w.run(20 * time.Second) }, proto.HealthDegraded, "fibre-3-4", "tried with no ring on it, node 4: no light; next try at", fabric.Params{}},
 	{"a fibre comes and goes", func(w *fleet) {
 		for range 3 {
 			w.cuts[pair(3, 4)] = true
@@ -211,6 +215,27 @@ var states = []made{
 	{"a journal cannot be written", func(w *fleet) {
 		w.raises(4, proto.EvJournal, proto.SeverityCritical, "no space left on device")
 	}, proto.HealthDegraded, "4/1/journal-not-written", "no space left on device", fabric.Params{}},
+	{"a member's board hangs", func(w *fleet) { // whoever is beside it is not passed by at once
+		w.telemetry(4, false)
+		o := LookAhead(w.p)
+		for !o.Try(100) {
+		}
+		said := ""
+		for i := range o.Losses {
+			said += o.Losses[i].What() + ": " + o.Losses[i].Comes() + "\n"
+		}
+		if want := "node 3: ring 1 may be in pieces until the planner has mended it: node 4 may not move its light\nnode 5: ring 1 may"; !strings.Contains(said, want) {
+			w.t.Errorf("breaks next: %s, want %s", said, want)
+		}
+	}, proto.HealthDegraded, "4/board-silent", "has read nothing of the board since", fabric.Params{}},
+	{"an idle node's board hangs", func(w *fleet) { // a spare that cannot take part is none, and nothing counts on it
+		spare := w.idle()
+		before := LookAhead(w.p).Spares
+		w.telemetry(spare, false)
+		if after := LookAhead(w.p).Spares; before-after != 1 || int(w.p.Status().Spares) != after {
+			w.t.Errorf("%d spares are counted on, %d before, %d told", after, before, w.p.Status().Spares)
+		}
+	}, proto.HealthDegraded, "SPARE/board-silent", "has read nothing of the board since", fabric.Params{}},
 	{"a laser is dead", func(w *fleet) { w.nodes[4].weak = 580; w.light() }, proto.HealthDegraded, "4/0/light-low", "the module is too warm, or a path of it has drifted", fabric.Params{}},
 	{"a path failed", func(w *fleet) { w.raises(4, proto.EvPathFailed, proto.SeverityCritical, "heater stuck") }, proto.HealthDegraded, "4/1/path-failed", "heater stuck", fabric.Params{}},
 	{"a bundle of a spare failed", func(w *fleet) {

@@ -3,6 +3,7 @@ package planner
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"ringlight/planner/fabric"
@@ -221,4 +222,22 @@ func (t *trial) why(i int) string {
 		return proto.Clip(fmt.Sprintf("fibre %v shows no light at node %d: %s", x.Fibre, x.B.Node, why[1]))
 	}
 	return proto.Clip(fmt.Sprintf("fibre %v shows no light at node %d: %s", x.Fibre, x.A.Node, why[0]))
+}
+
+// shown says which ends of a fibre have light, "" where both have. An end whose other one
+// only looks waits for none.
+func (t *trial) shown(i int) string {
+	x, why := &t.fibres[i], t.dark[i]
+	if why == nil {
+		return ""
+	}
+	var parts []string
+	for end, at := range x.ends() {
+		if why[end] != "" {
+			parts = append(parts, fmt.Sprintf("node %d: %s", at.Node, why[end]))
+		} else if !x.looks[0] && !x.looks[1] {
+			parts = append(parts, fmt.Sprintf("node %d has light", at.Node))
+		}
+	}
+	return strings.Join(parts, "; ")
 }

@@ -340,6 +340,7 @@ type Presence struct {
 	Ports         uint16     `cbor:"18,keyasint,omitempty"` // of each side of a switch; absent: a node
 	Features      Features   `cbor:"19,keyasint,omitempty"`
 	Host          string     `cbor:"20,keyasint,omitempty"` // and process, where the agent runs
+	Why           string     `cbor:"21,keyasint,omitempty"` // of a death note: why the agent ended; absent: it was lost, or an earlier release
 }
 
 // Sensor names what a health sample measures.

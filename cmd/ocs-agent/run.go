@@ -85,7 +85,7 @@ func run(ctx context.Context, args []string) error {
 	return err
 }
 
-func (c *Config) run(ctx context.Context, recording string, log *slog.Logger, next *again) error {
+func (c *Config) run(ctx context.Context, recording string, log *slog.Logger, next *again) (err error) {
 	if c.Board.Kind == "sim" {
 		log.Warn("this board is simulated: no light of this machine moves")
 	}
@@ -128,15 +128,23 @@ func (c *Config) run(ctx context.Context, recording string, log *slog.Logger, ne
 		rc.Record = func(block []byte) error { _, err := f.Write(block); return err }
 	}
 	if c.Broker != "" {
-		will, err := a.Will()
-		if err != nil {
-			return err
+		will, bad := a.Will()
+		if bad != nil {
+			return bad
 		}
-		to := mqtt.Config{Broker: c.Broker, ClientID: proto.Topics{Fabric: c.Fabric}.NodeClient(a.Node), Will: &will,
+		last := func() []byte {
+			why := "it was told to end"
+			if err != nil {
+				why = err.Error()
+			}
+			note, _ := a.DeathNote(why) // as the will, which could be written
+			return note.Payload
+		}
+		to := mqtt.Config{Broker: c.Broker, ClientID: proto.Topics{Fabric: c.Fabric}.NodeClient(a.Node), Will: &will, Last: last,
 			CAFile: c.CA, CertFile: c.Cert, KeyFile: c.Key, PasswordFile: c.Password, Insecure: c.Insecure, Ordered: true, Intake: mqtt.DefaultIntake, Queue: linkQueue, Uncached: c.Cache == "off"}
-		link, err := c.connect(ctx, to, a.Node, log, &seals)
-		if err != nil {
-			return cli.AsUsage(err)
+		link, bad := c.connect(ctx, to, a.Node, log, &seals)
+		if bad != nil {
+			return cli.AsUsage(bad)
 		}
 		defer link.Close()
 		rc.Link = link

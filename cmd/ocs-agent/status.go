@@ -58,7 +58,7 @@ func (c *Config) status(ctx context.Context, asJSON bool) (err error) {
 	if number.IsSwitch() {
 		what, number = "switch", number-proto.FirstSwitch
 	}
-	fmt.Printf("%s %d  %s  fabric %s  term %d generation %d  link %s  up %v  late by %v  events waiting %d  refused %d\n", what, number, r.Mode.Words(), s.Fabric, r.Term, r.Generation,
+	fmt.Printf("%s %d  %s  fabric %s  session %016x  term %d generation %d  link %s  board up %v  late by %v  events waiting %d  refused %d\n", what, number, r.Mode.Words(), s.Fabric, uint64(r.Session), r.Term, r.Generation,
 		link, (time.Duration(s.UptimeUS) * time.Microsecond).Round(time.Millisecond), (time.Duration(s.LateUS) * time.Microsecond).Round(time.Millisecond), s.Unacked, r.RefusedMessages)
 	for _, x := range r.Sides {
 		fmt.Printf("%-5v side of ring %d: %v", x.Side, x.Ring, x.State)

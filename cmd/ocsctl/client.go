@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"ringlight/cmd/cli"
+	"ringlight/planner/health"
 	"ringlight/proto"
 	"ringlight/proto/mqtt"
 )
@@ -172,7 +173,8 @@ func tellOnce(out io.Writer, asJSON bool) func(why string) {
 // that does, or of several the only one with a planner in service. Planners show
 // fabrics at once; only where none does, agents do.
 func (cl *client) findFabric(ctx context.Context, broker, wanted string, every proto.Topics) (string, error) {
-	var names, served, spoken []string // fabrics, those with a planner in service, those with an agent online
+	var names, served []string            // fabrics, those with a planner in service
+	spoken := map[string][]proto.NodeID{} // agents online, by fabric
 	limit := time.After(cl.Patience)
 	for look, asked := time.After(lookRound), wanted == ""; ; {
 		select {
@@ -189,8 +191,8 @@ func (cl *client) findFabric(ctx context.Context, broker, wanted string, every p
 				}
 			}
 			if b := new(proto.Presence); topic.Kind == proto.TopicPresence && err == nil {
-				if _, err := proto.Decode(p.Payload, b); err == nil && b.Online {
-					spoken = append(spoken, topic.Fabric)
+				if _, err := proto.Decode(p.Payload, b); err == nil && b.Online && !slices.Contains(spoken[topic.Fabric], b.Node) {
+					spoken[topic.Fabric] = append(spoken[topic.Fabric], b.Node)
 				}
 			}
 			if wanted != "" && slices.Contains(names, wanted) {
@@ -217,9 +219,11 @@ func (cl *client) findFabric(ctx context.Context, broker, wanted string, every p
 			return names[0], nil
 		case len(served) == 1:
 			slices.Sort(names)
-			others := slices.DeleteFunc(names, func(name string) bool { return name == served[0] || !slices.Contains(spoken, name) })
-			if len(others) > 0 {
-				fmt.Fprintf(os.Stderr, "ocsctl: fabric %s; agents speak here for fabrics without a planner in service, too: %s\n", served[0], strings.Join(others, ", "))
+			for _, name := range names {
+				if ids := spoken[name]; name != served[0] && len(ids) > 0 {
+					slices.Sort(ids)
+					fmt.Fprintf(os.Stderr, "ocsctl: fabric %s; without a planner in service agents speak here for fabric %s, too: node %s\n", served[0], name, health.Spans(ids, 4))
+				}
 			}
 			return served[0], nil
 		default:

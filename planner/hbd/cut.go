@@ -27,6 +27,7 @@ type cut struct {
 	tried  bool   // it has no ring, and is looked at now
 	misses int    // tries without a ring that found it dark, since then
 	hits   int    // and in a row that found light
+	shown  string // what the last of those tries showed, "": light, or there was none
 }
 
 func pair(a, b proto.NodeID) [2]proto.NodeID { return [2]proto.NodeID{min(a, b), max(a, b)} }
@@ -50,7 +51,7 @@ func (c *cuts) hold(a, b proto.NodeID, now time.Duration, wall uint64) (wait tim
 		x = &cut{}
 		c.known[pair(a, b)] = x
 	}
-	x.since, x.proven, x.tried, x.misses, x.hits = wall, false, false, 0, 0
+	x.since, x.proven, x.tried, x.misses, x.hits, x.shown = wall, false, false, 0, 0, ""
 	wait = x.strike(now, 0, dampLast)
 	c.at = min(c.at, x.until)
 	return wait
@@ -302,15 +303,16 @@ func Doubted(h *Rings) (out []fabric.Fibre) {
 	return out
 }
 
-// Looked takes what came of looking at a fibre: with light rings may have it again, else
-// it waits for longer. Without an answer it is as it was.
-func Looked(h *Rings, f *fabric.Fibre, lit bool) {
+// Looked takes what came of looking at a fibre, dark says at which end it shows none: with
+// light rings may have it again, else it waits for longer. Without an answer it is as it was.
+func Looked(h *Rings, f *fabric.Fibre, dark string) {
 	a, b := f.A.Node, f.B.Node
 	x := h.cuts.known[pair(a, b)]
 	if x == nil || !x.tried {
 		return
 	}
-	x.tried = false
+	x.tried, x.shown = false, dark
+	lit := dark == ""
 	switch x.hits++; {
 	case lit && x.hits < steadyHits: // it may rattle still
 		x.until = h.j.Now + steadyWait

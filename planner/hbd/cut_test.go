@@ -65,14 +65,14 @@ func TestAFibreThatIsWellLetsARingBeFormed(t *testing.T) {
 		t.Fatalf("%d rings", len(p.rings))
 	}
 	p.cuts.known[pair(mid-1, mid)].until, p.cuts.at = p.j.Now, p.j.Now
-	for i, lit := range []bool{true, false, true, true, true} {
+	for i, dark := range []string{"", "no light at node 3", "", "", ""} {
 		p.j.Now = p.cuts.at
 		p.Conclude()
 		tried := Doubted(p)
 		if len(tried) != 1 || !p.broken(mid-1, mid) {
 			t.Fatalf("look %d: %+v are looked at", i, tried)
 		}
-		if Looked(p, &tried[0], lit); p.broken(mid-1, mid) == (i == 4) {
+		if Looked(p, &tried[0], dark); p.broken(mid-1, mid) == (i == 4) {
 			t.Errorf("look %d: broken %t", i, i == 4)
 		}
 	}

@@ -128,7 +128,13 @@ func (n *node) free() bool {
 }
 
 // spare: in no ring, and well.
-func (n *node) spare() bool { return n.Group == 0 && n.Ready() && n.usable() && n.failed == "" }
+func (n *node) spare() bool {
+	if n.Group != 0 || !n.Ready() || !n.usable() || n.failed != "" {
+		return false
+	}
+	_, silent := n.boardSilent()
+	return !silent
+}
 
 // whyNot says why a node cannot carry a ring, "" when it can.
 func (n *node) whyNot() string {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"ringlight/planner/fabric"
+	"ringlight/planner/health"
 	"ringlight/planner/ring"
 	"ringlight/proto"
 )
@@ -28,6 +29,9 @@ type Loss struct {
 	// Torn: its neighbours in the ring have no way past it (past neither end of a
 	// fibre), so that the ring is in pieces until the planner has mended it.
 	Torn bool
+	// Still are those of them that may not pass it by: nobody speaks for them, or their
+	// boards do not answer.
+	Still []proto.NodeID
 }
 
 // What is lost, for people.
@@ -53,6 +57,8 @@ func (l *Loss) Comes() string {
 	}
 	if len(parts) == 0 && l.GPUs > 0 {
 		return fmt.Sprintf("%s fewer in rings that are degraded already", proto.Count(l.GPUs, "GPU"))
+	} else if len(parts) == 0 && !l.Torn {
+		return fmt.Sprintf("ring %d may be in pieces until the planner has mended it: node %s may not move its light", l.Ring, health.Spans(l.Still, 4))
 	} else if len(parts) == 0 {
 		return fmt.Sprintf("ring %d is in pieces until the planner has mended it", l.Ring)
 	}
@@ -60,7 +66,9 @@ func (l *Loss) Comes() string {
 }
 
 // Harmless: nothing is lost that a spare does not make good.
-func (l *Loss) Harmless() bool { return len(l.Down) == 0 && l.GPUs == 0 && !l.Torn }
+func (l *Loss) Harmless() bool {
+	return len(l.Down) == 0 && l.GPUs == 0 && !l.Torn && len(l.Still) == 0
+}
 
 // Outlook is a copy of what is committed, on which each node, and each fibre that a
 // ring uses, is lost once: what breaks next. It shares nothing with the rings, so whoever asked for it
@@ -74,6 +82,7 @@ type Outlook struct {
 	of     []int32 // by node: its ring from 1, 0: none
 	wanted []bool  // may stay in its ring
 	free   []bool  // may join one
+	still  []bool  // moves no light: nobody speaks for it, or its board does not answer
 	broken map[[2]proto.NodeID]bool
 	order  ring.Order
 	index  *ring.Tracker // nil until the first is tried
@@ -97,10 +106,12 @@ const nobodyLost = ^proto.NodeID(0)
 func (h *evidence) Outlook() *Outlook {
 	n := len(h.nodes)
 	o := &Outlook{fab: h.fab, order: h.order, rings: make([]outlookRing, 0, len(h.rings)), of: make([]int32, n),
-		wanted: make([]bool, n), free: make([]bool, n), broken: map[[2]proto.NodeID]bool{}, lost: nobodyLost}
+		wanted: make([]bool, n), free: make([]bool, n), still: make([]bool, n), broken: map[[2]proto.NodeID]bool{}, lost: nobodyLost}
 	for i := range h.nodes {
 		m := &h.nodes[i]
-		if o.wanted[i], o.free[i] = m.wanted(), h.free(m.ID); o.free[i] && m.Group == 0 {
+		_, silent := m.boardSilent()
+		o.still[i] = silent || !m.Answers()
+		if o.wanted[i], o.free[i] = m.wanted(), h.free(m.ID) && !silent; o.free[i] && m.Group == 0 {
 			o.Spares++
 		}
 	}
@@ -173,7 +184,8 @@ func (o *Outlook) Try(n int) (done bool) {
 // lose takes a node away, looks, and gives it back.
 func (o *Outlook) lose(l *Loss, own *outlookRing) {
 	id := l.Node
-	l.Torn = o.torn(own, slices.Index(own.nodes, id))
+	at := slices.Index(own.nodes, id)
+	l.Torn, l.Still = o.torn(own, at), o.stays(own, at)
 	o.lost = id
 	o.index.Refresh(id)
 	after, back := o.look(id, own)
@@ -283,6 +295,16 @@ func (o *Outlook) torn(r *outlookRing, at int) bool {
 		return ok && link.Local.Bundle == bundle
 	}
 	return taken(left, -1, ab.Local.Bundle) || taken(right, +1, ab.Remote.Bundle)
+}
+
+// stays are the neighbours of a member that may not pass it by.
+func (o *Outlook) stays(r *outlookRing, at int) (out []proto.NodeID) {
+	for _, by := range [2]int{-1, +1} {
+		if next := o.beside(r, at, by); next >= 0 && o.still[r.nodes[next]] {
+			out = append(out, r.nodes[next])
+		}
+	}
+	return out
 }
 
 // beside is the next member on one side that is well, -1: there is none.

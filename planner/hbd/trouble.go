@@ -72,7 +72,7 @@ func FactsOf(h *Rings, x *health.Facts) {
 			s := LinkOf(h, &fabric.Fibre{A: l.Local, B: l.Remote, ID: h.fibre(at[0], at[1])})
 			c := h.cuts.known[at]
 			if s.State == proto.FibreDark || s.State == proto.FibreDoubted || s.State == proto.FibreLit && c.count >= flaps {
-				x.Fibres = append(x.Fibres, health.Fibre{Name: s.Fibre, A: at[0], B: at[1], Ring: s.Ring, State: s.State, Since: s.SinceMillis, Next: s.NextMillis, Losses: c.count})
+				x.Fibres = append(x.Fibres, health.Fibre{Name: s.Fibre, A: at[0], B: at[1], Ring: s.Ring, State: s.State, Since: s.SinceMillis, Next: s.NextMillis, Losses: c.count, Shown: c.shown})
 			}
 		}
 	}
@@ -114,18 +114,23 @@ func FactsOfNode(h *Rings, d *health.Device) {
 	if n.Report == nil {
 		return
 	}
-	newest := time.Duration(0)
-	for _, r := range n.health {
-		newest = max(newest, r.at)
-	}
-	if told, gap := n.Telemetry(); len(n.health) > 0 && told-newest >= max(boardSilent, 2*gap) && n.Answers() {
-		d.Board = h.j.Wall - min(h.j.Wall, uint64((h.j.Now-newest).Milliseconds()))
+	if at, is := n.boardSilent(); is && n.Answers() {
+		d.Board = h.j.Wall - min(h.j.Wall, uint64((h.j.Now-at).Milliseconds()))
 	}
 	for b := range n.Report.Bundles {
 		if margin, ok := b.Margin(); ok && proto.LeastLightBelow-margin >= lowLight && b.State.Lit() {
 			d.Low = append(d.Low, health.Low{Bundle: b.Bundle, Missing: proto.LeastLightBelow - margin})
 		}
 	}
+}
+
+// boardSilent: its agent has read nothing of its board, since when.
+func (n *node) boardSilent() (since time.Duration, is bool) {
+	for _, r := range n.health {
+		since = max(since, r.at)
+	}
+	told, gap := n.Telemetry()
+	return since, len(n.health) > 0 && told-since >= max(boardSilent, 2*gap)
 }
 
 const (

@@ -57,7 +57,7 @@ var Checks = []Check{
 			f.id, f.text, f.cause = "claim", "claims a number that the planner did not give", d.Claims
 			return d.Claims != ""
 		})},
-	out("disputed", "each number has one agent", "stop one of the two agents, then: ocsctl clear SUBJECT", true),
+	out("disputed", "each number has one agent", "ocs-agent status on each host has its session; stop the one that does not belong there, then: ocsctl clear SUBJECT", true),
 	out("not believed", "what devices say fits what they were given", "ocsctl why SUBJECT; ocsctl quarantine SUBJECT -reason TEXT keeps it out", true),
 	out("dead", "no node has lost its light to both sides", "look at the power and the board of node SUBJECT", true),
 	out("unreachable", "no ring goes round an agent that is away", "look at its host: power, network, systemctl status ocs-agent; one that runs and hangs: systemctl restart ocs-agent, which changes no light", false),
@@ -143,13 +143,14 @@ var Checks = []Check{
 		}},
 }
 
-// remedyOf is what helps optics that failed, by what their agent says of why; "": it says no more.
+// remedyOf is what helps a device, by what its agent says of what failed and why; "": it says no more.
 func remedyOf(cause string) string {
 	for _, r := range [...][2]string{
 		{"too warm", "it is too warm: air flow, fans, the heat sink of the module; it is tried again by itself once it is cool"},
 		{"on the wrong side", "its light is switched badly, a heater or its supply: on its host ocs-agent calibrate; if that fails, another module"},
 		{"below its calibration", "a laser, its connector, a heater, or a module that is too warm, which ocsctl why has 10 s later: clean it, or change the module; then on its host: ocs-agent calibrate"},
 		{"not answer", "power and bus of its board; it is read again by itself"},
+		{"file too large", "a limit of its process, not the disk: LimitFSIZE= of its unit, ulimit -f; the agent tries again by itself"},
 	} {
 		if strings.Contains(cause, r[0]) {
 			return r[1]
@@ -239,8 +240,11 @@ func said(which func(proto.EventKind) bool) func(*Facts, func(finding)) {
 				if !d.ID.IsSwitch() {
 					f.ring = d.Ring
 				}
-				if a.Kind == proto.EvPathFailed {
+				switch a.Kind {
+				case proto.EvPathFailed:
 					f.subject, f.remedy = fmt.Sprintf("%s/%s", f.subject, a.At), remedyOf(a.Text)
+				case proto.EvJournal:
+					f.remedy = remedyOf(a.Text)
 				}
 				tell(f)
 			}
@@ -275,8 +279,12 @@ func fibres(which func(*Fibre) bool) func(*Facts, func(finding)) {
 				f.text = fmt.Sprintf("fibre %s comes and goes", l.Name)
 				f.cause = fmt.Sprintf("it was lost %s lately %s, and is lit", proto.Count(l.Losses, "time"), between)
 			case l.Next != 0:
+				shown := "light was lost at one end, or at both, " + between
+				if l.Shown != "" {
+					shown = "tried with no ring on it, " + l.Shown
+				}
 				f.text = fmt.Sprintf("fibre %s is held to be cut", l.Name)
-				f.cause = fmt.Sprintf("light was lost at one end, or at both, %s; next try at %s", between, time.UnixMilli(int64(l.Next)).UTC().Format(time.TimeOnly))
+				f.cause = fmt.Sprintf("%s; next try at %s", shown, time.UnixMilli(int64(l.Next)).UTC().Format(time.TimeOnly))
 			default:
 				f.text = fmt.Sprintf("fibre %s is doubted", l.Name)
 				f.cause = fmt.Sprintf("light was lost at one end, or at both, %s, and nothing has shown since that it is there", between)

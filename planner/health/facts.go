@@ -109,6 +109,7 @@ type Fibre struct {
 	State       proto.FibreState
 	Since, Next uint64
 	Losses      int
+	Shown       string // where the last try without a ring found it dark
 }
 
 // Job is one that waits.

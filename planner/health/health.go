@@ -221,8 +221,10 @@ func (u *under) lost() (most string) {
 	for i := range u.x.Devices {
 		d := &u.x.Devices[i]
 		by := u.of[d.ID]
-		if d.What == "" && d.Ring == 0 { // a spare with a bundle that failed
-			by = u.own[d.ID]
+		if d.What == "" && d.Ring == 0 { // a spare with a bundle that failed, or a board that does not answer
+			if by = u.own[d.ID]; d.Board != 0 {
+				by = u.of[d.ID]
+			}
 		} else if d.What == "" {
 			by = ""
 		}

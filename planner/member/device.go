@@ -86,6 +86,7 @@ type setback struct {
 	shared bool
 	whole  *proto.Reported // a switch's last report, as it came
 	GoneAt time.Duration   // when it went offline
+	last   string          // its last word then: why it ended
 	early  *proto.Reported // of a session whose birth has not come yet
 	truly  bool            // early is sealed
 
@@ -252,6 +253,8 @@ func (d *Device) WhyNot() string {
 		return d.odd
 	case !d.Heard():
 		return "never heard since the planner started"
+	case d.state == Offline && d.last != "":
+		return "its agent is not at the broker; its last word was: " + d.last
 	case d.state == Offline:
 		return "its agent is not at the broker"
 	case d.state == Born:
@@ -391,6 +394,9 @@ func (d *Device) born(m *proto.Presence, b *birth) {
 		d.followed()
 	}
 	d.lives(m.Session)
+	if d.last != "" {
+		d.own().last = ""
+	}
 	d.Birth = b
 	d.Refused(Refusal{})
 	d.unasked()

@@ -1,6 +1,7 @@
 package member
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -37,10 +38,13 @@ func (t *Table) Presence(d *Device, m *proto.Presence) {
 			return
 		}
 		d.lives(m.Session)
+		if d.last != m.Why {
+			d.own().last = m.Why
+		}
 		if d.state == Unheard {
 			d.become(Offline)
 		} else if d.Online() {
-			t.gone(d, "the broker reported it disconnected")
+			t.gone(d, cmp.Or(m.Why, "the broker reported it disconnected"))
 		}
 		t.hear(heard, d)
 		if !t.takeEarly(d) {

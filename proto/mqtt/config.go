@@ -18,6 +18,7 @@ type Config struct {
 	Broker        string        // mqtt://host[:1883] or mqtts://host[:8883], or several with commas between: the members of one cluster
 	ClientID      string        // one per life in the fabric; a second one with it takes over
 	Will          *proto.Packet // what the broker publishes when we are lost
+	Last          func() []byte // payload that is published in its place when the link is closed; nil: the same
 	Subscriptions []string      // held over reconnects, granted before LinkUp
 	CAFile        string        // PEM, with mqtts; none: the system's
 	CertFile      string        // PEM, own certificate, read again at each connection

@@ -231,6 +231,8 @@ func TestWill(t *testing.T) {
 		echo(t, watch, "t/presence") // what is kept for it has come
 		up(t, Config{Broker: b.url(), ClientID: "one", Will: will("one left")}).Close()
 		wantMessage(t, watch, "t/presence", "one left")
+		up(t, Config{Broker: b.url(), ClientID: "said", Will: will("said died"), Last: func() []byte { return []byte("why it left") }}).Close()
+		wantMessage(t, watch, "t/presence", "why it left")
 		l := up(t, Config{Broker: b.url(), ClientID: "two", Will: will("two died")})
 		l.Again()
 		wantKind(t, l, proto.LinkDown)

@@ -98,6 +98,9 @@ func (s *session) leave() {
 		return // the broker takes nothing more
 	}
 	w := *s.link.cfg.Will
+	if last := s.link.cfg.Last; last != nil {
+		w.Payload = last()
+	}
 	s.link.seal(&w)
 	qos, retain := s.link.cfg.care(&w)
 	s.client.Publish(w.Topic, qos, retain, w.Payload).WaitTimeout(goodbyeTime)
