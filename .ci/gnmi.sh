@@ -73,8 +73,8 @@ ocsctl audit list -broker mqtts://127.0.0.1:$port -ca pki/ca.pem -cert pki/f1-op
 echo "ok      gnmi_cli: set of a side by an operator, taken back, in the audit chain as f1/op/alice"
 
 cd "$here"
-RINGLIGHT_GNMI=127.0.0.1:$((port + 2)) RINGLIGHT_GNMI_HTTP=http://127.0.0.1:$((port + 1)) RINGLIGHT_GNMI_KEYS=$work/pki RINGLIGHT_GNMI_COLLECTOR=$collector RINGLIGHT_SUBSCRIBERS=${SUBSCRIBERS:-1000} ${GO:-go} test -count=1 -v -run "${ONLY:-Collector|Strangers|ManySubscribers}" ./planner/gnmi >"$work/strangers" || { cat "$work/strangers"; fail "strangers"; }
-sed -n 's/^ *judges_test.go:[0-9]*: //p' "$work/strangers"
+RINGLIGHT_GNMI=127.0.0.1:$((port + 2)) RINGLIGHT_GNMI_HTTP=http://127.0.0.1:$((port + 1)) RINGLIGHT_GNMI_KEYS=$work/pki RINGLIGHT_GNMI_CONTROL=$work/ctl RINGLIGHT_GNMI_COLLECTOR=$collector RINGLIGHT_SUBSCRIBERS=${SUBSCRIBERS:-1000} ${GO:-go} test -count=1 -v -run "${ONLY:-Collector|Strangers|ManySubscribers}" ./planner/gnmi >"$work/strangers" || { cat "$work/strangers"; fail "strangers"; }
+sed -n 's/^ *[a-z]*_test.go:[0-9]*: //p' "$work/strangers"
 
 # Circuits, of a core with eight switches: a job is set, and its circuits are there by light.
 cd "$work"

@@ -313,6 +313,17 @@ func TestServedIsPublished(t *testing.T) {
 	}
 }
 
+// eventsOf are the numbers of the events that are told.
+func eventsOf(n *pb.Notification) (out []uint64) {
+	for _, u := range n.GetUpdate() {
+		path := slices.Concat(n.GetPrefix().GetElem(), u.GetPath().GetElem())
+		if len(path) == 5 && path[2].GetName() == "event" && path[4].GetName() == "number" {
+			out = append(out, u.GetVal().GetUintVal())
+		}
+	}
+	return out
+}
+
 // Goal: who streams knows at each moment what one knows who asks, each event once and in
 // order, deletions too. Method: nodes are born, report and go; what the stream told is held
 // against ONCE at the end.
@@ -333,14 +344,11 @@ func TestStreamTellsEachChange(t *testing.T) {
 	x, last := tree{}, uint64(0)
 	until(t, rpc, x, nil)
 	numbers := func(n *pb.Notification) bool {
-		for _, u := range n.GetUpdate() {
-			if e := n.GetPrefix().GetElem(); len(e) == 3 && e[2].GetName() == "event" && u.GetPath().GetElem()[1].GetName() == "number" {
-				if no := u.GetVal().GetUintVal(); last != 0 && no != last+1 {
-					t.Errorf("event %d after %d", no, last)
-				} else {
-					last = no
-				}
+		for _, no := range eventsOf(n) {
+			if last != 0 && no != last+1 {
+				t.Errorf("event %d after %d", no, last)
 			}
+			last = no
 		}
 		return false
 	}

@@ -28,8 +28,13 @@ const (
 	keptRecords = 1 << 16
 )
 
-// record is one change: was is nil of what is new, is nil of what is gone.
-type record struct{ was, is *entry }
+// record is one change: was is nil of what is new, is nil of what is gone. Those of one look
+// have the same number.
+type record struct {
+	was, is *entry
+	look    uint64
+	deletes bool // it, or some of its leaves
+}
 
 // mirror is what streams read: the entries of those kinds that anybody wants, and what
 // happened to them.
@@ -303,21 +308,23 @@ func (m *mirror) put(e *entry) {
 		m.event = uint64(number.(wide))
 		delete(m.entries, eventKey(m.event-keptEvents))
 	}
-	was := m.entries[e.key]
+	was, deletes := m.entries[e.key], false
 	if was != nil {
-		if set, gone := e.diff(was); len(set)+len(gone) == 0 {
+		set, gone := e.diff(was)
+		if len(set)+len(gone) == 0 {
 			return
 		}
+		deletes = len(gone) > 0
 	}
 	m.entries[e.key] = e
-	m.note(record{was, e})
+	m.note(record{was, e, m.told, deletes})
 }
 
 // gone takes an entry away. The caller has mu.
 func (m *mirror) gone(key string) {
 	if was := m.entries[key]; was != nil {
 		delete(m.entries, key)
-		m.note(record{was, nil})
+		m.note(record{was, nil, m.told, true})
 	}
 }
 
@@ -354,6 +361,13 @@ func (m *mirror) wake() {
 	}
 }
 
+// next is the number of the record that comes next.
+func (m *mirror) next() uint64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.first + uint64(len(m.records))
+}
+
 // begin is every entry that there is, and the number of the record that comes next.
 func (m *mirror) begin(k kinds, want func(*entry) bool) (all []*entry, next uint64) {
 	m.mu.Lock()
@@ -366,13 +380,13 @@ func (m *mirror) begin(k kinds, want func(*entry) bool) (all []*entry, next uint
 	return all, m.first + uint64(len(m.records))
 }
 
-// after are the records from a number on, and what is closed when there are more; false:
-// they are not kept any more.
+// after are the records from a number on, of whole looks, and what is closed when there are
+// more; false: they are not kept any more.
 func (m *mirror) after(next uint64) ([]record, <-chan struct{}, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if next < m.first {
 		return nil, nil, false
 	}
-	return m.records[next-m.first:], m.news, true
+	return m.records[next-m.first : max(next, m.told)-m.first], m.news, true
 }

@@ -38,9 +38,10 @@ const (
 	maxOfOne       = 128     // calls at once of one connection
 	maxMessage     = 1 << 20 // of what is asked: a Set of all circuits of a switch
 	maxHeaders     = 16 << 10
-	buffer         = 4 << 10 // of a connection, each way
-	maxPaths       = 128     // of one request
-	maxElems       = 32      // of one path
+	buffer         = 4 << 10  // of a connection, of what comes
+	writeBuffer    = 16 << 10 // of one that writes just now: a record of TLS
+	maxPaths       = 128      // of one request
+	maxElems       = 32       // of one path
 	maxUpdates     = 100_000
 	maxAnswers     = 8 // that are made at once; the others wait. chosen: each may look at all there is
 	// firstPatience bounds a handshake, and what a stream waits for its first request.
@@ -95,6 +96,8 @@ type Server struct {
 
 	mu      sync.Mutex
 	streams map[chan struct{}]string // whose it is, by address; closed when another has its place
+	// audiences are those of streams, by what they asked for.
+	audiences map[string]*audience
 }
 
 // Start serves. The error is a *proto.Error when the configuration is at fault.
@@ -109,13 +112,13 @@ func Start(cfg Config) (*Server, error) {
 		return nil, fmt.Errorf("gnmi: %w", err)
 	}
 	f := facts{cfg.Source, time.Now}
-	s := &Server{Config: cfg, facts: f, mirror: newMirror(f), room: make(chan struct{}, maxAnswers), addr: l.Addr().String(), done: make(chan struct{}), streams: map[chan struct{}]string{}}
+	s := &Server{Config: cfg, facts: f, mirror: newMirror(f), room: make(chan struct{}, maxAnswers), addr: l.Addr().String(), done: make(chan struct{}), streams: map[chan struct{}]string{}, audiences: map[string]*audience{}}
 	hands := keeping{credentials.NewTLS(secure)}
 	if secure == nil {
 		hands = keeping{insecure.NewCredentials()}
 	}
-	s.grpc = grpc.NewServer(grpc.Creds(hands), grpc.MaxRecvMsgSize(maxMessage), grpc.MaxConcurrentStreams(maxOfOne), grpc.MaxHeaderListSize(maxHeaders),
-		grpc.ReadBufferSize(buffer), grpc.WriteBufferSize(buffer), grpc.ConnectionTimeout(firstPatience), grpc.UnaryInterceptor(s.unary), grpc.StreamInterceptor(s.stream),
+	s.grpc = grpc.NewServer(grpc.Creds(hands), encodesOnce, grpc.MaxRecvMsgSize(maxMessage), grpc.MaxConcurrentStreams(maxOfOne), grpc.MaxHeaderListSize(maxHeaders),
+		grpc.ReadBufferSize(buffer), grpc.WriteBufferSize(writeBuffer), grpc.ConnectionTimeout(firstPatience), grpc.UnaryInterceptor(s.unary), grpc.StreamInterceptor(s.stream),
 		grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionIdle: idlePatience, Time: alivePeriod, Timeout: writePatience}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: alivePeriod / 3, PermitWithoutStream: true}))
 	pb.RegisterGNMIServer(s.grpc, s)

@@ -41,6 +41,7 @@ type stream struct {
 	as      pb.Encoding
 	prefix  *pb.Path
 	place   chan struct{} // closed when another has it
+	late    *time.Timer   // runs while a message is not taken
 }
 
 // Subscribe serves ONCE, POLL and STREAM.
@@ -112,7 +113,7 @@ func (st *stream) run(x heardRequest, heard <-chan heardRequest) error {
 	case pb.SubscriptionList_POLL:
 		return st.poll(list.GetUpdatesOnly(), heard)
 	case pb.SubscriptionList_STREAM:
-		return st.follow(list.GetUpdatesOnly(), heard)
+		return st.follow(list, heard)
 	}
 	return invalid("mode", "STREAM, ONCE or POLL", "%d", list.GetMode())
 }
@@ -175,31 +176,29 @@ func leaves(subs []subscription, e *entry, of []leaf) (out []leaf) {
 	return out
 }
 
-// send says leaves of an entry, and which are gone. A peer that does not take it in time
-// loses its connection.
-func (st *stream) send(e *entry, set []leaf, gone [][]*pb.PathElem) error {
-	if len(set)+len(gone) == 0 {
-		return nil
+// send says leaves of an entry.
+func (st *stream) send(e *entry, set []leaf) error {
+	if r := st.whole(e, set); r != nil {
+		return st.say(r)
 	}
-	n := &pb.Notification{Timestamp: e.at, Prefix: &pb.Path{Target: st.prefix.GetTarget(), Origin: st.prefix.GetOrigin(), Elem: e.path}}
-	for _, l := range set {
-		n.Update = append(n.Update, &pb.Update{Path: &pb.Path{Elem: l.path}, Val: typed(l.value, st.as)})
-	}
-	for _, p := range gone {
-		n.Delete = append(n.Delete, &pb.Path{Elem: p})
-	}
-	return st.say(&pb.SubscribeResponse{Response: &pb.SubscribeResponse_Update{Update: n}})
+	return nil
 }
 
-func (st *stream) say(r *pb.SubscribeResponse) error {
-	if st.who.conn != nil {
-		late := time.AfterFunc(writePatience, func() {
+// say sends a response, or what is said. A peer that does not take it in time loses its
+// connection.
+func (st *stream) say(r any) error {
+	if st.late == nil {
+		st.late = time.AfterFunc(writePatience, func() {
 			st.s.Log.Warn("a gNMI stream is not read: its connection is closed", "peer", st.who.peer)
-			st.who.conn.Reset()
+			if st.who.conn != nil {
+				st.who.conn.Reset()
+			}
 		})
-		defer late.Stop()
+	} else {
+		st.late.Reset(writePatience)
 	}
-	return st.rpc.Send(r)
+	defer st.late.Stop()
+	return st.rpc.SendMsg(r)
 }
 
 func (st *stream) synced() error {
@@ -228,7 +227,7 @@ func (st *stream) once(updatesOnly bool) error {
 			return err
 		}
 		for _, e := range found {
-			if err := st.send(e, leaves(st.subs, e, e.leaves), nil); err != nil {
+			if err := st.send(e, leaves(st.subs, e, e.leaves)); err != nil {
 				return err
 			}
 		}
@@ -278,8 +277,13 @@ func (st *stream) yields() error {
 }
 
 // follow says all there is, and then what changes.
-func (st *stream) follow(updatesOnly bool, heard <-chan heardRequest) error {
+func (st *stream) follow(asked *pb.SubscriptionList, heard <-chan heardRequest) error {
 	m := st.s.mirror
+	others, leave, err := st.s.gather(asked)
+	if err != nil {
+		return err
+	}
+	defer leave()
 	for _, d := range st.devices {
 		if _, err := m.view(st.rpc.Context(), d); err != nil {
 			return err
@@ -289,16 +293,10 @@ func (st *stream) follow(updatesOnly bool, heard <-chan heardRequest) error {
 	if err := m.join(st.kinds, st.devices); err != nil {
 		return err
 	}
-	all, next := m.begin(st.kinds, st.wanted)
-	slices.SortFunc(all, byKey)
-	if !updatesOnly {
-		for _, e := range all {
-			if err := st.send(e, leaves(st.subs, e, e.leaves), nil); err != nil {
-				return err
-			}
-		}
+	next, err := others.open(st, asked.GetUpdatesOnly())
+	if err != nil {
+		return err
 	}
-	all = nil
 	if err := st.synced(); err != nil {
 		return err
 	}
@@ -307,17 +305,24 @@ func (st *stream) follow(updatesOnly bool, heard <-chan heardRequest) error {
 	defer alarm.Stop()
 	rights := time.NewTicker(rightsPeriod)
 	defer rights.Stop()
+	ended := st.rpc.Context().Done()
 	for {
 		list, more, ok := m.after(next)
 		if !ok {
 			return &proto.Error{Code: proto.TooLarge, Field: "subscribe", Limit: fmt.Sprintf("%d changes behind", keptRecords), Reason: "the stream is read too slowly, or the planner has ended: subscribe again"}
 		}
-		for _, r := range list {
-			if err := st.change(changes, r); err != nil {
+		for rest := list; len(rest) > 0; {
+			n := together(rest)
+			raw, err := others.tell(next, func() *pb.SubscribeResponse { return st.changed(changes, rest[:n]) })
+			if err == nil && raw != nil {
+				err = st.say(raw)
+			}
+			if err != nil {
 				return err
 			}
+			next, rest = next+uint64(n), rest[n:]
 		}
-		if next += uint64(len(list)); len(list) > 0 {
+		if len(list) > 0 {
 			continue
 		}
 		select {
@@ -341,27 +346,10 @@ func (st *stream) follow(updatesOnly bool, heard <-chan heardRequest) error {
 			heard = nil // it has said all, and listens
 		case <-st.place:
 			return st.yields()
-		case <-st.rpc.Context().Done():
+		case <-ended:
 			return st.rpc.Context().Err()
 		}
 	}
-}
-
-// change says one change to those subscriptions that are told of it.
-func (st *stream) change(subs []subscription, r record) error {
-	e := r.is
-	if e == nil {
-		if len(leaves(subs, r.was, r.was.leaves)) == 0 {
-			return nil
-		}
-		return st.send(&entry{device: r.was.device, at: st.s.at()}, nil, [][]*pb.PathElem{r.was.path})
-	}
-	set, gone := e.leaves, [][]*pb.PathElem(nil)
-	if r.was != nil {
-		set, gone = e.diff(r.was)
-	}
-	gone = slices.DeleteFunc(gone, func(p []*pb.PathElem) bool { return len(leaves(subs, e, []leaf{{path: p}})) == 0 })
-	return st.send(e, leaves(subs, e, set), gone)
 }
 
 // sampled is how long it is until something is said by the clock.
@@ -398,7 +386,7 @@ func (st *stream) samples(now time.Time) error {
 				set, _ = e.diff(was)
 			}
 			said[e.key] = e
-			if err := st.send(&entry{device: e.device, path: e.path, at: now.UnixNano()}, leaves(own, e, set), nil); err != nil {
+			if err := st.send(&entry{device: e.device, path: e.path, at: now.UnixNano()}, leaves(own, e, set)); err != nil {
 				return err
 			}
 		}
