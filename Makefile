@@ -270,7 +270,7 @@ bench-kernel: ## the agent on real I2C and SPI controllers (armv7, arm64), the k
 	@.ci/kernel.sh $(BOARDS)
 
 .PHONY: bench-cmis
-bench-cmis: ## a simulated module brought up by a switch's own software (SONIC: a checkout of sonic-net/sonic-platform-common)
+bench-cmis: ## a simulated module brought up and given firmware by a switch's own software (SONIC: a checkout of sonic-net/sonic-platform-common)
 	@if [ -d "$(SONIC)/sonic_platform_base" ]; then RINGLIGHT_SONIC=$(abspath $(SONIC)) $(GO) test -count 1 -v -run SONiC ./sim; \
 	else echo "cmis: skipped, SONIC names no checkout of sonic-net/sonic-platform-common"; fi
 

@@ -79,7 +79,7 @@ func TestPatternsGoOverAFibre(t *testing.T) {
 				r.run(20 * time.Millisecond)
 				ask(b, proto.PatternCount)
 				for m, got := range r.optics[b].Patterns.Bits() {
-					truth := r.world.BitErrorRatios(r.id, b, m)
+					truth := r.world.Inside(r.id, b, m).BitErrorRatios
 					for lane, n := range got.Bits {
 						want := float64(n) * truth[lane]
 						if off := math.Abs(float64(got.Errors[lane]) - want); n < 1e9 || off > 6*math.Sqrt(want)+1 {
@@ -100,8 +100,8 @@ func TestPatternsGoOverAFibre(t *testing.T) {
 			ask(1, proto.NoPattern)
 			for b := range r.optics {
 				for m := range 2 {
-					if makes, checks := r.world.Patterns(r.id, b, m); makes|checks != 0 {
-						t.Errorf("bundle %d module %d makes %02x, checks %02x", b, m, makes, checks)
+					if in := r.world.Inside(r.id, b, m); in.Makes|in.Checks != 0 {
+						t.Errorf("bundle %d module %d makes %02x, checks %02x", b, m, in.Makes, in.Checks)
 					}
 				}
 			}

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"encoding/binary"
+	"math"
 	"time"
 
 	"ringlight/hal"
@@ -26,6 +27,8 @@ type MCITiming struct {
 	NoSearch bool
 	// NoLock: a controller that holds no cell by itself.
 	NoLock bool
+	// NoFirmware: a controller that takes no firmware; NoEPL: only by the local payload.
+	NoFirmware, NoEPL bool
 }
 
 // DefaultMCITiming is a controller that is quick where it matters. chosen.
@@ -66,6 +69,7 @@ type mci struct {
 	rail    railChip // behind the controller
 	power   *controllerPower
 	lock    mciLock
+	fw      firmware
 }
 
 // controllerPower is what drives the heaters of a module of kind cmis: how it
@@ -108,6 +112,7 @@ const (
 	mciReset
 	mciLow
 	mciLockStep
+	mciRun
 )
 
 // newMCI is a controller with its memory as it leaves the factory.
@@ -115,7 +120,7 @@ func newMCI(m *module, timing MCITiming) *mci {
 	if timing == (MCITiming{}) {
 		timing = DefaultMCITiming()
 	}
-	c := &mci{m: m, timing: timing}
+	c := &mci{m: m, timing: timing, fw: newFirmware()}
 	c.reset()
 	return c
 }
@@ -123,7 +128,10 @@ func newMCI(m *module, timing MCITiming) *mci {
 // reset is a loss of power or a software reset; non-volatile bytes stay.
 func (c *mci) reset() {
 	old := c.pages[cmis.PageAdmin]
-	*c = mci{m: c.m, timing: c.timing, draws: c.draws, pages: map[uint8]*[128]byte{}}
+	*c = mci{m: c.m, timing: c.timing, draws: c.draws, fw: c.fw, pages: map[uint8]*[128]byte{}}
+	if !c.fw.start() {
+		c.busy = math.MaxInt64 // there is nothing to start from
+	}
 	c.memory()
 	if old != nil {
 		copy(c.pages[cmis.PageAdmin][223-128:], old[223-128:])
@@ -227,6 +235,8 @@ func (c *mci) do(t mciWork) {
 		c.command()
 	case mciLockStep:
 		c.lockStep(t.arg)
+	case mciRun:
+		c.boots(int(t.arg))
 	case mciLow:
 		if c.state() == cmis.ModulePwrDn {
 			c.become(cmis.ModuleLowPwr)

@@ -23,7 +23,7 @@ func (c *mci) hear(in []byte) int {
 		return len(in)
 	}
 	most := maxMCIWrite
-	if c.at >= 128 && c.page == cmis.PageCDB {
+	if c.at >= 128 && c.page >= cmis.PageCDB && c.page < cmis.PageEPL+cmis.EPLPages {
 		most = 128
 	}
 	if len(data) > most {
@@ -66,6 +66,7 @@ func (c *mci) turn() {
 	if !cmis.Banked(page) {
 		bank = 0
 	}
+	c.extended(page)
 	if c.pages[page] == nil || bank != 0 {
 		bank, page = 0, 0
 	}
@@ -110,6 +111,7 @@ func (c *mci) put(at, v byte) {
 	case c.page == cmis.PageCDB && at == cmis.CDBCommand+1:
 		p[at-128] = v
 		c.lower[cmis.CDBStatus1] = cmis.CDBExecuting
+		c.undo()
 		c.busy = int64(c.m.board.now + c.timing.Command) // in the foreground nobody answers
 		c.later(c.timing.Command, mciCommand, 0)
 	case c.page == cmis.PageCodesA || c.page == cmis.PageCodesB:
@@ -248,7 +250,7 @@ func (c *mci) within() bool {
 // command carries out what stands in the command data block.
 func (c *mci) command() {
 	p := c.pages[cmis.PageCDB]
-	id, _, reading, err := cmis.ParseCDBCommand(p[:])
+	id, in, reading, err := cmis.ParseCDBCommand(p[:])
 	status, reply := byte(cmis.CDBSuccess), p[cmis.CDBPayload-128:cmis.CDBPayload-128]
 	switch {
 	case err != nil:
@@ -257,8 +259,11 @@ func (c *mci) command() {
 		reply = append(reply, 2, 0, 0)
 	case id == cmis.CommandFeatures:
 		reply = append(reply, make([]byte, 36)...)
-		reply[2], reply[2+0x40/8] = 1<<0, 1<<0
+		reply[2], reply[2+0x40/8] = 1<<0, 1<<0|byte(boolToInt(!c.timing.NoFirmware))<<1
 		binary.BigEndian.PutUint16(reply[34:], uint16(c.timing.Command/time.Millisecond))
+	case !c.timing.NoFirmware:
+		reply, status = c.upgrade(id, in)
+		copy(p[cmis.CDBPayload-128:], reply)
 	default:
 		status = cmis.CDBUnknown
 	}

@@ -9,8 +9,8 @@ import (
 	"ringlight/hal/cmis"
 )
 
-// A host of the command data block, for the module's side of it: no program of
-// ours runs module commands yet.
+// A host of the command data block, for the module's side of it: it knows no more than
+// the commands.
 
 // Why a command fails.
 var (

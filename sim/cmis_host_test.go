@@ -23,38 +23,9 @@ import (
 // sonic-net/sonic-platform-common that RINGLIGHT_SONIC names, over
 // testdata/cmis_host.py on the module's own clock.
 func TestMCIInTheHandsOfSONiC(t *testing.T) {
-	sonic := os.Getenv("RINGLIGHT_SONIC")
-	if sonic == "" {
-		t.Skip("RINGLIGHT_SONIC names no checkout of sonic-net/sonic-platform-common: no switch software brings the module up")
-	}
+	sonic := sonicOr(t)
 	r := newMCIRig(t, 1, false, DefaultMCITiming())
-	cmd := exec.Command("python3", filepath.Join("testdata", "cmis_host.py"))
-	cmd.Env = append(os.Environ(), "PYTHONPATH="+sonic)
-	cmd.Stderr = os.Stderr
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	line := ""
-	for lines := bufio.NewReader(out); ; {
-		if line, err = lines.ReadString('\n'); err != nil {
-			t.Fatalf("it ended after %q: %v, %v", line, err, cmd.Wait())
-		}
-		if len(line) > 5 && line[:5] == "seen " {
-			break
-		}
-		fmt.Fprintln(in, r.answerHost(line))
-	}
-	if err := cmd.Wait(); err != nil {
-		t.Fatal(err)
-	}
+	line := r.host(sonic, "cmis_host.py")
 	var seen struct {
 		API, State, StateAtStart                              string
 		HighPower, Deinit                                     bool
@@ -65,7 +36,7 @@ func TestMCIInTheHandsOfSONiC(t *testing.T) {
 		Status, StatusFlags, DomFlags, ModuleFlags, Info, Dom map[string]any
 		Hot                                                   map[string]bool
 	}
-	if err := json.Unmarshal([]byte(line[5:]), &seen); err != nil {
+	if err := json.Unmarshal([]byte(line), &seen); err != nil {
 		t.Fatal(err)
 	}
 	t.Logf("%s", line)
@@ -105,6 +76,49 @@ func TestMCIInTheHandsOfSONiC(t *testing.T) {
 	}
 }
 
+// sonicOr is where SONiC's code is, or the test is skipped.
+func sonicOr(t *testing.T) string {
+	sonic := os.Getenv("RINGLIGHT_SONIC")
+	if sonic == "" {
+		t.Skip("RINGLIGHT_SONIC names no checkout of sonic-net/sonic-platform-common: no switch software has the module")
+	}
+	return sonic
+}
+
+// host lets a script of testdata have the first module, and is what it saw.
+func (r *mciRig) host(sonic, script string, args ...string) string {
+	t := r.t
+	t.Helper()
+	cmd := exec.Command("python3", append([]string{filepath.Join("testdata", script)}, args...)...)
+	cmd.Env = append(os.Environ(), "PYTHONPATH="+sonic, "PYTHONDONTWRITEBYTECODE=1")
+	cmd.Stderr = os.Stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	line := ""
+	for lines := bufio.NewReader(out); ; {
+		if line, err = lines.ReadString('\n'); err != nil {
+			t.Fatalf("it ended after %q: %v, %v", line, err, cmd.Wait())
+		}
+		if strings.HasPrefix(line, "seen ") {
+			break
+		}
+		fmt.Fprintln(in, r.answerHost(line))
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	return line[5:]
+}
+
 // answerHost does what one line of testdata/cmis_host.py asks for.
 func (r *mciRig) answerHost(line string) string {
 	r.t.Helper()
@@ -119,7 +133,10 @@ func (r *mciRig) answerHost(line string) string {
 		if err != nil {
 			r.t.Fatal(err)
 		}
-		r.write(0, page, offset, b...)
+		// The wire waits for a module that is away, as a kernel's driver does.
+		if err := r.request(0, cmis.Request{Write: true, Page: page, Offset: offset, Data: b, Patience: time.Second}); err != nil {
+			r.t.Fatalf("write %02xh %d: %v", page, offset, err)
+		}
 		return "ok"
 	}
 	if _, err := fmt.Sscanf(line, "sleep %d", &n); err == nil {

@@ -35,7 +35,6 @@ func (c *mci) memory() {
 	l[cmis.Management] = cmis.SteppedConfig | cmis.MaxSpeed1MHz
 	l[cmis.StateByte] = byte(cmis.ModuleLowPwr)<<1 | cmis.InterruptDeasserted
 	l[cmis.ModuleControl] = cmis.LowPwrAllowHW
-	l[cmis.ActiveFirmware], l[cmis.ActiveFirmware+1] = 1, 0
 	l[cmis.MediaType] = 0x02 // single-mode fibre
 	// 800GAUI-8 L C2M as 800GBASE-DR8, and 100GAUI-1-L C2M as 100GBASE-DR.
 	copy(l[cmis.Applications:], []byte{0x52, 0x56, 0x88, 0x01, 0x4C, 0x14, 0x11, 0xFF, 0xFF})
@@ -45,6 +44,7 @@ func (c *mci) memory() {
 		cmis.PagePattern, cmis.PageCounts, cmis.PageLaneSwitch, cmis.PageCDB, cmis.PageOCS, cmis.PageCodesA, cmis.PageCodesB, cmis.PageService, cmis.PageCalibrate} {
 		c.pages[page] = new([128]byte)
 	}
+	c.version()
 	c.factory()
 	for lane := range hal.Lanes {
 		cmis.PutNibble(c.pages[cmis.PageLaneStatus][cmis.DPStates-128:], lane, uint8(cmis.DPDeactivated))
@@ -95,6 +95,9 @@ func (c *mci) factory() {
 	p[157-128], p[158-128] = 1<<0, 1<<1
 	p[159-128], p[160-128] = 3, 1<<0|1<<1|1<<2
 	p[163-128], p[164-128] = 1<<6, 15 // one instance, foreground; 128 bytes at once
+	if !c.timing.NoFirmware && !c.timing.NoEPL {
+		p[163-128] |= 0x07 // 16 pages of extended payload
+	}
 	p[165-128], p[166-128] = byte((c.timing.Command+159*time.Millisecond)/(160*time.Millisecond)), 0x80
 	p[167-128] = cmis.DurationCode(c.timing.PowerUp) | cmis.DurationCode(c.timing.PowerUp)<<4
 	shift := byte(0)

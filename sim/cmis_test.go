@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"encoding/binary"
 	"errors"
 	"testing"
 	"time"
@@ -182,19 +183,7 @@ func TestMCICommands(t *testing.T) {
 	for _, reading := range []cmis.CheckReading{cmis.OnesComplement, cmis.TwosComplement} {
 		r := newMCIRig(t, 1, false, MCITiming{})
 		c := cdb{Reading: reading, Patience: 160 * time.Millisecond}
-		run := func(id uint16, payload []byte) ([]byte, error) {
-			if err := c.Start(id, payload); err != nil {
-				t.Fatal(err)
-			}
-			for c.Busy() {
-				if d := c.Due() - r.w.Now(); d > 0 {
-					r.run(d)
-				}
-				err := r.request(0, c.Next())
-				c.Done(r.w.Now(), err)
-			}
-			return c.Result()
-		}
+		run := func(id uint16, payload []byte) ([]byte, error) { return r.command(&c, id, payload) }
 		reply, err := run(cmis.CommandFeatures, nil)
 		if err != nil || len(reply) != 36 || reply[35] != 30 {
 			t.Errorf("features: % x, %v", reply, err)
@@ -205,6 +194,62 @@ func TestMCICommands(t *testing.T) {
 		if _, err := run(0x1234, nil); !errors.Is(err, errCDBFailed) {
 			t.Errorf("unknown command: %v", err)
 		}
+	}
+}
+
+// command runs one to its end.
+func (r *mciRig) command(c *cdb, id uint16, payload []byte) ([]byte, error) {
+	r.t.Helper()
+	if err := c.Start(id, payload); err != nil {
+		r.t.Fatal(err)
+	}
+	for c.Busy() {
+		if d := c.Due() - r.w.Now(); d > 0 {
+			r.run(d)
+		}
+		err := r.request(0, c.Next())
+		c.Done(r.w.Now(), err)
+	}
+	return c.Result()
+}
+
+// Goal: the model of firmware is one that a careless host kills: power lost while the
+// committed image is being written to ends a module.
+// Method: the host runs an image, does not commit it, and downloads another.
+func TestMCIDiesOfACarelessHost(t *testing.T) {
+	r := newMCIRig(t, 1, false, MCITiming{})
+	c := cdb{Patience: 160 * time.Millisecond}
+	download := func(v cmis.Version) {
+		image := FirmwareImage(v, 100)
+		start := append(binary.BigEndian.AppendUint32(nil, uint32(len(image))), 0, 0, 0, 0)
+		for _, x := range []struct {
+			id uint16
+			in []byte
+		}{{cmis.CommandFirmwareStart, append(start, image[:16]...)}, {cmis.CommandFirmwareWriteLPL, append(make([]byte, 4), image[16:]...)}, {cmis.CommandFirmwareComplete, nil}} {
+			if _, err := r.command(&c, x.id, x.in); err != nil {
+				t.Fatalf("%04xh: %v", x.id, err)
+			}
+			if v.Major == 3 { // the power goes when the download has begun
+				return
+			}
+		}
+		if _, err := r.command(&c, cmis.CommandFirmwareRun, []byte{0, 0, 0, 10}); err != nil {
+			t.Fatal(err)
+		}
+		r.run(time.Second)
+		r.ports[0].Forget()
+	}
+	download(cmis.Version{Major: 2})
+	if in := r.w.Inside(r.id, 0, 0); in.Firmware.Running != 1 || in.Firmware.Committed != 0 {
+		t.Fatalf("%+v", in)
+	}
+	download(cmis.Version{Major: 3})
+	r.w.SetPower(r.id, false)
+	r.run(10 * time.Millisecond)
+	r.w.SetPower(r.id, true)
+	r.ports[0].Forget()
+	if in := r.w.Inside(r.id, 0, 0); in.Alive || r.request(0, cmis.Request{Offset: 0, Data: make([]byte, 1)}) == nil {
+		t.Errorf("it lives: %+v", in)
 	}
 }
 

@@ -33,6 +33,7 @@ const (
 	Dirt                         // the connector of a module's path takes so many thousandths of a dB
 	LaserAged                    // all lasers of a module have lost so many
 	Deaf                         // so have its receivers of their sensitivity: noise
+	FirmwareBad                  // firmware of a build does not start on a module
 	numFaultKinds
 )
 
@@ -97,7 +98,9 @@ var faults = [numFaultKinds]faultRow{
 	WireFlip: {"flip", "bus/address/bytes", 0, onWire(func(w *wireFault, _ bool, n int) { w.every, w.read = n, 0 })},
 	ByteNACK: {"byte", "bus/address", 0, onWire(func(w *wireFault, broken bool, _ int) { w.deaf = broken })},
 	BrownOut: {"brown", "bundle/module", 0, onModule(func(m *module, _ Fault, broken bool, _ int) {
-		if broken {
+		if broken && m.mci != nil { // it has its lasers in its hands
+			m.mci.do(mciWork{what: mciReset})
+		} else if broken {
 			m.powerOn()
 		}
 	})},
@@ -110,8 +113,9 @@ var faults = [numFaultKinds]faultRow{
 		})(b, f, broken, n)
 		b.bundles[f.Bundle].los[f.Path].follow()
 	}},
-	LaserAged: {"aged", "bundle/module/mdb", mostLoss, onModule(func(m *module, _ Fault, _ bool, n int) { m.planted.aged = lossOf(n) })},
-	Deaf:      {"deaf", "bundle/module/mdb", mostLoss, onModule(func(m *module, _ Fault, _ bool, n int) { m.planted.deaf = lossOf(n) })},
+	LaserAged:   {"aged", "bundle/module/mdb", mostLoss, onModule(func(m *module, _ Fault, _ bool, n int) { m.planted.aged = lossOf(n) })},
+	Deaf:        {"deaf", "bundle/module/mdb", mostLoss, onModule(func(m *module, _ Fault, _ bool, n int) { m.planted.deaf = lossOf(n) })},
+	FirmwareBad: {"firmware", "bundle/module/build", 1 << 15, onModule(func(m *module, _ Fault, _ bool, n int) { m.planted.firmware = n })},
 }
 
 // mostLoss bounds what a fault takes of light, thousandths of a dB.
@@ -256,6 +260,7 @@ type planted struct {
 	// lasers, and of the receivers' sensitivity; 0: all.
 	dirt       [2]float64
 	aged, deaf float64
+	firmware   int // build that does not start; 0: none
 }
 
 // chipFault is an address that does not answer.

@@ -201,17 +201,23 @@ func (x *patterns) read(m *module, r []byte) {
 	}
 }
 
-// Patterns tells which lanes of a module make bit patterns, and which check them; for
-// reports and tests, not for agents.
-func (w *World) Patterns(id BoardID, bundle, mod int) (makes, checks uint8) {
-	if x := w.module(id, bundle, mod).patterns; x != nil {
-		return x.generates(), x.checks()
-	}
-	return 0, 0
+// Inside is what no agent can see of a module; for reports and tests.
+type Inside struct {
+	Makes, Checks  uint8              // lanes that make bit patterns, and that check them
+	BitErrorRatios [hal.Lanes]float64 // of what it receives, if the other end sends patterns
+	Firmware       cmis.Firmware
+	Alive          bool // it has firmware that starts
 }
 
-// BitErrorRatios are those of the lanes that a module receives, if the other end sends
-// patterns; for reports and tests, not for agents.
-func (w *World) BitErrorRatios(id BoardID, bundle, mod int) [hal.Lanes]float64 {
-	return w.module(id, bundle, mod).bitErrorRatios()
+// Inside looks into a module.
+func (w *World) Inside(id BoardID, bundle, mod int) Inside {
+	m := w.module(id, bundle, mod)
+	x := Inside{BitErrorRatios: m.bitErrorRatios(), Alive: true}
+	if p := m.patterns; p != nil {
+		x.Makes, x.Checks = p.generates(), p.checks()
+	}
+	if m.mci != nil {
+		x.Firmware, x.Alive = m.mci.fw.info(), m.mci.fw.bank[m.mci.fw.running].valid
+	}
+	return x
 }

@@ -28,7 +28,10 @@ const (
 	CDBSuccess      = 0x01
 	CDBExecuting    = CDBBusy | 0x03
 	CDBUnknown      = CDBFailed | 0x01
+	CDBBadValue     = CDBFailed | 0x02
 	CDBBadCheckCode = CDBFailed | 0x05
+	CDBNotNow       = CDBFailed | 0x07 // what the module does forbids it
+	CDBBadImage     = CDBFailed | 0x20 // of this command alone
 )
 
 // CheckReading is one of two ways to read the specification's check code.

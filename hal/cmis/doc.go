@@ -89,6 +89,9 @@
 // which the host made them; what is no permutation is refused and nothing
 // moves.
 //
+// Firmware goes by commands 0100h to 010Ah of page 9Fh, in either payload: see
+// CommandFirmwareInfo.
+//
 // Multi-byte numbers are big-endian, as everywhere in CMIS.
 //
 // What is not known for certain: the OIF text was not at hand. Offsets were

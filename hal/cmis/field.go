@@ -199,8 +199,14 @@ func Banked(page uint8) bool {
 	return page >= 0x10 && page < 0x9F || page == PageCDB || page >= 0xA0 && page <= 0xAF
 }
 
+// extended is the payload of the command data block on every one of its pages.
+var extended = Field{"CdbExtendedPayload", PageEPL, true, 128, 128, RW, 0x40}
+
 // At is the field that holds a byte.
 func At(page, offset uint8) (Field, bool) {
+	if page >= PageEPL && page < PageEPL+EPLPages && offset >= 128 {
+		return extended, true
+	}
 	for _, f := range Fields {
 		if offset >= f.Offset && int(offset) < int(f.Offset)+int(f.Length) && (offset < 128 || f.Page == page) {
 			return f, true

@@ -111,8 +111,8 @@ func (b *bench) quiet(what string) {
 	for _, st := range b.nodes {
 		for bundle := range b.cfg.Fabric.Bundles {
 			for m := range b.cfg.Modules {
-				if makes, checks := b.world.Patterns(st.board, bundle, m); makes|checks != 0 {
-					b.t.Errorf("%s: node %d bundle %d module %d makes patterns on %02x, checks %02x", what, st.id, bundle, m, makes, checks)
+				if in := b.world.Inside(st.board, bundle, m); in.Makes|in.Checks != 0 {
+					b.t.Errorf("%s: node %d bundle %d module %d makes patterns on %02x, checks %02x", what, st.id, bundle, m, in.Makes, in.Checks)
 				}
 			}
 		}
@@ -325,7 +325,7 @@ func TestCountsThatAreDisturbed(t *testing.T) {
 			b.run(time.Millisecond)
 			for _, st := range b.nodes {
 				for bundle := range b.cfg.Fabric.Bundles {
-					makes, _ := b.world.Patterns(st.board, bundle, 0)
+					makes := b.world.Inside(st.board, bundle, 0).Makes
 					if makes == 0 {
 						continue
 					}

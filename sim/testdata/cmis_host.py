@@ -1,39 +1,10 @@
 """A switch's own CMIS software brings a simulated module up.
 
-The software is SONiC's (sonic_platform_base of sonic-platform-common, found by
-PYTHONPATH); this file is the wire to the module, which is one line a question
-on standard output, one line an answer on standard input, and the clock, which
-is the module's. The order of steps is that of SONiC's transceiver daemon. The
-last line is what was seen, as JSON.
+The order of steps is that of SONiC's transceiver daemon.
 """
-import json
-import sys
 import time
-from unittest.mock import MagicMock
 
-
-def ask(*words):
-    print(*words, flush=True)
-    return sys.stdin.readline().strip()
-
-
-time.sleep = lambda seconds: ask("sleep", int(seconds * 1e6))
-time.time = lambda: int(ask("now")) / 1e6
-
-# The rest of SONiC, loggers above all, is asked for nothing that matters here.
-for name in ("", ".logger", ".syslogger"):
-    sys.modules["sonic_py_common" + name] = MagicMock()
-
-from sonic_platform_base.sonic_xcvr.xcvr_api_factory import XcvrApiFactory  # noqa: E402
-
-
-def read(offset, size):
-    got = ask("read", offset, size)
-    return bytearray.fromhex(got) if got else None
-
-
-def write(offset, size, data):
-    return ask("write", offset, bytes(data[:size]).hex()) == "ok"
+import cmis_wire
 
 
 def lanes(values):
@@ -41,7 +12,7 @@ def lanes(values):
 
 
 ALL = 0xFF
-api = XcvrApiFactory(read, write).create_xcvr_api()
+api = cmis_wire.api()
 seen = {"api": type(api).__name__, "advertised": api.get_application_advertisement(), "applicationAtStart": api.get_application(0)}
 seen["stateAtStart"] = api.get_module_state()
 seen["highPower"] = api.set_lpmode(False)
@@ -65,7 +36,6 @@ seen["domFlags"] = api.get_transceiver_dom_flags()
 seen["moduleFlags"] = api.get_module_level_flag()
 seen["info"] = api.get_transceiver_info()
 seen["dom"] = api.get_transceiver_dom_real_value()
-ask("warm")
+cmis_wire.ask("warm")
 seen["hot"] = api.get_module_level_flag()["case_temp_flags"]
-dark = json.dumps(seen, default=str).replace("-Infinity", '"dark"')  # dBm of no light
-print("seen", dark, flush=True)
+cmis_wire.tell(seen)
