@@ -21,9 +21,10 @@ const (
 	LanesSet                               // the loopback makes the permutation that Lanes tells
 	Cooled                                 // no module is too warm any more; whether there is light is to be tried
 	Patterned                              // what Patterns were asked for is done; Err, and Module, where it is not
+	Upgraded                               // Module runs the firmware asked for and starts with it; Err says why not
 )
 
-var eventNames = [...]string{"none", "ready", "switched", "verified", "path_failed", "calibrated", "calibration_failed", "degraded", "adopted", "lanes_set", "cooled", "patterned"}
+var eventNames = [...]string{"none", "ready", "switched", "verified", "path_failed", "calibrated", "calibration_failed", "degraded", "adopted", "lanes_set", "cooled", "patterned", "upgraded"}
 
 func (k EventKind) String() string { return proto.NameOf(eventNames[:], uint8(k)) }
 

@@ -18,7 +18,8 @@ import "ringlight/proto"
 // Calibrating ends in Staging with the new codes, or with the old ones when it
 // found a fault; without any it ends in Idle. Idle becomes Faulted when a change
 // of the lanes leaves DACs of which nobody knows what they hold. Faulted ends only
-// by Start.
+// by Start. Upgrading, of dark modules that take other firmware, comes from Idle and
+// ends by Renew.
 type State uint8
 
 const (
@@ -28,10 +29,11 @@ const (
 	Idle                     // nothing to do but to follow Select and Light
 	Calibrating              // finding every cell, the bundle being dark
 	Faulted                  // bus or chips do not do their part
+	Upgrading                // a module takes other firmware, the bundle being dark
 	numStates
 )
 
-var stateNames = [numStates]string{"off", "reading", "staging", "idle", "calibrating", "faulted"}
+var stateNames = [numStates]string{"off", "reading", "staging", "idle", "calibrating", "faulted", "upgrading"}
 
 func (s State) String() string { return proto.NameOf(stateNames[:], uint8(s)) }
 
@@ -40,9 +42,10 @@ var edges = [numStates]uint8{
 	Off:         1 << Reading,
 	Reading:     1<<Reading | 1<<Staging | 1<<Idle | 1<<Faulted,
 	Staging:     1<<Idle | 1<<Faulted | 1<<Reading,
-	Idle:        1<<Calibrating | 1<<Staging | 1<<Reading | 1<<Faulted,
+	Idle:        1<<Calibrating | 1<<Staging | 1<<Reading | 1<<Faulted | 1<<Upgrading,
 	Calibrating: 1<<Staging | 1<<Idle | 1<<Faulted | 1<<Reading,
 	Faulted:     1 << Reading,
+	Upgrading:   1<<Upgrading | 1<<Reading | 1<<Faulted,
 }
 
 // become is the only place that assigns the state.

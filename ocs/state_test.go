@@ -28,6 +28,7 @@ func TestOnlyDrawnEdgesAreTaken(t *testing.T) {
 		{Idle, Calibrating}: true, {Idle, Staging}: true, {Idle, Reading}: true, {Idle, Faulted}: true,
 		{Calibrating, Staging}: true, {Calibrating, Idle}: true, {Calibrating, Faulted}: true, {Calibrating, Reading}: true,
 		{Faulted, Reading}: true,
+		{Idle, Upgrading}:  true, {Upgrading, Upgrading}: true, {Upgrading, Reading}: true, {Upgrading, Faulted}: true,
 	}
 	try := func(from, to State) (taken bool) {
 		defer func() { recover() }()

@@ -109,6 +109,7 @@ type Transceiver struct {
 	sw       switching
 	verify   verification
 	Patterns Patterns
+	Firmware Firmware
 	health   healthRound
 	force    []*heater.Codes // codes in force in place of the calibration's, by module
 	work     work.Queue
@@ -163,7 +164,7 @@ type worker interface {
 // New makes a Transceiver; it does nothing before Start.
 func New(cfg Config) *Transceiver {
 	t := &Transceiver{cfg: cfg, bundle: &cfg.Board.Bundles[cfg.Bundle]}
-	t.Patterns.t = t
+	t.Patterns.t, t.Firmware.t = t, t
 	for i := range t.bundle.Modules {
 		t.heaters = append(t.heaters, heater.For(&t.bundle.Modules[i]))
 	}

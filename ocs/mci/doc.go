@@ -5,6 +5,7 @@
 //	armed:    every module on the service page, nothing written any more
 //	fire:     the trigger byte, once to all modules of a segment
 //	account:  what each module says that it did, and its levels
+//	upgrade:  other firmware for one of them, by its command data block
 //
 // A controller answers when it likes. Whoever asks hands in requests and what
 // to do when they are over; a module is asked one thing at a time, and the
