@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -314,6 +315,9 @@ func (f *pkiFlags) changed(folder *pki.Folder, out io.Writer, verb, name string,
 	list := []string{}
 	for _, id := range ids {
 		list = append(list, id.String())
+	}
+	for _, name := range folder.Unlisted() {
+		fmt.Fprintf(os.Stderr, "ocsctl: mosquitto refuses certificates of %s: append its list of revoked ones, with its key's id, to %s, then: ocsctl pki trust sign\n", name, filepath.Join(f.dir, "crl.pem"))
 	}
 	_, trust := folder.Files()
 	if f.json {

@@ -133,6 +133,29 @@ func TestBrokersAreToldOfEachEdition(t *testing.T) {
 	if now = lists(t, read(t, dir, "mosquitto", crlName), f.ca, before, by)[1]; len(now.RevokedCertificateEntries) != 2 || read(t, dir, "mosquitto", caName) != read(t, dir, caName) {
 		t.Error("under a new root, what the former one revoked is not any more, or brokers do not know it")
 	}
+	// A site's own authority is told to lack a list until there is one, and keeps it.
+	other, err := Init(filepath.Join(dir, "site"), "site", "site.example")
+	if err != nil {
+		t.Fatal(err)
+	}
+	add := func(name, text string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(read(t, dir, name)+text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if lacks := f.Unlisted(); len(lacks) != 0 {
+		t.Errorf("%v lack a list", lacks)
+	}
+	add(caName, read(t, dir, "site", caName))
+	if lacks := f.Unlisted(); len(lacks) != 1 || lacks[0] != other.ca.Subject.String() {
+		t.Errorf("%v lack a list, want %v", lacks, other.ca.Subject)
+	}
+	add(crlName, read(t, dir, "site", crlName))
+	if _, err := f.Revoke("f1/n/8", ""); err != nil || len(f.Unlisted()) != 0 {
+		t.Errorf("%v: %v lack a list", err, f.Unlisted())
+	}
+	lists(t, read(t, dir, "mosquitto", crlName), f.ca, before, other.ca, by)
 	if err := os.Remove(filepath.Join(dir, crlName)); err != nil {
 		t.Fatal(err)
 	}

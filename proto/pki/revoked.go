@@ -133,6 +133,23 @@ func (f *Folder) revocations(w *writer, authorities []byte) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
+// Unlisted names the authorities of which there is no list of revoked certificates, where
+// there is a mosquitto: it refuses theirs until crl.pem has one.
+func (f *Folder) Unlisted() (names []string) {
+	authorities, err := os.ReadFile(filepath.Join(f.Dir, caName))
+	lists, bad := f.readLists(nil)
+	if _, gone := os.Stat(filepath.Join(f.Dir, KindMosquitto, "mosquitto.conf")); errors.Join(err, bad, gone) != nil {
+		return nil
+	}
+	for b, rest := pem.Decode(authorities); b != nil; b, rest = pem.Decode(rest) {
+		c, err := x509.ParseCertificate(b.Bytes)
+		if err == nil && !slices.ContainsFunc(lists, func(l *x509.RevocationList) bool { return bytes.Equal(l.AuthorityKeyId, c.SubjectKeyId) }) {
+			names = append(names, c.Subject.String())
+		}
+	}
+	return names
+}
+
 // readLists reads the lists that there are, and more.
 func (f *Folder) readLists(more []byte) (lists []*x509.RevocationList, err error) {
 	raw, err := os.ReadFile(filepath.Join(f.Dir, crlName))
