@@ -93,5 +93,24 @@ moved() { now=$(lit); [[ -n $now && " $now" != *" ${was%%-*}-"* ]]; }
 for _ in {1..60}; do moved && break; sleep .5; done
 moved || fail "port ${was%%-*} is out, and with light are: $now"
 echo "ok      gnmi_cli: set of port ${was%%-*} to force_blocked, then with light: $now"
+circuit() { echo "{elem: {name: \"sonic-ocs\"} elem: {name: \"OCS_CROSS_CONNECT\"} elem: {name: \"OCS_CROSS_CONNECT_LIST\" key: {key: \"cross_connect_id\" value: \"$1\"}}}"; }
+add() { core -set -proto "prefix: {target: \"switch-0\"} update: {path: $(circuit "$1") val: {json_ietf_val: \"{\\\"a_side\\\":\\\"${1%-*}\\\",\\\"b_side\\\":\\\"${1#*-}\\\"}\"}}"; }
+made=${now%% *}
+add "${made%-*}-8B" >said 2>&1 && fail "a port of the planner's was taken"
+grep -q "FailedPrecondition.*port ${made%-*} is the planner's" said || { cat said; fail "a port of the planner's is not refused by name"; }
+core -set -proto "prefix: {target: \"switch-0\"} update: {path: {elem: {name: \"sonic-ocs\"} elem: {name: \"OCS_PORT\"} elem: {name: \"OCS_PORT_LIST\" key: {key: \"simplex_port_id\" value: \"${was%%-*}\"}} elem: {name: \"config_status\"}} val: {string_val: \"normal\"}}" >/dev/null || fail "a port is not let in"
+core -set -proto 'delete: {elem: {name: "fabric"} elem: {name: "jobs"} elem: {name: "job" key: {key: "name" value: "big"}}}' >/dev/null || fail "the job is not released"
+for _ in {1..60}; do [ -z "$(lit)" ] && break; sleep .5; done
+has() { now=$(lit); [[ " $now" == *" $1 "* ]]; }
+one=${was%% *}
+for _ in {1..20}; do add "$one" >said 2>&1 && break; sleep .5; done
+for _ in {1..60}; do has "$one" && break; sleep .5; done
+has "$one" || { cat said; fail "circuit $one was set, and with light are: $now"; }
+sleep 5; has "$one" || fail "circuit $one does not last: $now"
+core -set -proto "prefix: {target: \"switch-0\"} delete: $(circuit "$one")" >/dev/null || fail "circuit $one is not taken away"
+for _ in {1..60}; do has "$one" || break; sleep .5; done
+! has "$one" || fail "circuit $one was deleted, and with light are: $now"
+ocsctl audit list -broker mqtt://127.0.0.1:$((port + 3)) >audit; grep -q "connect switch 0 $one" audit || { cat audit; fail "the audit chain has no circuit"; }
+echo "ok      gnmi_cli: port ${made%-*} of a job's circuit refused by name; without the job circuit $one set by hand, its light, 5 s later too; deleted; in the audit chain"
 kill $planner; wait $planner || fail "the planner did not end well"
 echo "ok      the planner ends when it is told"

@@ -393,8 +393,10 @@ func (a *crossOptics) release(time.Duration) {}
 // waitsForDisk keeps reports back until the disk has what they say.
 func (a *crossOptics) waitsForDisk() bool { return !a.persist.settled() }
 
-func (a *crossOptics) execute(_ time.Duration, c *proto.Command, _ proto.Ack) (later bool, _ error) {
+func (a *crossOptics) execute(now time.Duration, c *proto.Command, _ proto.Ack) (later bool, _ error) {
 	switch c.Verb {
+	case proto.VerbConnect:
+		return false, a.connectByHand(now, c)
 	case proto.VerbHostFault, proto.VerbHostOK, proto.VerbDrain, proto.VerbUndrain, proto.VerbCalibrate, proto.VerbRequest, proto.VerbTry:
 		return false, &proto.Error{Code: proto.Unsupported, Field: "verb", Reason: c.Verb.String() + " is not for a switch"}
 	}

@@ -55,7 +55,7 @@ func (h handled) Apply(now time.Duration, ch circuit.Change) error {
 	}
 	a.parks = true
 	a.turn, a.busy = true, true
-	a.step(now, node.Event{Kind: node.ByHand, Circuits: a.found()})
+	a.step(now, node.Event{Kind: node.ByHand, Circuits: a.found(), Stays: h.ports})
 	return nil
 }
 

@@ -2,8 +2,11 @@ package agent
 
 import (
 	"bytes"
+	"cmp"
+	"errors"
 	"fmt"
 	"maps"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -122,6 +125,33 @@ func (f *face) Update(remove []string, add []sonic.Connection) (failed []string,
 		return nil, nil
 	}
 	return nil, handled{f.a, true}.Apply(f.now(), ch)
+}
+
+// statusCodes are our codes for the statuses of package sonic.
+var statusCodes = map[int]proto.Code{http.StatusForbidden: proto.Denied, http.StatusNotFound: proto.NotFound, http.StatusConflict: proto.Conflict,
+	http.StatusMethodNotAllowed: proto.Unsupported, http.StatusRequestEntityTooLarge: proto.TooLarge, http.StatusInternalServerError: proto.HardwareFailed}
+
+// connectByHand makes circuits for an operator who asks through the planner.
+func (a *crossOptics) connectByHand(now time.Duration, c *proto.Command) error {
+	if a.cross == nil || a.faulty != "" {
+		return &proto.Error{Code: proto.HardwareFailed, Field: "connect", Reason: "the switch does not answer its agent: " + a.faulty}
+	}
+	var add []sonic.Connection
+	for _, key := range c.Connect {
+		from, to, _ := strings.Cut(key, "-")
+		add = append(add, sonic.Connection{ID: key, A: from, B: to})
+	}
+	a.served.Now = now
+	s := sonic.Server{Box: &face{a: a}, Dialect: sonic.Auto}
+	err := s.Update(c.Disconnect, add)
+	var refused *sonic.Error
+	switch {
+	case errors.As(err, &refused):
+		return &proto.Error{Code: cmp.Or(statusCodes[refused.Status], proto.Invalid), Field: "connect", Reason: proto.Clip(refused.Message)}
+	case err != nil:
+		return &proto.Error{Code: proto.HardwareFailed, Field: "connect", Reason: proto.Clip(err.Error())}
+	}
+	return nil
 }
 
 func (f *face) SetPorts(list []sonic.PortSetting) error {

@@ -71,6 +71,7 @@ type Event struct {
 	Array    uint8          // side of a cross-connect, 0 = A
 	Port     uint16
 	Override proto.Override
+	Stays    bool // of ByHand: what is new stays until a plan wants its ports
 }
 
 // BoardPatience is how long a board may say nothing before it counts as broken: a node's
@@ -164,6 +165,8 @@ type State struct {
 	Failed uint16 `cbor:"10,keyasint,omitempty" json:",omitempty"`
 	// SeenLife is the life of the planner that SeenTerm is of.
 	SeenLife uint64 `cbor:"11,keyasint,omitempty" max:"18446744073709551615" json:",omitempty"`
+	// ByHand are the circuits of a cross-connect that are an operator's.
+	ByHand []proto.Circuit `cbor:"12,keyasint,omitempty" json:",omitempty"`
 }
 
 // HeldPort is a port of a cross-connect under an operator's override.

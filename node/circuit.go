@@ -37,7 +37,7 @@ const maxCircuitAlarms = 64
 func (c *circuit) name() proto.Circuit { return proto.Circuit{A: c.r.A, B: c.r.B, Job: c.r.Job} }
 
 func (c *circuit) event(kind proto.EventKind, severity proto.Severity, expected proto.MilliDBm, text string, resolved bool) proto.Event {
-	return proto.Event{Kind: kind, Severity: severity, PortA: c.r.A, PortB: c.r.B, Job: c.r.Job, Measured: c.r.Loss, Expected: expected,
+	return proto.Event{Kind: kind, Severity: severity, PortA: c.r.A, PortB: c.r.B, Job: c.r.Job.Planned(), Measured: c.r.Loss, Expected: expected,
 		Text: text, Resolved: resolved}
 }
 
@@ -167,6 +167,8 @@ func (x *CrossConnect) take(found []proto.CircuitReport) {
 		was := before[r.A]
 		if was.used && was.r.B == r.B {
 			r.Job = was.r.Job
+		} else if slices.Contains(x.hand, proto.Circuit{A: r.A, B: r.B, Job: proto.ByHand}) {
+			r.Job = proto.ByHand
 		} else if c := x.planned(r.A, r.B); c != nil {
 			r.Job = c.Job
 		}
@@ -179,11 +181,16 @@ func (x *CrossConnect) take(found []proto.CircuitReport) {
 }
 
 // byHand takes circuits that somebody at the board has made. The next plan
-// must know of it, and undoes what it does not want. What is gone and nobody took away
+// must know of it, and undoes what it does not want, but for what stays and is not in its way. What is gone and nobody took away
 // through us (why) is wanted still.
-func (x *CrossConnect) byHand(found []proto.CircuitReport, why string) {
+func (x *CrossConnect) byHand(found []proto.CircuitReport, why string, stays bool) {
 	before := slices.Clone(x.circuits)
 	x.take(found)
+	for a := range x.circuits {
+		if c := &x.circuits[a]; stays && c.used && c.r.Job == 0 && x.planned(c.r.A, c.r.B) == nil && !(before[a].used && before[a].r.B == c.r.B) {
+			c.r.Job = proto.ByHand
+		}
+	}
 	if why != "" {
 		x.miss(x.gone(), before, why)
 	}

@@ -31,6 +31,7 @@ type CrossConnect struct {
 	circuits []circuit // by port of side A
 	owner    []int     // by port of side B: port of A + 1, 0 = none
 	held     [2][]proto.Override
+	hand     []proto.Circuit // made by operators, as the journal had it
 }
 
 // NewCrossConnect returns one of so many ports on either side that has heard
@@ -50,6 +51,7 @@ func (x *CrossConnect) Restore(st State) {
 	if st.Moving {
 		x.become(crossUnfinished)
 	}
+	x.hand = st.ByHand
 	for _, h := range st.Held {
 		if int(h.Array) < len(x.held) && int(h.Port) < x.ports {
 			x.held[h.Array][h.Port] = h.Override
@@ -68,6 +70,14 @@ func (x *CrossConnect) State() State {
 				st.Held = append(st.Held, HeldPort{Array: uint8(side), Port: uint16(p), Override: o})
 			}
 		}
+	}
+	for a := range x.circuits {
+		if c := &x.circuits[a]; c.used && c.r.Job == proto.ByHand {
+			st.ByHand = append(st.ByHand, c.name())
+		}
+	}
+	if !x.adopted {
+		st.ByHand = x.hand
 	}
 	return st
 }
@@ -130,7 +140,7 @@ func (x *CrossConnect) handle(ev *Event) {
 			x.unsaved = true
 		}
 	case ByHand:
-		x.byHand(ev.Circuits, ev.Text)
+		x.byHand(ev.Circuits, ev.Text, ev.Stays)
 	}
 }
 
@@ -201,13 +211,13 @@ func (x *CrossConnect) connect() {
 		return // when the board answers again
 	}
 	x.become(crossMoving)
-	want := make([]int, x.ports) // port of B + 1, by port of A
+	want, owner := make([]int, x.ports), make([]int, x.ports) // port of the other side + 1, by port of A and of B
 	for _, c := range x.applied.Desired.Circuits {
-		want[c.A] = int(c.B) + 1
+		want[c.A], owner[c.B] = int(c.B)+1, int(c.A)+1
 	}
 	ch := &Change{}
 	for a := range x.circuits {
-		if c := &x.circuits[a]; c.used && want[a] != int(c.r.B)+1 {
+		if c := &x.circuits[a]; c.used && want[a] != int(c.r.B)+1 && (c.r.Job != proto.ByHand || want[a]+owner[c.r.B] > 0) {
 			ch.Remove = append(ch.Remove, c.name())
 			x.drop(uint16(a))
 		}

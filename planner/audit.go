@@ -60,6 +60,11 @@ func describe(q *proto.OpRequest) string {
 		text += " " + place
 	case proto.NounQualify:
 		text += " " + cmp.Or(strings.Join(q.Names, " "), "all fibres")
+	case proto.NounConnect:
+		text += " " + strings.Join(append([]string{place}, q.Names...), " ")
+		if len(q.Gone) > 0 {
+			text += ", not " + strings.Join(q.Gone, " ")
+		}
 	case proto.NounClearFibre:
 		text += " " + q.Name
 	case proto.NounRequest:

@@ -106,7 +106,7 @@ func answer(p *Planner, client string, pk *proto.Packet) {
 		auditPage(p, &q, &r)
 	case proto.NounEvents:
 		p.j.EventsPage(&q, &r)
-	case proto.NounNode, proto.NounWhy, proto.NounHostFault, proto.NounHostOK, proto.NounDrain, proto.NounUndrain, proto.NounRequest, proto.NounQuarantine, proto.NounLift, proto.NounBins:
+	case proto.NounNode, proto.NounWhy, proto.NounHostFault, proto.NounHostOK, proto.NounDrain, proto.NounUndrain, proto.NounRequest, proto.NounQuarantine, proto.NounLift, proto.NounBins, proto.NounConnect:
 		if d := p.askedNode(&q, &r); d != nil && p.onNode(client, &q, d, &r) {
 			return
 		}
@@ -175,6 +175,8 @@ func (p *Planner) onNode(client string, q *proto.OpRequest, d *member.Device, r 
 		p.whyPage(q, r, nil)
 	case proto.NounBins:
 		return p.asks.begin(client, q, d, r, proto.Command{Verb: proto.VerbBins, Next: uint32(q.Page), Bins: q.Bins})
+	case proto.NounConnect:
+		return p.asks.begin(client, q, d, r, proto.Command{Verb: proto.VerbConnect, Connect: q.Names, Disconnect: q.Gone})
 	case proto.NounHostFault:
 		return p.asks.begin(client, q, d, r, proto.Command{Verb: proto.VerbHostFault})
 	case proto.NounHostOK:
@@ -221,13 +223,16 @@ func (p *Planner) askedNode(q *proto.OpRequest, r *proto.OpReply) *member.Device
 		return nil
 	}
 	d := p.rings.Table().Find(q.Node)
-	if (q.Noun == proto.NounWhy || q.Noun == proto.NounNode || q.Noun == proto.NounBins) && q.Node.IsSwitch() && p.core != nil {
+	if (q.Noun == proto.NounWhy || q.Noun == proto.NounNode || q.Noun == proto.NounBins || q.Noun == proto.NounConnect) && q.Node.IsSwitch() && p.core != nil {
 		if d = p.core.Table().Find(q.Node); d == nil {
 			r.Refuse(&proto.Error{Code: proto.NotFound, Field: "switch", Limit: fmt.Sprintf("0 to %d", p.fab.Core.Switches()-1), Reason: fmt.Sprintf("no switch %d", q.Node-proto.FirstSwitch)})
 		}
 		return d
 	}
 	switch {
+	case q.Noun == proto.NounConnect:
+		r.Refuse(&proto.Error{Code: proto.Invalid, Field: "node", Limit: "an optical switch of the core", Reason: fmt.Sprintf("%d is none", q.Node)})
+		d = nil
 	case d == nil:
 		limit := "there are no nodes"
 		if p.fab.Nodes > 0 {

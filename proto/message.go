@@ -129,6 +129,7 @@ const (
 	VerbTry       // light the external Path of Bundle, or in a ring only look at it, and say whether light comes; loopback ends it
 	VerbRestart   // start anew as the Software that is installed, the light as it is; asks for FeatureRestart
 	VerbBins      // answer with the records of Bins, from Next on
+	VerbConnect   // a switch makes the circuits Connect by hand, after it has taken Disconnect away
 )
 
 // Command asks one life of one agent for one act, within a time to live that
@@ -154,8 +155,10 @@ type Command struct {
 	Software  string   `cbor:"15,keyasint,omitempty"` // of VerbRestart: that must be installed; none: any
 	Alone     bool     `cbor:"16,keyasint,omitempty"` // of VerbTry: the other end only looks, no light comes from it
 
-	Bins    *BinScope `cbor:"17,keyasint,omitempty"` // of VerbBins
-	Pattern Pattern   `cbor:"18,keyasint,omitempty"` // of VerbTry of a fibre whose bit errors are counted
+	Bins       *BinScope `cbor:"17,keyasint,omitempty"` // of VerbBins
+	Pattern    Pattern   `cbor:"18,keyasint,omitempty"` // of VerbTry of a fibre whose bit errors are counted
+	Connect    []string  `cbor:"19,keyasint,omitempty"` // of VerbConnect, such as 7A-9B
+	Disconnect []string  `cbor:"20,keyasint,omitempty"`
 }
 
 // Pattern is what a VerbTry asks for besides light.

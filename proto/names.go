@@ -16,7 +16,7 @@ var verdictNames = [...]string{"none", "commit", "abort"}
 func (v Verdict) String() string { return NameOf(verdictNames[:], uint8(v)) }
 
 var verbNames = [...]string{"none", "reannounce", "events", "abort", "host_fault", "host_ok",
-	"drain", "undrain", "calibrate", "ack_events", "request", "try", "restart", "bins"}
+	"drain", "undrain", "calibrate", "ack_events", "request", "try", "restart", "bins", "connect"}
 
 func (v Verb) String() string { return NameOf(verbNames[:], uint8(v)) }
 
@@ -163,7 +163,7 @@ var nounNames = [...]string{"none", "fabric", "nodes", "node", "rings", "ring", 
 	"drain", "undrain", "host_fault", "host_ok", "request", "core", "circuits", "jobs", "job", "apply", "clear", "tables", "flip",
 	"status", "alarms", "ack", "description", "offer", "edit", "trace",
 	"rollout", "rollout_stop", "rollout_status",
-	"submit", "release", "audit", "quarantine", "lift", "clear_fibre", "links", "routed", "bins", "qualify"}
+	"submit", "release", "audit", "quarantine", "lift", "clear_fibre", "links", "routed", "bins", "qualify", "connect"}
 
 func (n Noun) String() string { return NameOf(nounNames[:], uint8(n)) }
 

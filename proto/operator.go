@@ -50,11 +50,12 @@ const (
 	NounLift          // ends that
 	NounClearFibre    // Name is a fibre's: what is held against it is forgotten
 	NounLinks         // all fibres
-	NounRouted        // Name is ROUTER/JOB or ROUTER/ports/PORT, Text what that router was read back to hold or do, as JSON
+	NounRouted        // Name is ROUTER/JOB, Text what that router was read back to hold, as JSON
 	NounBins          // records of Bins of Node; Page pages them
 	// Names are fibres, none: all; the bit errors of those that no ring uses are counted.
 	// DryRun: what the last count came to.
 	NounQualify
+	NounConnect // the switch Node makes the circuits Names, such as 7A-9B, by hand, after it has taken Gone away: at ports that no plan has
 )
 
 // MaxPart bounds Part. chosen: it fits MaxPayload beside everything else.
@@ -99,7 +100,8 @@ type OpRequest struct {
 	Name       string     `cbor:"26,keyasint,omitempty"` // of NounSubmit, NounRelease, NounRouted and NounClearFibre; a server or leaf of the core, of NounDrain and NounUndrain
 	Revision   uint64     `cbor:"27,keyasint,omitempty"` // of NounSubmit and NounRelease: refused where the job is at another; 0: whatever it is at
 	Bins       *BinScope  `cbor:"28,keyasint,omitempty"` // of NounBins; none: all, by quarters of an hour
-	Names      []string   `cbor:"29,keyasint,omitempty"` // of NounQualify
+	Names      []string   `cbor:"29,keyasint,omitempty"` // of NounQualify and NounConnect
+	Gone       []string   `cbor:"30,keyasint,omitempty"` // of NounConnect
 }
 
 // EditStatus is what an edit of a fabric comes to. Nothing is changed where

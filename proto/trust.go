@@ -41,7 +41,7 @@ func (q *OpRequest) Needs() Role {
 			return RoleView
 		}
 		return RoleOperate
-	case NounHostFault, NounHostOK, NounClear, NounAck, NounLift, NounClearFibre:
+	case NounHostFault, NounHostOK, NounClear, NounAck, NounLift, NounClearFibre, NounConnect:
 		return RoleOperate
 	case NounApply, NounFlip, NounEdit, NounRollout:
 		if q.DryRun {

@@ -78,11 +78,11 @@ func TestWhoSpeaksWhere(t *testing.T) {
 // Goal: every question has the role that it takes; one of the future takes the
 // highest. Method: all nouns, and one more.
 func TestWhatAQuestionTakes(t *testing.T) {
-	want := map[Noun]Role{NounQualify: RoleOperate, NounDrain: RoleOperate, NounUndrain: RoleOperate, NounRequest: RoleOperate, NounHostFault: RoleOperate, NounHostOK: RoleOperate, NounClear: RoleOperate, NounQuarantine: RoleOperate, NounLift: RoleOperate, NounClearFibre: RoleOperate,
-		NounAck: RoleOperate, NounApply: RoleAdmin, NounFlip: RoleAdmin, NounEdit: RoleAdmin, NounOffer: RoleAdmin, NounRollout: RoleAdmin, NounRolloutStop: RoleAdmin, NounSubmit: RoleAdmin, NounRelease: RoleAdmin, NounRouted: RoleAdmin, NounQualify + 1: RoleAdmin}
-	dry := map[Noun]Role{NounDrain: RoleView, NounUndrain: RoleView, NounRequest: RoleView, NounHostFault: RoleOperate, NounHostOK: RoleOperate, NounClear: RoleOperate, NounLift: RoleOperate, NounClearFibre: RoleOperate,
-		NounAck: RoleOperate, NounApply: RoleView, NounFlip: RoleView, NounEdit: RoleView, NounOffer: RoleAdmin, NounRolloutStop: RoleAdmin, NounSubmit: RoleAdmin, NounRelease: RoleAdmin, NounRouted: RoleAdmin, NounQualify + 1: RoleAdmin}
-	for n := NounFabric; n <= NounQualify+1; n++ {
+	want := map[Noun]Role{NounConnect: RoleOperate, NounQualify: RoleOperate, NounDrain: RoleOperate, NounUndrain: RoleOperate, NounRequest: RoleOperate, NounHostFault: RoleOperate, NounHostOK: RoleOperate, NounClear: RoleOperate, NounQuarantine: RoleOperate, NounLift: RoleOperate, NounClearFibre: RoleOperate,
+		NounAck: RoleOperate, NounApply: RoleAdmin, NounFlip: RoleAdmin, NounEdit: RoleAdmin, NounOffer: RoleAdmin, NounRollout: RoleAdmin, NounRolloutStop: RoleAdmin, NounSubmit: RoleAdmin, NounRelease: RoleAdmin, NounRouted: RoleAdmin, NounConnect + 1: RoleAdmin}
+	dry := map[Noun]Role{NounConnect: RoleOperate, NounDrain: RoleView, NounUndrain: RoleView, NounRequest: RoleView, NounHostFault: RoleOperate, NounHostOK: RoleOperate, NounClear: RoleOperate, NounLift: RoleOperate, NounClearFibre: RoleOperate,
+		NounAck: RoleOperate, NounApply: RoleView, NounFlip: RoleView, NounEdit: RoleView, NounOffer: RoleAdmin, NounRolloutStop: RoleAdmin, NounSubmit: RoleAdmin, NounRelease: RoleAdmin, NounRouted: RoleAdmin, NounConnect + 1: RoleAdmin}
+	for n := NounFabric; n <= NounConnect+1; n++ {
 		role := func(list map[Noun]Role) Role {
 			if r := list[n]; r != 0 {
 				return r

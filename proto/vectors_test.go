@@ -203,6 +203,8 @@ func goldens() []struct {
 			Waves: []RolloutWave{{Wave: 3, Size: 10, Nodes: []NodeID{1, 6}}}, Left: []RolloutNode{{Node: 9, Why: "agent offline"}}, LeftTotal: 1, Waiting: "ring 3 is degraded"}}},
 		{"records of a bundle", OpRequest{Version: Version, Corr: testCorr, TTLMillis: 5000, Noun: NounBins, Node: 19, Bundle: -1, Page: 1_888_889, Bins: &BinScope{Place: 1, Path: External2, Module: -1}}},
 		{"records of days", Command{Version: Version, Node: 19, Term: 2, Session: 5, Corr: testCorr, TTLMillis: 2000, Verb: VerbBins, Next: 1_888_897, Life: 7, Beat: 9, Bins: &BinScope{Days: true, Place: -1, Module: -1}}},
+		{"circuits by hand", OpRequest{Version: Version, Corr: testCorr, TTLMillis: 5000, Noun: NounConnect, Node: FirstSwitch + 3, Bundle: -1, Names: []string{"7A-9B"}, Gone: []string{"7A-1B", "8A-9B"}}},
+		{"circuits for a switch", Command{Version: Version, Node: FirstSwitch + 3, Term: 2, Session: 5, Corr: testCorr, TTLMillis: 2000, Verb: VerbConnect, Life: 7, Beat: 9, Connect: []string{"7A-9B"}, Disconnect: []string{"7A-1B"}}},
 		{"bins", Ack{Version: Version, Node: 19, Session: 5, Phase: PhaseCommand, Corr: testCorr, Next: 1_888_890, Bins: []Bin{{From: 1_700_000_100, Quantity: RxPower, Min: -4900, Avg: -4612, Max: -4500, Samples: 90}, {From: 1_700_000_100, Quantity: CaseTemperature, Min: 311_000, Avg: 312_000, Max: 313_000, Samples: 3, Suspect: true}}}},
 		{"bins for people", OpReply{Version: Version, Corr: testCorr, Next: 1_888_890, Bins: []Bin{{From: 1_700_000_100, Quantity: InsertionLoss, Min: 1900, Avg: 2000, Max: 2100, Samples: 90}}}},
 		{"the audit chain", OpRequest{Version: Version, Corr: testCorr, TTLMillis: 5000, Noun: NounAudit, Bundle: -1, Page: 300}},

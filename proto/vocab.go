@@ -20,6 +20,18 @@ func (n NodeID) IsSwitch() bool { return n >= FirstSwitch }
 // JobID numbers the jobs that circuits are for; 0: none.
 type JobID uint32
 
+// ByHand is the job of a circuit in a report that an operator has made, and no plan: it stays
+// until an operator takes it away, or a plan wants a port of it.
+const ByHand JobID = 1<<32 - 1
+
+// Planned is the job that a plan has a circuit for; 0: none.
+func (j JobID) Planned() JobID {
+	if j == ByHand {
+		return 0
+	}
+	return j
+}
+
 // BundleID numbers the OCSTrx bundles of one node, from 0.
 type BundleID uint8
 

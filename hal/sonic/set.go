@@ -92,6 +92,14 @@ func (s *Server) bulkUpdate(body []byte) (any, error) {
 	return map[string]any{"sonic-ocs:output": result}, err
 }
 
+// Update takes connections away and makes others, as a bulk update does, for who is in this
+// process. The error of what is refused is an *Error.
+func (s *Server) Update(remove []string, add []Connection) error {
+	v := s.Box.View()
+	_, err := s.update(&v, remove, add)
+	return err
+}
+
 // update checks all before anything is done.
 func (s *Server) update(v *View, remove []string, add []Connection) (result bulkResult, err error) {
 	path := "/" + module + "/OCS_CROSS_CONNECT"

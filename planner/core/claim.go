@@ -232,6 +232,18 @@ func (x Claims) At(n int) (list []proto.CircuitStatus) {
 	}
 }
 
+// ByHand are the circuits that operators have made at a switch.
+func (x Claims) ByHand(n int) (list []proto.CircuitReport) {
+	if v := &x.c.switches[n]; v.Report != nil {
+		for _, r := range v.Whole().Circuits {
+			if r.Job == proto.ByHand {
+				list = append(list, r)
+			}
+		}
+	}
+	return list
+}
+
 // Parts are those that are out, in order.
 func (x Claims) Parts() []string { return slices.Sorted(maps.Keys(x.c.out.why)) }
 

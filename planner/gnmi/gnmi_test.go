@@ -473,7 +473,7 @@ func TestSetIsOneAct(t *testing.T) {
 		return r
 	}
 	const node, side, port, path = "fabric/nodes/node[id=7]", "fabric/nodes/node[id=7]/sides/side[name=left]", "sonic-ocs/OCS_PORT/OCS_PORT_LIST[simplex_port_id=2B]", "sonic-ocs/OCS_CROSS_CONNECT/OCS_CROSS_CONNECT_LIST[cross_connect_id=1A-2B]"
-	peer := proto.NodeID(5)
+	peer, circuit := proto.NodeID(5), doc(`{"a_side":"1A","b_side":"2B"}`)
 	for _, x := range []struct {
 		r    *pb.SetRequest
 		code codes.Code
@@ -490,6 +490,10 @@ func TestSetIsOneAct(t *testing.T) {
 		{r: del("fabric/jobs/job[name=a]"), act: proto.OpRequest{Noun: proto.NounRelease, Name: "a"}},
 		{r: of("switch-3", set(up(port+"/config_status", str("force_blocked")))), act: proto.OpRequest{Noun: proto.NounDrain, Name: "switch3/b1", Reason: "set over gNMI"}},
 		{r: of("switch-3", set(up("sonic-ocs:"+port, doc(`{"simplex_port_id":"2B","config_status":"normal"}`)))), act: proto.OpRequest{Noun: proto.NounUndrain, Name: "switch3/b1", Reason: "set over gNMI"}},
+		{r: of("switch-3", set(up(path, circuit))), act: proto.OpRequest{Noun: proto.NounConnect, Node: proto.FirstSwitch + 3, Names: []string{"1A-2B"}, Reason: "set over gNMI"}},
+		{r: of("switch-3", del(path)), act: proto.OpRequest{Noun: proto.NounConnect, Node: proto.FirstSwitch + 3, Gone: []string{"1A-2B"}, Reason: "set over gNMI"}},
+		{r: of("switch-3", &pb.SetRequest{Delete: []*pb.Path{at(strings.Replace(path, "1A", "7A", 1))}, Update: []*pb.Update{up(path+"/a_side", str("1A")), up(path+"/b_side", str("2B"))}}),
+			act: proto.OpRequest{Noun: proto.NounConnect, Node: proto.FirstSwitch + 3, Names: []string{"1A-2B"}, Gone: []string{"7A-2B"}, Reason: "set over gNMI"}},
 
 		{r: &pb.SetRequest{}, code: codes.InvalidArgument, says: "1 to 128"},
 		{r: set(up(node+"/state/online", yes)), code: codes.InvalidArgument, says: "is state"},
@@ -512,8 +516,14 @@ func TestSetIsOneAct(t *testing.T) {
 		{r: of("switch-3", set(up(port+"/config_status", str("odd")))), code: codes.InvalidArgument, says: "want normal"},
 		{r: of("switch-3", set(up(port+"/config_status", str("powered_off")))), code: codes.InvalidArgument, says: "normal or force_blocked"},
 		{r: of("switch-3", set(up("sonic-ocs/OCS_PORT/OCS_PORT_LIST[simplex_port_id=9A]/config_status", str("normal")))), code: codes.InvalidArgument, says: "1A to 8A"},
-		{r: of("switch-3", set(up(path, doc(`{"a_side":"1A","b_side":"2B"}`)))), code: codes.Unimplemented, says: "circuits follow from jobs"},
-		{r: of("switch-3", del(path)), code: codes.Unimplemented, says: "circuits follow from jobs"},
+		{r: of("switch-3", set(up(path, doc(`{"a_side":"1A","b_side":"9B"}`)))), code: codes.InvalidArgument, says: "1A to 8A and 1B to 8B"},
+		{r: of("switch-3", set(up(path, doc(`{"a_side":"1A","b_side":"3B"}`)))), code: codes.InvalidArgument, says: "that of its ports"},
+		{r: of("switch-3", set(up(path, doc(`{"a_side":"1A"}`)))), code: codes.InvalidArgument, says: "1A-2B"},
+		{r: of("switch-3", set(up(path, doc(`{"a_side":"1A","b_side":2}`)))), code: codes.InvalidArgument, says: "1A-2B"},
+		{r: of("switch-3", set(up(path, circuit), up(strings.Replace(path, "1A", "3A", 1), doc(`{"a_side":"3A","b_side":"2B"}`)))), code: codes.InvalidArgument, says: "port 2B is in 1A-2B and in 3A-2B"},
+		{r: of("switch-3", set(up(path, circuit), up(port+"/config_status", str("normal")))), code: codes.InvalidArgument, says: "circuits of one switch"},
+		{r: of("switch-3", del(path+"/a_side")), code: codes.InvalidArgument, says: "a whole circuit"},
+		{r: of("switch-3", del(strings.Replace(path, "1A", "x", 1))), code: codes.InvalidArgument, says: "that of its ports"},
 	} {
 		s.acts = nil
 		_, err := c.Set(t.Context(), x.r)

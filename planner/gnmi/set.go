@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"slices"
 	"strconv"
@@ -25,14 +26,14 @@ type object struct {
 }
 
 // Set does one act of an operator: all leaves that it names are of one node, side, port or
-// job. So nothing is half done.
+// job, or of circuits of one switch, which makes them all or none. So nothing is half done.
 func (s *Server) Set(ctx context.Context, r *pb.SetRequest) (*pb.SetResponse, error) {
 	who := callerOf(ctx)
 	out := &pb.SetResponse{Prefix: r.GetPrefix(), Timestamp: s.at()}
 	if n := len(r.GetDelete()) + len(r.GetReplace()) + len(r.GetUpdate()); n == 0 || n > maxPaths || len(r.GetUnionReplace()) > 0 {
 		return nil, invalid("update", fmt.Sprintf("1 to %d of delete, replace, update", maxPaths), "%d, and %d of union_replace", n, len(r.GetUnionReplace()))
 	}
-	o := &object{values: map[string]string{}}
+	var o objects
 	for _, p := range r.GetDelete() {
 		if err := o.take(r.GetPrefix(), p, nil); err != nil {
 			return nil, err
@@ -72,8 +73,11 @@ func words(path []*pb.PathElem) string {
 	return strings.Join(names, "/")
 }
 
+// objects are what a Set is about: one, or circuits.
+type objects []*object
+
 // take reads one path of a Set, and its value; nil: it is to go.
-func (o *object) take(prefix, p *pb.Path, val *pb.TypedValue) error {
+func (l *objects) take(prefix, p *pb.Path, val *pb.TypedValue) error {
 	a, err := ask(prefix, p)
 	if err != nil {
 		return err
@@ -93,8 +97,17 @@ func (o *object) take(prefix, p *pb.Path, val *pb.TypedValue) error {
 	below := words(a.elems[n:])
 	schema := a.schema
 	a.elems = a.elems[:n]
-	if o.model != nil && (o.device != a.device || !samePath(o.elems, a.elems)) {
-		return invalid("path", "one item of a list in a Set", "/%s, and /%s", words(o.elems), words(a.elems))
+	var o *object
+	for _, x := range *l {
+		if same := x.device == a.device && samePath(x.elems, a.elems); same {
+			o = x
+		} else if x.device != a.device || !x.circuit() || words(x.elems) != words(a.elems) {
+			return invalid("path", "one item of a list in a Set, or circuits of one switch", "/%s, and /%s", words(x.elems), words(a.elems))
+		}
+	}
+	if o == nil {
+		o = &object{values: map[string]string{}}
+		*l = append(*l, o)
 	}
 	if o.model != nil && o.drop != (val == nil) {
 		return invalid("path", "delete, or update, of an item in a Set", "both of /%s", words(a.elems))
@@ -103,6 +116,11 @@ func (o *object) take(prefix, p *pb.Path, val *pb.TypedValue) error {
 		return o.put(below, "")
 	}
 	return o.read(schema, below, val)
+}
+
+// circuit: it is a connection of a switch.
+func (o *object) circuit() bool {
+	return o.device != "" && o.elems[len(o.elems)-1].GetName() == "OCS_CROSS_CONNECT_LIST"
 }
 
 // put notes what a leaf is to be, once.
@@ -184,12 +202,15 @@ func kindOf(v any) string {
 }
 
 // act is what an operator would ask for.
-func (s *Server) act(ctx context.Context, o *object) (*proto.OpRequest, error) {
+func (s *Server) act(ctx context.Context, list objects) (*proto.OpRequest, error) {
+	o := list[0]
 	last := o.elems[len(o.elems)-1]
 	key := o.keyLeaf()
-	for _, name := range []string{key, "config/" + key} { // it is no news
-		if o.values[name] == last.GetKey()[key] {
-			delete(o.values, name)
+	for _, x := range list {
+		for _, name := range []string{key, "config/" + key} { // it is no news
+			if x.values[name] == x.elems[len(x.elems)-1].GetKey()[key] {
+				delete(x.values, name)
+			}
 		}
 	}
 	switch last.GetName() {
@@ -209,7 +230,7 @@ func (s *Server) act(ctx context.Context, o *object) (*proto.OpRequest, error) {
 		}
 		return nil, invalid("path", fmt.Sprintf("config/wish of at most %d bytes, or delete of the whole job", proto.MaxPart), "of job %.64q: %.80v", name, o.values)
 	}
-	return s.port(ctx, o)
+	return s.onSwitch(ctx, list)
 }
 
 func (o *object) keyLeaf() string {
@@ -278,41 +299,61 @@ func (o *object) request() (*proto.OpRequest, error) {
 	return q, nil
 }
 
-// port is a port of a switch, or a connection, which package sonic judges.
-func (s *Server) port(ctx context.Context, o *object) (*proto.OpRequest, error) {
-	v, err := s.view(ctx, o.device)
+// onSwitch is a port of a switch, or connections, which package sonic judges.
+func (s *Server) onSwitch(ctx context.Context, list objects) (*proto.OpRequest, error) {
+	device, container := list[0].device, list[0].elems[1].GetName()
+	v, err := s.view(ctx, device)
 	if err != nil {
 		return nil, err
 	}
-	last := o.elems[len(o.elems)-1]
-	container := o.elems[1].GetName()
-	row := map[string]string{o.keyLeaf(): last.GetKey()[o.keyLeaf()]}
-	for name, value := range o.values { // any order: a map again
-		if name != "" {
-			row[name] = value
+	n, _ := strconv.Atoi(strings.TrimPrefix(device, targetPrefix)) // it was found by that
+	q := &proto.OpRequest{Noun: proto.NounConnect, Bundle: -1, Node: proto.FirstSwitch + proto.NodeID(n), Reason: "set over gNMI"}
+	var rows []map[string]string
+	for _, o := range list {
+		last, leaf := o.elems[len(o.elems)-1], o.keyLeaf()
+		row := map[string]string{leaf: last.GetKey()[leaf]}
+		_, whole := o.values[""]
+		switch {
+		case !o.drop:
+			maps.Copy(row, o.values)
+			delete(row, "")
+			rows = append(rows, row)
+		case !o.circuit() || !whole:
+			return nil, invalid("path", "delete of a whole circuit", "/%s of %v", container, row)
+		default:
+			q.Gone = append(q.Gone, row[leaf])
 		}
 	}
 	b := &box{v: v}
-	server := sonic.Server{Box: b, Dialect: sonic.Tables}
-	body, _ := json.Marshal(map[string]any{"sonic-ocs:" + container: map[string]any{last.GetName(): []any{row}}}) // strings always encode
-	method := http.MethodPatch
-	target := "/restconf/data/sonic-ocs:sonic-ocs/" + container
-	if o.drop {
-		method = http.MethodDelete
+	if len(rows) > 0 {
+		server := sonic.Server{Box: b, Dialect: sonic.Tables}
+		body, _ := json.Marshal(map[string]any{"sonic-ocs:" + container: map[string]any{list[0].elems[2].GetName(): rows}}) // strings always encode
+		status, reply := server.Answer(http.MethodPatch, "/restconf/data/sonic-ocs:sonic-ocs/"+container, body)
+		if status >= http.StatusBadRequest {
+			return nil, refusedBy(status, reply)
+		}
 	}
-	status, reply := server.Answer(method, target, body)
-	if status >= http.StatusBadRequest {
-		return nil, refusedBy(status, reply)
+	for _, c := range b.add {
+		q.Names = append(q.Names, c.ID)
+	}
+	for _, key := range slices.Concat(q.Names, q.Gone) {
+		from, to, _ := strings.Cut(key, "-")
+		_, _, err := (&sonic.Connection{ID: key, A: from, B: to}).Ports()
+		if at := slices.IndexFunc(b.add, func(c sonic.Connection) bool { return c.ID == key }); err != nil || at >= 0 && (b.add[at].A != from || b.add[at].B != to) {
+			return nil, invalid("cross_connect_id", "that of its ports, such as 1A-2B", "%.40q", key)
+		}
+	}
+	if len(q.Names)+len(q.Gone) > 0 {
+		return q, nil
 	}
 	if len(b.set) != 1 || b.set[0].Override == nil || *b.set[0].Override == proto.PoweredOff.String() {
-		return nil, invalid("config_status", "normal or force_blocked: the planner takes ports out, or lets them in", "%.80v", row)
+		return nil, invalid("config_status", "normal or force_blocked: the planner takes ports out, or lets them in", "%.80v", rows)
 	}
 	noun := proto.NounDrain
 	if *b.set[0].Override == proto.Normal.String() {
 		noun = proto.NounUndrain
 	}
-	n, _ := strconv.Atoi(strings.TrimPrefix(o.device, targetPrefix))
-	return &proto.OpRequest{Noun: noun, Bundle: -1, Name: portPart(n, b.set[0].Side, b.set[0].Port), Reason: "set over gNMI"}, nil
+	return &proto.OpRequest{Noun: noun, Bundle: -1, Name: portPart(n, b.set[0].Side, b.set[0].Port), Reason: q.Reason}, nil
 }
 
 // refusedBy is a refusal of package sonic as one of ours.

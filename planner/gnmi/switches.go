@@ -18,8 +18,8 @@ import (
 )
 
 // A switch of the core is a target of its own, in SONiC's words, which package sonic has. The
-// planner knows those circuits that it wants; what else is made at a switch's free ports is
-// between its agent and those who do.
+// planner knows those circuits that it wants, and those that operators have made at ports
+// that it does not use.
 
 const targetPrefix = "switch-"
 
@@ -51,6 +51,9 @@ func (f facts) view(ctx context.Context, device string) (v sonic.View, err error
 		}
 		there, ports = core.Switches(), core.SwitchSize()
 		list, out = planner.CircuitsOf(p).At(int(n)), planner.CircuitsOf(p).Parts()
+		for _, r := range planner.CircuitsOf(p).ByHand(int(n)) {
+			list = append(list, proto.CircuitStatus{A: r.A, B: r.B, State: r.State, Loss: r.Loss})
+		}
 	}); err != nil {
 		return v, err
 	}
@@ -82,18 +85,20 @@ func (f facts) view(ctx context.Context, device string) (v sonic.View, err error
 // portPart is a port as drains call it.
 func portPart(n, side, port int) string { return fmt.Sprintf("switch%d/%c%d", n, "ab"[side], port) }
 
-// box is a switch as package sonic wants it. It keeps what ports are to be.
+// box is a switch as package sonic wants it. It keeps what ports and circuits are to be.
 type box struct {
 	v   sonic.View
 	set []sonic.PortSetting
+	add []sonic.Connection
 }
 
 func (b *box) View() sonic.View                     { return b.v }
 func (b *box) Losses(string) []sonic.FactoryLoss    { return nil }
 func (b *box) SetPorts(l []sonic.PortSetting) error { b.set = l; return nil }
 
-func (b *box) Update([]string, []sonic.Connection) ([]string, error) {
-	return nil, sonic.Refuse("operation-not-supported", "", "here circuits follow from jobs: set /fabric/jobs/job; the free ports of a switch are for its agent's RESTCONF")
+func (b *box) Update(_ []string, add []sonic.Connection) ([]string, error) {
+	b.add = add
+	return nil, nil
 }
 
 // device gives a switch's entries.

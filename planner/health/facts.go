@@ -37,14 +37,12 @@ type Facts struct {
 	Given []proto.AlarmStatus // what others than the planner found, by the names of checks
 }
 
-// Route is what of a job a router does not hold as it must, or a port that it does not
-// drain.
+// Route is what of a job a router does not hold as it must.
 type Route struct {
-	Router, Job, Port string
-
-	Over  bool   // the job's are to be taken away, the port is to be used again
-	Says  string // why not; "": nothing, for too long
-	Since uint64
+	Router, Job string
+	Over        bool   // the job's are to be taken away
+	Says        string // why not; "": nothing, for too long
+	Since       uint64
 }
 
 // Device is a node or a switch.

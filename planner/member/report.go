@@ -2,6 +2,7 @@ package member
 
 import (
 	"encoding/binary"
+	"slices"
 	"time"
 
 	"ringlight/proto"
@@ -176,8 +177,14 @@ func (d *Device) Scalars() (m proto.Reported) {
 	return m
 }
 
-// Circuits are those of a switch.
-func (d *Device) Circuits() []proto.CircuitReport { return d.whole.Circuits }
+// Circuits are those of a switch, but for those that are by hand.
+func (d *Device) Circuits() []proto.CircuitReport {
+	byHand := func(r proto.CircuitReport) bool { return r.Job == proto.ByHand }
+	if !slices.ContainsFunc(d.whole.Circuits, byHand) {
+		return d.whole.Circuits
+	}
+	return slices.DeleteFunc(slices.Clone(d.whole.Circuits), byHand)
+}
 
 // Whole is the device's report as it was said; it is not to be changed.
 func (d *Device) Whole() *proto.Reported {
