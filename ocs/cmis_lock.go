@@ -103,8 +103,11 @@ func (d *mciDrive) supervise(now time.Duration, i int, over func()) {
 	defer d.prove(now, i)
 	l.known = true
 	l.hold.Engaged = d.cfg.Lock.Mode != LockOff
+	if !m.Lock.On && l.hold.Engaged { // not told yet, or it has begun anew
+		l.proof = proof{}
+	}
 	if l.took(&m.Lock) && l.phase == cmis.LockHolding {
-		l.proof = proof{since: now, kelvin: d.health.temperature(i)}
+		l.proof = proof{since: now, kelvin: d.health.temperature(i), slope: claimKelvin, dim: l.dim(d, i)}
 	}
 	if want := l.hold.Engaged && d.cfg.Calibration != nil && d.lockless() == ""; want != m.Lock.On {
 		m.Hold(want, over)
@@ -113,10 +116,23 @@ func (d *mciDrive) supervise(now time.Duration, i int, over func()) {
 	over()
 }
 
+// dim says whether a lane of a module may be dark: of its cells a look says nothing.
+func (l *mciLock) dim(d *mciDrive, module int) bool {
+	s, cal := &d.health.last[module], d.cfg.Calibration.Modules[module]
+	levels, got := &cal.LaneLoop, sumLevel([]proto.MilliDBm{s.upper, s.lower})
+	if d.path.External() {
+		levels, got = &cal.LaneTap[d.path-proto.External1], s.tap
+	}
+	return s.lightAt == 0 || s.path != d.path || missing(levels, sumLevel(levels[:]), got) != None
+}
+
 // took takes what the last look found, and says whether there was one.
 func (l *mciLock) took(lock *cmis.Lock) bool {
 	h := &l.hold
 	n := lock.Looks - l.looks
+	if n > 128 { // it counts anew
+		n = lock.Looks
+	}
 	l.looks, l.phase = lock.Looks, lock.Phase
 	if n == 0 {
 		return false

@@ -209,21 +209,39 @@ func TestTriggerFreezesAControllersLock(t *testing.T) {
 	}
 }
 
-// Goal: a controller that has no lock is said to have none.
+// Goal: a controller that has no lock is said to have none, and light that it does not look
+// at counts as good for minutes after its calibration, not in another life or a warmer case.
 func TestControllerWithoutALockSaysSo(t *testing.T) {
-	timing := sim.DefaultMCITiming()
+	timing, p := sim.DefaultMCITiming(), proto.Loopback
 	timing.NoLock = true
-	r := lockedCMIS(t, proto.External1, ocs.LockAlways, timing)
-	r.rounds(proto.External1, time.Second, 100*time.Millisecond)
+	r := bareCMIS(t, 1, false, 3, timing)
+	r.lock = ocs.LockConfig{Mode: ocs.LockAlways}
+	r.boot(make([]*ocs.Calibration, 1))
+	r.run(3 * time.Second)
+	if end, _ := r.ends(); end.Kind != ocs.Calibrated {
+		t.Fatal(end.Text)
+	}
+	r.readyCMIS()
+	if err := r.optics[0].Select(r.world.Now(), p); err != nil {
+		t.Fatal(err)
+	}
+	r.rounds(p, time.Second, 100*time.Millisecond)
 	if held, why := r.optics[0].Held(); held != proto.HeldNothing || why != "the controller of module 0 has no lock" {
 		t.Errorf("%v (%s)", held, why)
 	}
-	if why := r.optics[0].Unproven(); why != "" {
-		t.Errorf("just calibrated: %s", why)
+	is := func(when, want string) {
+		t.Helper()
+		if why := r.optics[0].Unproven(); why != want {
+			t.Errorf("%s: %q, want %q", when, why, want)
+		}
 	}
+	is("just calibrated", "")
 	r.world.SetAmbient(r.id, 46_000)
-	r.rounds(proto.External1, time.Second, 100*time.Millisecond)
-	if why := r.optics[0].Unproven(); why != "module 0: not looked at since its calibration, 6.0 K away" {
-		t.Errorf("6 K warmer: %q", why)
-	}
+	r.rounds(p, time.Second, 100*time.Millisecond)
+	is("6 K warmer", "module 0: not looked at since its calibration, 6.0 K away")
+	r.world.SetAmbient(r.id, 40_000)
+	r.boot([]*ocs.Calibration{r.optics[0].Status().Calibration})
+	r.readyCMIS()
+	r.rounds(p, time.Second, 100*time.Millisecond)
+	is("another life", "module 0: not looked at since this life began")
 }

@@ -90,6 +90,8 @@ type lockModule struct {
 	looked   time.Duration
 	offset   [mzi.Cells]float64 // radian, against the calibration
 	variance [mzi.Cells]float64 // radian^2, of offset
+	sights   [lockCells]sight
+	noise    [3]lightNoise // by mzi.Lit
 	carry    carry
 	hold     Hold
 	dim      bool // in the last look a lane may have been dark
@@ -352,7 +354,17 @@ func (m *lockModule) learn(t *chipDrive, now time.Duration, found []lockFinding)
 		m.offset[f.cell] = mzi.Wrap(m.offset[f.cell] + float64(gain*f.off))
 		m.variance[f.cell] *= 1 - gain
 	}
+	offs := make([]float64, len(found))
+	for i, f := range found {
+		offs[i] = f.off
+	}
+	middle := median(offs)
 	for _, f := range found {
+		left := min(f.variance, m.variance[f.cell])
+		if m.large[f.cell] != 0 { // it was not trimmed
+			left += float64(f.off * f.off)
+		}
+		m.sights[f.cell].found(now, f.off-middle, f.variance, left)
 		square += float64(f.off * f.off)
 		if x := math.Abs(f.off); x >= largest {
 			largest = x

@@ -219,6 +219,11 @@ func (l *lock) close(t *chipDrive, now time.Duration) {
 		m.next = now + t.lockPeriod()
 	}
 	l.compose(t)
+	if why == "" {
+		r := &t.rooms[a.module]
+		r.make(t.Transceiver, a.module, l.calibrated(t, a.module))
+		m.within(now, r, t.lockPeriod())
+	}
 	if a.module < len(t.health.last) {
 		t.prove(now, a.module)
 	}

@@ -124,6 +124,27 @@ func (s *signal) judge(step float64) {
 	s.noise = max(lockNoise*step, math.Sqrt(square/spare/lockSteps))
 }
 
+// lightNoise is what looks at a path had of noise, milliwatt^2, in the mean: three patterns
+// of one look say too little of it too often, and such a look would be believed.
+type lightNoise [2]float64
+
+const (
+	// chosen: what fifteen patterns say.
+	noiseLooks = 5
+	// chosen: a laser that dies during a look does not spoil those that follow.
+	noiseBurst = 9
+)
+
+// judge lets no signal have less noise than those before it.
+func (x *lightNoise) judge(step float64, now ...*signal) {
+	least := lockNoise * step
+	for i, s := range now {
+		x[i] = max(x[i], float64(least*least))
+		x[i] += (min(float64(s.noise*s.noise), float64(noiseBurst*x[i])) - x[i]) / noiseLooks
+		s.noise = max(s.noise, math.Sqrt(x[i]))
+	}
+}
+
 // findings are the errors of all cells that the look could see, or why none is to be
 // believed.
 //
@@ -133,6 +154,7 @@ func (a *lockAct) findings(t *chipDrive, cal *ModuleCalibration) (found []lockFi
 	o := t.bundle.Modules[a.module].Optics()
 	step := milliwattOf(o.Guard[hal.GuardTap1].FullScaleMilliDBm) / diode.Steps
 	one, two := a.seen.signals(a.lit, step)
+	t.lock.modules[a.module].noise[a.lit].judge(step, &one, &two)
 	var blur []float64
 	add := func(k int, s *signal, milliwatt float64) {
 		mid := (a.up[k] + a.down[k]) / 2

@@ -12,22 +12,18 @@ import (
 
 // A calibration is true where it was made. Cells drift, and move with their case, so
 // light counts as tuned only as long as somebody has looked at it: a lock at MZI1 and
-// MZI2, and nobody ever at the matrix, which a lock carries along. What was not looked at
+// MZI2 (claim.go), and nobody ever at the matrix, which a lock carries along. What was not looked at
 // for too long, or is too far from the temperature at which it was, is unproven: it
 // shines, and whether it is good light nobody can say.
 
 const (
-	// proofAge is how long MZIs count as looked at. chosen: in an hour cells of
-	// docs/board.md drift by 28 mrad rms; 25 dB of 28 are lost at 80.
-	proofAge = time.Hour
 	// matrixAge is how long the matrix counts as good since its calibration, or since the
 	// life began that found it. chosen: in two hours cells drift by 38 mrad rms, of which one
 	// in twenty goes twice as far.
 	matrixAge = 2 * time.Hour
 	// proofKelvin is how far from the temperature of the last look, and proofAlone from that
 	// of the calibration, with what a case that no lock follows will move until it is read
-	// again; MZIs have one less after proofAge. chosen: at 20 mrad a kelvin. Crosstalk leaves
-	// cells of a calibration up to 46 mrad off, which with the drift of an hour is all of 25 dB.
+	// again, whatever a claim says. chosen: at 20 mrad a kelvin.
 	proofKelvin = 2.0
 	proofAlone  = 1.5
 	// proofShare is what the worst way through a matrix may lose by its cells, as an error of
@@ -53,20 +49,24 @@ func (m *ModuleCalibration) spreads() float64 {
 
 // proof is how a module's light was last found to be good.
 type proof struct {
-	since   time.Duration // MZIs were looked at; 0: never
-	kelvin  float64       // of the case then, 0: not known
-	unseen  bool          // nobody has looked yet who will
-	dim     bool          // with a lane that may have been dark
-	carried bool          // the matrix, with what was found
-	spread  float64       // radian, of the cells that were looked at
+	since   time.Duration      // MZIs were looked at; 0: never
+	sights  *[lockCells]sight  // each; nil: as all
+	moved   *ModuleCalibration // how they stand by now; nil: as their lock has trimmed them
+	slope   float64            // radian a kelvin, how far a case moves them that nobody knows
+	kelvin  float64            // of the case then, 0: not known
+	dim     bool               // with a lane that may have been dark
+	carried bool               // the matrix, with what was found
+	spread  float64            // radian, of the cells that were looked at
 }
+
+const notInThisLife = "not looked at since this life began"
 
 // proof of a module whose lock is here.
 func (t *chipDrive) proof(module int) (p proof) {
-	p.unseen = t.foundIt && t.cfg.Lock.Mode != LockOff
 	if module < len(t.lock.modules) {
-		if m := &t.lock.modules[module]; m.hold.Looks > 0 {
-			p = proof{since: m.looked, kelvin: m.carry.kelvin, dim: m.dim, carried: true, spread: m.carry.spread}
+		if m := &t.lock.modules[module]; m.hold.Looks > 0 && m.looked > t.calibrated {
+			p = proof{since: m.looked, sights: &m.sights, moved: t.lock.calibrated(t, module), kelvin: m.carry.kelvin, dim: m.dim, carried: true, spread: m.carry.spread}
+			p.slope = m.carry.doubts()
 		}
 	}
 	return p
@@ -77,20 +77,24 @@ func (t *chipDrive) proof(module int) (p proof) {
 func (t *Transceiver) judge(now time.Duration, module int) string {
 	p := t.drive.proof(module)
 	switch _, why := t.drive.hold(module); {
-	case p.unseen:
-		return "not looked at since this life began"
+	case p.since == 0 && t.foundIt:
+		return notInThisLife
 	case p.dim:
 		return "not looked at since a lane was dark, or may have been"
 	case why != "" && t.cfg.Lock.Mode != LockOff && t.drive.lockless() == "": // what does not look says nothing
 		return why
 	}
+	cal := t.cfg.Calibration.Modules[module]
 	kelvin, made := t.health.temperature(module), 0.0
-	if c := t.cfg.Calibration.Modules[module].CaseMillicelsius; c != 0 {
+	if c := cal.CaseMillicelsius; c != 0 {
 		made = float64(c+zeroCelsiusMillikelvin) / 1000
+	}
+	if p.slope == 0 {
+		p.slope = claimKelvin
 	}
 	from, what, moves, limit := p.kelvin, "its last look", 0.0, proofKelvin
 	if p.since == 0 {
-		p.since = t.calibrated
+		p.since, p.moved = t.calibrated, cal
 		from, what, moves, limit = made, "its calibration", t.health.moves(module), proofAlone
 	}
 	away := func(from float64, what string, moves, limit float64) string {
@@ -103,11 +107,15 @@ func (t *Transceiver) judge(now time.Duration, module int) string {
 		}
 		return fmt.Sprintf("not looked at since %s, %.1f K away", what, d)
 	}
-	if why := away(from, what, moves, limit-(now-p.since).Hours()/proofAge.Hours()); why != "" {
+	if why := away(from, what, moves, limit); why != "" {
 		return why
 	}
-	if now-p.since > proofAge {
-		return "not looked at for over " + proofAge.String()
+	off := 0.0
+	if kelvin != 0 && from != 0 {
+		off = math.Abs(kelvin-from) + moves
+	}
+	if why := p.claim(t, now, module, off); why != "" {
+		return why
 	}
 	if t.path != proto.Loopback {
 		return ""
@@ -144,8 +152,14 @@ func (t *Transceiver) Unproven() string {
 	if t.path == proto.Dark || t.state != Idle {
 		return ""
 	}
-	for i := range t.health.last {
-		if why := t.health.last[i].doubt; why != "" {
+	for i := range t.bundle.Modules {
+		why := ""
+		if i < len(t.health.last) {
+			why = t.health.last[i].doubt
+		} else if t.foundIt && t.cfg.Lock.Mode != LockOff && t.drive.proof(i).since == 0 { // and no health round has come by
+			why = notInThisLife
+		}
+		if why != "" {
 			return fmt.Sprintf("module %d: %s", i, why)
 		}
 	}

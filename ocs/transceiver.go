@@ -111,6 +111,7 @@ type Transceiver struct {
 	Patterns Patterns
 	Firmware Firmware
 	health   healthRound
+	rooms    []rooms         // by module
 	force    []*heater.Codes // codes in force in place of the calibration's, by module
 	work     work.Queue
 	events   []Event
@@ -165,6 +166,7 @@ type worker interface {
 func New(cfg Config) *Transceiver {
 	t := &Transceiver{cfg: cfg, bundle: &cfg.Board.Bundles[cfg.Bundle]}
 	t.Patterns.t, t.Firmware.t = t, t
+	t.rooms = make([]rooms, len(t.bundle.Modules))
 	for i := range t.bundle.Modules {
 		t.heaters = append(t.heaters, heater.For(&t.bundle.Modules[i]))
 	}

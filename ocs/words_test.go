@@ -144,6 +144,7 @@ func (w *wildWorld) heard() {
 		case e.Measured == proto.NoPower || w.dead[e.Module]>>lane&1 != 0:
 		case w.path.External() && strings.Contains(e.Text, " or "): // it is said that it may be another cause
 		case w.path == proto.Loopback && (w.dimmed || w.world.LaneTruth(w.id, 0, int(e.Module), nil)[lane][e.Lane]+1800 < -hal.MatrixStages*300):
+		case w.path == proto.Loopback && w.world.PathExtinctions(w.id, 0, int(e.Module), hal.LOSLoopback)[hal.CellMZI1+lane] < 10_000: // it goes out of the node
 		default:
 			w.wrong("%v of module %d lane %d that is well: %s", e.Kind, e.Module, e.Lane, e.Text)
 		}

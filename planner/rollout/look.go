@@ -92,7 +92,9 @@ func (before *Hold) differs(is *Hold) string {
 		return "it found other light than it left, or moved a side since"
 	}
 	for i := range before.Bundles {
-		if was, now := before.Bundles[i], is.Bundles[i]; was.Path != now.Path || was.State != now.State {
+		was, now := before.Bundles[i], is.Bundles[i]
+		lit := was.State.Lit() && now.State.Lit() // whether a new life has looked at its light yet is no difference
+		if was.Path != now.Path || was.State != now.State && !lit {
 			return fmt.Sprintf("bundle %d is on %s, %s; was on %s, %s", i, now.Path, now.State, was.Path, was.State)
 		}
 	}
