@@ -24,7 +24,7 @@ const (
 // inside.
 func (s *Search) stepMZI1() bool {
 	if s.step > 0 && !s.foundLane(CellMZI1+s.step-1, PhaseCross) || s.step == Lanes {
-		return false
+		return s.who.on && s.who.next(s)
 	}
 	s.step++
 	return s.scan(CellMZI1+s.step-1, firstPoints, seeLoop, s.step-1, 0)
@@ -35,7 +35,7 @@ func (s *Search) stepMZI2() bool {
 	if s.step > 0 {
 		lane := s.step - 1
 		if !s.foundLane(CellMZI2+lane, PhaseCross) {
-			return false
+			return s.who.on && s.who.next(s)
 		}
 		s.heat(CellMZI1+lane, 0)
 	}
@@ -62,7 +62,7 @@ func (s *Search) foundLane(k int, top float64) bool {
 		s.fail(k, NoLight, fmt.Sprintf("%.1f uW", 1e6*light))
 		return false
 	case f.Contrast() < goodContrast:
-		s.fail(k, NoResponse, fmt.Sprintf("contrast %.2f", f.Contrast()))
+		s.who.begin(s, fmt.Sprintf("contrast %.2f", f.Contrast()))
 		return false
 	}
 	s.learn(k, f, top)

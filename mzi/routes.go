@@ -136,7 +136,7 @@ func (s *Search) blame(line *Line) {
 	if s.route.best[worst] < goodContrast/2 {
 		fault = NoResponse
 	}
-	s.fail(CellMatrix+line.Cells[worst], fault, fmt.Sprintf("contrast %.2f at best", s.route.best[worst]))
+	s.fail(CellMatrix+line.Cells[worst], fault, fmt.Sprintf("contrast %.2f at best; or the board file has its heater, or the diode of lane %d, elsewhere", s.route.best[worst], line.Out))
 }
 
 // blind is why no light is seen at the end of a way.

@@ -189,6 +189,8 @@ type Search struct {
 	below    below
 	straying straying
 	route    routing
+	who      who
+	recheck  recheck
 	pace     pacing
 	near     nearness
 	still    stillness
@@ -231,7 +233,7 @@ func (s *Search) Next(sample *Sample) (drive *Drive, settling time.Duration, don
 		if s.err != nil || s.stage == stageDone {
 			return nil, 0, true
 		}
-		if !s.advance() {
+		if !s.advance() && s.recheck.err == nil {
 			s.stage++
 			s.step = 0
 		}
@@ -270,6 +272,12 @@ func (s *Search) Ohm(cell int) float64 { return s.m.Cells[cell].Ohm }
 
 // advance begins the next measurement of the stage, or says that it has none.
 func (s *Search) advance() bool {
+	switch {
+	case s.recheck.err != nil:
+		return s.recheck.next(s)
+	case s.who.on:
+		return s.who.next(s)
+	}
 	switch s.stage {
 	case stageRail:
 		return s.stepRail()
@@ -310,9 +318,15 @@ func (s *Search) heat(k int, u float64) {
 	s.moved[k] = true
 }
 
-// fail ends the search.
+// fail ends the search; where only light says so, after a second look at the light itself.
 func (s *Search) fail(cell int, f Fault, figure string) {
-	s.err = &CellError{Cell: cell, Fault: f, Figure: figure}
+	err := &CellError{Cell: cell, Fault: f, Figure: figure}
+	switch f {
+	case NoResponse, NoLight, NoRoute, Drifting, TooSlow, Leaks, Strays, Noisy:
+		s.recheck = recheck{err: err, at: -1}
+	default:
+		s.err = err
+	}
 }
 
 // random is uniform in [0, 1): a fixed sequence of the seed. It is not

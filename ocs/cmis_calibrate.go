@@ -133,12 +133,26 @@ func (c *mciSearch) next(now time.Duration, i int) {
 		c.settle(now, i)
 		return
 	}
-	p.heats = append(p.heats, cmis.Request{Page: cmis.PageCalibrate, Offset: cmis.CalDriven, Data: p.state[:1]})
+	c.driven(i, false)
+}
+
+// driven makes the writes of a drive and asks what came of them, once more where it is not
+// done: a bit may flip on its way.
+func (c *mciSearch) driven(i int, again bool) {
+	p := &c.probes[i]
+	ask := cmis.Request{Page: cmis.PageCalibrate, Offset: cmis.CalDriven, Data: p.state[:1]}
+	if p.heats = append(p.heats, ask); again {
+		p.heats = append(p.heats[:0], ask)
+	}
 	c.do(i, func(now time.Duration) error {
-		if a := cmis.Answer(p.state[0]); a != cmis.AnswerDone && len(p.drive.Set) > 0 {
+		switch a := cmis.Answer(p.state[0]); {
+		case a == cmis.AnswerDone || len(p.drive.Set) == 0:
+			c.settle(now, i)
+		case again:
 			return fmt.Errorf("%w: drive: %v", mci.ErrState, a)
+		default:
+			c.driven(i, true)
 		}
-		c.settle(now, i)
 		return nil
 	}, p.heats...)
 }

@@ -16,25 +16,26 @@ import (
 // rig is one simulated board with the optics of its bundles, on the virtual
 // clock.
 type rig struct {
-	t       *testing.T
-	world   *sim.World
-	board   *hal.Board
-	id      sim.BoardID
-	latch   *ocs.Latch
-	optics  []*ocs.Transceiver
-	done    [][]*hal.Completion
-	next    []time.Duration
-	events  [][]ocs.Event
-	over    []*hal.Completion            // ops that took longer than a deadline
-	bare    int                          // ops of nobody's
-	watch   func(sim.BoardID, *hal.Edge) // edges of other boards
-	lives   uint64                       // of the software: what an earlier one asked for is nobody's
-	lock    ocs.LockConfig
-	lanes   mzi.Permutation
-	weather func(time.Duration) int32 // of the air, millicelsius, in the course of a day; nil: always the same
-	stall   func() time.Duration      // how late the host hears of what happens; nil: never
-	missed  []hal.Event               // what it has not heard yet
-	awake   time.Duration             // when it does
+	t         *testing.T
+	world     *sim.World
+	board     *hal.Board
+	id        sim.BoardID
+	latch     *ocs.Latch
+	optics    []*ocs.Transceiver
+	done      [][]*hal.Completion
+	next      []time.Duration
+	events    [][]ocs.Event
+	over      []*hal.Completion            // ops that took longer than a deadline
+	bare      int                          // ops of nobody's
+	watch     func(sim.BoardID, *hal.Edge) // edges of other boards
+	lives     uint64                       // of the software: what an earlier one asked for is nobody's
+	lock      ocs.LockConfig
+	lanes     mzi.Permutation
+	meanwhile func()                    // at every turn, nil: nothing
+	weather   func(time.Duration) int32 // of the air, millicelsius, in the course of a day; nil: always the same
+	stall     func() time.Duration      // how late the host hears of what happens; nil: never
+	missed    []hal.Event               // what it has not heard yet
+	awake     time.Duration             // when it does
 }
 
 const tokenShift = 56
@@ -111,6 +112,9 @@ func (r *rig) run(d time.Duration) {
 func (r *rig) until(limit time.Duration, done func() bool) bool {
 	for {
 		r.poll()
+		if r.meanwhile != nil {
+			r.meanwhile()
+		}
 		if done() {
 			return true
 		}

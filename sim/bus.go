@@ -31,6 +31,7 @@ type bus struct {
 	current *work
 	stuck   bool
 	wire    []wireFault
+	frames  frameFault
 	mux     [muxes]uint8 // control registers of the switches on it
 }
 
@@ -256,7 +257,7 @@ func (q *bus) spi(msg *hal.Msg) {
 			if msg.R != nil {
 				back = msg.R[at : at+n]
 			}
-			changed |= dac.frame(int64(b.now), msg.W[at:at+n], back)
+			changed |= dac.frame(int64(b.now), q.frames.flip(msg.W[at:at+n]), back)
 		}
 		if changed != 0 && m.drive(s.dac, changed) {
 			m.changed()

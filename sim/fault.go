@@ -34,6 +34,7 @@ const (
 	LaserAged                    // all lasers of a module have lost so many
 	Deaf                         // so have its receivers of their sensitivity: noise
 	FirmwareBad                  // firmware of a build does not start on a module
+	FrameFlip                    // of so many frames to the DACs of a bus one has a bit flipped
 	numFaultKinds
 )
 
@@ -116,6 +117,7 @@ var faults = [numFaultKinds]faultRow{
 	LaserAged:   {"aged", "bundle/module/mdb", mostLoss, onModule(func(m *module, _ Fault, _ bool, n int) { m.planted.aged = lossOf(n) })},
 	Deaf:        {"deaf", "bundle/module/mdb", mostLoss, onModule(func(m *module, _ Fault, _ bool, n int) { m.planted.deaf = lossOf(n) })},
 	FirmwareBad: {"firmware", "bundle/module/build", 1 << 15, onModule(func(m *module, _ Fault, _ bool, n int) { m.planted.firmware = n })},
+	FrameFlip:   {"frames", "spi/frames", 0, func(b *board, f Fault, _ bool, n int) { b.buses[f.Bus].frames = frameFault{every: n} }},
 }
 
 // mostLoss bounds what a fault takes of light, thousandths of a dB.
@@ -174,7 +176,7 @@ func (f Fault) field(word string) int {
 		return f.Module
 	case "path":
 		return f.Path
-	case "bus":
+	case "bus", "spi":
 		return int(f.Bus)
 	case "address":
 		return int(f.Addr)
@@ -236,7 +238,7 @@ func ParseFault(s string) (Fault, error) {
 			f.Bundle = int(v)
 		case "module":
 			f.Module = int(v)
-		case "bus":
+		case "bus", "spi":
 			f.Bus = hal.BusID(v)
 		case "address":
 			f.Addr = uint16(v)
@@ -292,6 +294,10 @@ func (b *board) check(f Fault) error {
 				return fmt.Errorf("sim: fault %v: not an I2C bus", f)
 			} else if n < limit && len(b.lay.chips[n]) == 0 {
 				return fmt.Errorf("sim: fault %v: bus %d: no chip is on it", f, n)
+			}
+		case "spi":
+			if limit = len(b.buses); n < limit && b.hw.Buses[n].Kind != hal.SPI {
+				return fmt.Errorf("sim: fault %v: not an SPI bus", f)
 			}
 		case "address":
 			if len(b.lay.at(f.Bus, f.Addr)) == 0 {

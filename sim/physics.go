@@ -15,7 +15,7 @@ import (
 // docs/board.md says of each figure where it comes from. It may be compared.
 type Physics struct {
 	LaserWander  float64 `json:"laser_wander_ratio" span:"0 0.2" doc:"most that the power of a laser wanders off its mean, each laser by itself; 0: not at all"`
-	LaserWanderS float64 `json:"laser_wander_s" unit:"s" span:"0.1 100000" doc:"time in which a wandering laser goes up and down"`
+	LaserWanderS float64 `json:"laser_wander_s" unit:"s" span:"0.001 100000" doc:"time in which a wandering laser goes up and down"`
 	LaserStep    float64 `json:"laser_step_ratio" span:"0 0.2" doc:"most that the power of a laser steps off its mean, each laser by itself, as with its current; 0: not at all"`
 	LaserStepS   float64 `json:"laser_step_s" unit:"s" span:"0.01 100000" doc:"time between two such steps"`
 	LaserRIN     float64 `json:"laser_rin_ratio" span:"0 0.05" doc:"noise of the laser within the bandwidth of an ADC sample, rms, of the light on it"`

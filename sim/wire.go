@@ -45,6 +45,23 @@ func (q *bus) stretched(msg *hal.Msg) time.Duration {
 	return 0
 }
 
+// frameFault is what is wrong with a SPI bus: a connector that is loose.
+type frameFault struct{ every, sent int }
+
+// flip is a frame to a DAC as it arrives there.
+func (x *frameFault) flip(w []byte) []byte {
+	if x.every == 0 {
+		return w
+	}
+	if x.sent++; x.sent%x.every != 0 {
+		return w
+	}
+	w = slices.Clone(w)
+	bit := x.sent / x.every * 7 % (8 * len(w))
+	w[bit/8] ^= 1 << (bit % 8)
+	return w
+}
+
 // flip spoils what was read.
 func (w *wireFault) flip(r []byte) {
 	if w.every == 0 {
