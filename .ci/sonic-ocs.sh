@@ -48,14 +48,17 @@ grep -q '1A to 16A' "$work/no" || { cat "$work/no"; exit 1; }
 echo "ok      a port that is not there: refused, nothing moves"
 
 command -v yanglint >/dev/null || { echo "yang: skipped, no yanglint (package libyang-tools)"; exit 0; }
-for m in sonic-ocs:sonic-ocs sonic-ocs-states:sonic-ocs-states; do
+for m in sonic-ocs:sonic-ocs sonic-ocs-states:sonic-ocs-states ringlight-records:ringlight-records; do
   y=$dir/${m%:*}.yang
+  [ -f "$y" ] || y=hal/sonic/${m%:*}.yang
   [ -f "$y" ] || { echo "yang: skipped, no $(basename "$y") in DIR"; continue; }
   curl -sf "http://127.0.0.1:15443/restconf/data/$m" >"$work/$m.json"
   yanglint -p "$dir" "$y" "$work/$m.json" || { echo "sonic-ocs: yanglint refuses what $m serves"; exit 1; }
   n=0
   for spoil in 's/"simplex_port_id":"1A"/"simplex_port_id":7/' 's/"label"/"lable"/' 's/"oper_status":"[a-z]*"/"oper_status":"shiny"/' 's/"status":"[a-z]*"/"status":"shiny"/' \
-    's/"config_status":"normal"/"config_status":"odd"/' 's/"loss_dB":"[0-9.]*"/"loss_dB":"much"/' 's/"frequency_THz":"[0-9.]*"/"frequency_THz":"red"/' 's/"cross_connect_id"/"id"/' 's/_LIST"/_ROWS"/' 's/^{/[/'; do
+    's/"config_status":"normal"/"config_status":"odd"/' 's/"loss_dB":"[0-9.]*"/"loss_dB":"much"/' 's/"frequency_THz":"[0-9.]*"/"frequency_THz":"red"/' 's/"cross_connect_id"/"id"/' 's/_LIST"/_ROWS"/' 's/^{/[/' \
+    's/"unit":"us"/"unit":"s"/' 's/"quantity":"/"quantity":"x/' 's/"min":[-0-9]*/"min":0.5/' 's/"avg":/"mean":/' 's/"max":[-0-9]*/"max":3000000000/' 's/"samples":[0-9]*/"samples":-1/' 's/"suspect":[a-z]*/"suspect":"perhaps"/' \
+    's/"a_side_status":"[a-z]*"/"a_side_status":"shiny"/' 's/"a_side_status":"[a-z]*"/"a_side_status":7/' 's/"b_side_status":"[a-z]*"/"b_side_status":"failed"/'; do
     sed "$spoil" "$work/$m.json" >"$work/spoilt.json"
     cmp -s "$work/$m.json" "$work/spoilt.json" && continue
     n=$((n + 1))

@@ -604,8 +604,19 @@ func TestRecordsAreAskedFor(t *testing.T) {
 	}
 	s.acts = nil
 	once(t, c, "*")
-	if _, err := c.Get(t.Context(), &pb.GetRequest{Path: []*pb.Path{at("fabric/nodes/node/records")}}); status.Code(err) != codes.InvalidArgument || len(s.acts) > 0 {
-		t.Errorf("records of all: %v; %d asked", err, len(s.acts))
+	const of = "fabric/switches/switch[id=3]/ports/port[name=5B]/records"
+	if x := once(t, c, of); !strings.Contains(x["/fabric/switches/switch[3]/ports/port[5B]/records/record[tx_power 1d 2027-01-15T08:00:00Z]/state/min"], "-3456") || len(s.acts) == 0 || s.acts[0].Node != proto.FirstSwitch+3 || s.acts[0].Bins.Place != 9 {
+		t.Errorf("of a port: %v, asked %+v", x, s.acts)
+	}
+	s.acts = nil
+	for _, bad := range []string{"fabric/nodes/node/records", "fabric/nodes/node[id=*]/records", "fabric/switches/switch/ports/port[name=5B]/records", "fabric/switches/switch[id=3]/ports/port/records", "fabric/switches/switch[id=3]/ports/port[name=5C]/records",
+		"fabric/switches/switch[id=x]/ports/port[name=5B]/records"} {
+		if _, err := c.Get(t.Context(), &pb.GetRequest{Path: []*pb.Path{at(bad)}}); status.Code(err) != codes.InvalidArgument || len(s.acts) > 0 {
+			t.Errorf("%s: %v; %d asked", bad, err, len(s.acts))
+		}
+	}
+	if len(s.acts) > 0 {
+		t.Errorf("asked %+v", s.acts)
 	}
 }
 

@@ -298,9 +298,9 @@ func ask(prefix, p *pb.Path) (a asked, err error) {
 	}
 	if a.kinds = kindsOf(a.elems); a.device != "" {
 		a.kinds = ofSwitches
-	} else if is, err := isRecords(a.elems); err != nil {
+	} else if at, err := whose(a.elems); err != nil {
 		return a, err
-	} else if is {
+	} else if at >= 0 {
 		a.kinds = ofRecords
 	}
 	if a.model != nil && a.model.device != (a.device != "") {

@@ -238,18 +238,18 @@ func (o *object) keyLeaf() string {
 	return at.key
 }
 
-// nodeOf is the node that a path names.
-func nodeOf(path []*pb.PathElem) (proto.NodeID, error) {
-	id, _ := one(path, "node", "id")
-	n, err := strconv.ParseUint(id, 10, 31)
+// idIn is the number of the node or switch that a path names.
+func idIn(path []*pb.PathElem, list string) (proto.NodeID, error) {
+	id, _ := one(path, list, "id")
+	n, err := strconv.ParseUint(id, 10, 20)
 	if err != nil {
-		return 0, invalid("id", "the number of a node", "%.40q", id)
+		return 0, invalid("id", "the number of a "+list, "%.40q", id)
 	}
 	return proto.NodeID(n), nil
 }
 
 func (o *object) drain() (*proto.OpRequest, error) {
-	id, err := nodeOf(o.elems)
+	id, err := idIn(o.elems, "node")
 	if err != nil {
 		return nil, err
 	}
@@ -266,7 +266,7 @@ func (o *object) drain() (*proto.OpRequest, error) {
 }
 
 func (o *object) request() (*proto.OpRequest, error) {
-	id, err := nodeOf(o.elems)
+	id, err := idIn(o.elems, "node")
 	if err != nil {
 		return nil, err
 	}
