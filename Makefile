@@ -57,7 +57,7 @@ bench-packages: ## packages built twice, looked through, installed, hung, upgrad
 	@.ci/packages.sh
 
 .PHONY: bench-yocto
-bench-yocto: cross ## the Yocto recipe before bitbake, up to its image (BITBAKE, OECORE: checkouts of one release; needs pseudo, chrpath, diffstat, lz4, locales)
+bench-yocto: cross bmc ## the Yocto recipe before bitbake, up to its image (BITBAKE, OECORE: checkouts of one release; needs pseudo, chrpath, diffstat, lz4, locales)
 	@.ci/yocto.sh
 
 .PHONY: man
@@ -336,6 +336,15 @@ bench-broker-cluster: ## three nats-servers killed in turn and by two, under AGE
 .PHONY: bench-gnmi
 bench-gnmi: build ## openconfig's gnmi_cli and collector read, follow and set a planner of 16 simulated nodes while one dies; strangers; SUBSCRIBERS (1000) streams (fetched, or skipped; ONLY)
 	@.ci/gnmi.sh
+
+.PHONY: bmc bench-bmc
+bmc: ## optics on a controller's D-Bus, a module of its own, into bin/ and bin/linux-<arch>/ (fetched, or skipped)
+	@if (cd bridge/bmc && $(GO) mod download) 2>/dev/null; then mkdir -p bin && cd bridge/bmc && $(BUILD) -o ../../bin/ocs-bmc . && \
+	for a in $(CROSS); do GOOS=linux GOARCH=$${a#linux-} GOARM=7 $(BUILD) -o ../../bin/$$a/ocs-bmc . || exit 1; done; \
+	else echo "bmc: skipped, the D-Bus library cannot be had here"; fi
+
+bench-bmc: build bmc ## ocs-bmc before dbus-daemon and busctl, with an agent of a simulated board: what is read, size and memory (needs both)
+	@if [ -x bin/ocs-bmc ]; then (cd bridge/bmc && test -z "$$(gofmt -l .)" && $(GO) vet . && $(GO) test -count=1 .) && .ci/bmc.sh; fi
 
 .PHONY: bridge
 bridge: ## the bridge to Kubernetes, a module of its own, built and tested (fetched, or skipped)

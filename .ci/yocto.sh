@@ -12,7 +12,8 @@ work=$(mktemp -d); trap 'chmod -R u+w "$work"; rm -rf "$work"' EXIT
 recipe=$work/layer/recipes/ringlight-agent
 mkdir -p "$work/layer/conf" "$recipe/files" "$work/build/conf"
 cp cmd/install/yocto/*.bb "$recipe/"
-cp bin/linux-amd64/ocs-agent cmd/install/ocs-agent.service "$recipe/files/"
+[ -x bin/linux-amd64/ocs-bmc ] || { echo "yocto: skipped, make bmc has built none"; exit 0; }
+cp bin/linux-amd64/ocs-{agent,bmc} cmd/install/ocs-agent.service cmd/install/ocs-bmc.{service,conf} "$recipe/files/"
 series=$(sed -n 's/^LAYERSERIES_CORENAMES = "\(.*\)"/\1/p' "$OECORE/meta/conf/layer.conf")
 cat >"$work/layer/conf/layer.conf" <<L
 BBFILES += "$recipe/*.bb"

@@ -215,8 +215,8 @@ type Status struct {
 	LinkUp   bool           `json:"link_up"`
 	Unacked  int            `json:"events_unacked"` // that the planner has not acknowledged
 	UptimeUS int64          `json:"uptime_us"`
-	LateUS   int64          `json:"late_us"` // by which, at least, its work began too late three times in a round of telemetry
-	samples  []proto.Sample // the last health round's
+	LateUS   int64          `json:"late_us"`           // by which, at least, its work began too late three times in a round of telemetry
+	Samples  []proto.Sample `json:"samples,omitempty"` // the last health round's
 	bypasses passed
 	calls    *calls
 	// Of a running agent.

@@ -115,7 +115,7 @@ func perBundle(name string, kind metric.Kind, places int, help string, value fun
 // perModule is a measure of what a health round reads; the newest of each module.
 func perModule(name, help string, places int, sensor proto.Sensor, less int64) measure {
 	return metric.Of(family{Name: name, Places: places, Help: help, Labels: []string{"bundle", "module"}}, func(s *Sight, p *page) {
-		for _, x := range s.samples {
+		for _, x := range s.Samples {
 			if x.Sensor == sensor {
 				p.Number(int64(x.Bundle)).Number(int64(x.Module)).Is(int64(x.Value) - less)
 			}

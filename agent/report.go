@@ -154,9 +154,9 @@ func (a *nodeOptics) addStatus(s *Status) {
 				bs.Lit = append(bs.Lit, p.String())
 			}
 		}
-		told := len(s.samples)
-		s.samples = b.optics.Samples(time.Duration(s.UptimeUS)*time.Microsecond, 0, s.samples)
-		for at, x := range s.samples[told:] {
+		told := len(s.Samples)
+		s.Samples = b.optics.Samples(time.Duration(s.UptimeUS)*time.Microsecond, 0, s.Samples)
+		for at, x := range s.Samples[told:] {
 			if age := int64(x.AgeMillis) * 1000; at == 0 || age < bs.ReadUS {
 				bs.ReadUS = age
 			}
