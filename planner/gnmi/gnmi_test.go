@@ -660,3 +660,61 @@ func FuzzRequests(f *testing.F) {
 		}
 	})
 }
+
+// Goal: what is encoded once for many is what each would be told, and takes a bounded room,
+// none where nobody shares it. Method: an audience of one and of two, messages small and large.
+func TestWhatIsSharedIsBounded(t *testing.T) {
+	for _, x := range []struct{ streams, bytes, made int }{{1, 100, 200}, {2, 100, 100}, {2, keptBytes / 2, 100}, {2, 2 * keptBytes, 200}} {
+		a, made := &audience{}, 0
+		a.streams.Store(int32(x.streams))
+		for n := range uint64(100) {
+			var first said
+			for range 2 {
+				raw, err := a.tell(n, func() *pb.SubscribeResponse {
+					made++
+					return response(&pb.Notification{Atomic: true, Timestamp: int64(n), Delete: []*pb.Path{{Target: strings.Repeat("x", x.bytes)}}})
+				})
+				if err != nil || first != nil && string(raw) != string(first) {
+					t.Errorf("%+v: %d bytes, then %d: %v", x, len(first), len(raw), err)
+				}
+				first = raw
+			}
+			kept := 0
+			for i := range a.said {
+				kept += len(a.said[i].raw)
+			}
+			if kept > keptBytes || kept != a.bytes {
+				t.Fatalf("%+v: %d bytes are kept, counted as %d", x, kept, a.bytes)
+			}
+		}
+		if made != x.made {
+			t.Errorf("%+v: encoded %d times", x, made)
+		}
+	}
+}
+
+// Goal: what one look found is one message, its events another, each entry once in it, with
+// what is gone and of one device alone. Method: records by hand, as a stream says them.
+func TestWhatIsToldTogether(t *testing.T) {
+	of := func(kind kinds, device, key string) *entry {
+		e := newEntry(kind, key, 7, elems("fabric/nodes"), []*pb.PathElem{item("node", "id", key)}).set("state/online", true)
+		e.device = device
+		return e
+	}
+	a, b, c, ev, other := of(ofNodes, "", "1"), of(ofNodes, "", "2"), of(ofNodes, "", "3"), of(ofEvents, "", "9"), of(ofSwitches, "switch-3", "4")
+	list := []record{{is: a}, {was: b}, {was: c, is: c}, {is: a, again: true}, {is: ev}, {was: other}, {is: other, again: true}, {is: b, look: 1}, {was: c, look: 1}}
+	sub := subscription{asked: asked{elems: elems("fabric")}}
+	st := &stream{s: &Server{facts: facts{now: time.Now}}, as: pb.Encoding_PROTO}
+	var sizes []int
+	for rest := list; len(rest) > 0; rest = rest[sizes[len(sizes)-1]:] {
+		sizes = append(sizes, together(rest))
+		st.changed([]subscription{sub}, rest[:sizes[len(sizes)-1]])
+	}
+	if want := []int{3, 1, 1, 1, 1, 2}; !slices.Equal(sizes, want) {
+		t.Errorf("messages of %v records, want %v", sizes, want)
+	}
+	n := st.changed([]subscription{sub}, list[:3]).GetUpdate()
+	if words(n.GetPrefix().GetElem()) != "fabric/nodes" || len(n.Update) != 1 || len(n.Delete) != 1 || n.Delete[0].GetElem()[0].GetKey()["id"] != "2" || n.GetTimestamp() != 7 {
+		t.Errorf("%v", n)
+	}
+}

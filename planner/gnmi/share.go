@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	pb "github.com/openconfig/gnmi/proto/gnmi"
 	"google.golang.org/grpc"
@@ -15,9 +16,13 @@ import (
 // Collectors of one kind ask for the same, by the hundred: what changes is encoded once for
 // all of them.
 
-// keptSaid bounds what an audience keeps encoded. chosen: what one look finds of a cell; who
-// is further behind encodes for itself.
-const keptSaid = 256
+// Bounds of what an audience keeps encoded; one of a single stream keeps nothing. Who is
+// further behind, and who asks for more at first, has it encoded for itself. chosen: what a
+// look finds of a cell; 16 nodes with all that they have, four times.
+const (
+	keptSaid  = 64
+	keptBytes = 256 << 10
+)
 
 // said is a message as it goes out.
 type said []byte
@@ -46,13 +51,14 @@ func (c codec) Marshal(v any) (mem.BufferSlice, error) {
 
 // audience are streams that asked for the same.
 type audience struct {
-	streams int // guarded by the server's mu
+	streams atomic.Int32
 
 	mu   sync.Mutex
 	said [keptSaid]struct {
 		record uint64 // its number and one
 		raw    said   // nil: it is nothing to them
 	}
+	bytes int // of said
 	// all is what there was before a record, until it is told: many come at once.
 	all    []said
 	before uint64
@@ -64,30 +70,42 @@ func (a *audience) open(st *stream, nothing bool) (next uint64, err error) {
 		return st.s.mirror.next(), nil
 	}
 	a.mu.Lock()
-	if a.all == nil || a.before != st.s.mirror.next() {
-		err = a.look(st)
-	}
 	mine, next := a.all, a.before
+	if mine == nil || next != st.s.mirror.next() {
+		mine, next = nil, 0
+	}
 	a.mu.Unlock()
 	for i := 0; i < len(mine) && err == nil; i++ {
 		err = st.say(mine[i])
 	}
-	return next, err
-}
-
-// look encodes all there is. The caller has mu.
-func (a *audience) look(st *stream) (err error) {
+	if mine != nil {
+		return next, err
+	}
 	all, next := st.s.mirror.begin(st.kinds, st.wanted)
 	slices.SortFunc(all, byKey)
-	a.all, a.before = make([]said, 0, len(all)), next
+	size := 0
 	for _, e := range all {
-		raw := said(nil)
-		if r := st.whole(e, leaves(st.subs, e, e.leaves)); r != nil && err == nil {
-			raw, err = encoded(r)
-			a.all = append(a.all, raw)
+		r := st.whole(e, leaves(st.subs, e, e.leaves))
+		if r == nil {
+			continue
+		}
+		raw, err := encoded(r)
+		if err == nil {
+			err = st.say(raw)
+		}
+		if err != nil {
+			return next, err
+		}
+		if size += len(raw); size <= keptBytes {
+			mine = append(mine, raw)
 		}
 	}
-	return err
+	if size <= keptBytes && a.streams.Load() > 1 {
+		a.mu.Lock()
+		a.all, a.before = mine, next
+		a.mu.Unlock()
+	}
+	return next, nil
 }
 
 // maxTogether bounds the records of one message. chosen: some 20 KB.
@@ -96,13 +114,13 @@ const maxTogether = 64
 // at is the path that a record is about.
 func (r *record) at() []*pb.PathElem { return cmp.Or(r.is, r.was).path }
 
-// together is how many of the first records are one message: of one look, and events of one
-// time. As what a message deletes goes before what it sets, a deletion begins one.
+// together is how many of the first records are one message: of one look, events apart. As
+// what a message deletes goes before what it sets, an entry is in it once.
 func together(list []record) int {
 	first := cmp.Or(list[0].is, list[0].was)
 	for n := 1; n < min(len(list), maxTogether); n++ {
-		r := &list[n]
-		if r.look != list[0].look || r.deletes || r.is.device != first.device || (r.is.kind == ofEvents) != (first.kind == ofEvents) || first.kind == ofEvents && r.is.at != first.at {
+		r, e := &list[n], cmp.Or(list[n].is, list[n].was)
+		if r.look != list[0].look || r.again || e.device != first.device || (e.kind == ofEvents) != (first.kind == ofEvents) {
 			return n
 		}
 	}
@@ -127,7 +145,11 @@ func (a *audience) tell(record uint64, make func() *pb.SubscribeResponse) (said,
 			return nil, err
 		}
 	}
-	if x.record < record+1 {
+	if x.record < record+1 && a.streams.Load() > 1 && len(raw) <= keptBytes {
+		if a.bytes += len(raw) - len(x.raw); a.bytes > keptBytes {
+			clear(a.said[:])
+			a.bytes = len(raw)
+		}
 		x.record, x.raw = record+1, raw
 	}
 	return raw, nil
@@ -154,7 +176,9 @@ func (st *stream) changed(subs []subscription, list []record) *pb.SubscribeRespo
 			}
 			continue
 		}
-		n.Timestamp = e.at
+		if n.Timestamp == 0 || e.kind != ofEvents { // that of events is the first one's
+			n.Timestamp = e.at
+		}
 		set, gone := e.leaves, [][]*pb.PathElem(nil)
 		if r.was != nil {
 			set, gone = e.diff(r.was)
@@ -206,11 +230,11 @@ func (s *Server) gather(list *pb.SubscriptionList) (a *audience, leave func(), e
 		a = &audience{}
 		s.audiences[key] = a
 	}
-	a.streams++
+	a.streams.Add(1)
 	return a, func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if a.streams--; a.streams == 0 {
+		if a.streams.Add(-1) == 0 {
 			delete(s.audiences, key)
 		}
 	}, nil
