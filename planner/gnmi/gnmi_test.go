@@ -38,6 +38,7 @@ type source struct {
 	now  time.Duration
 	acts []proto.OpRequest
 	role proto.Role
+	lies func(page uint64) uint64 // of the next page of records
 }
 
 func (s *source) may(_ *x509.Certificate, q *proto.OpRequest) error {
@@ -90,6 +91,9 @@ func (s *source) Ask(_ context.Context, q proto.OpRequest) (*proto.OpReply, erro
 		r.Bins = []proto.Bin{{From: 1_800_000_000 + q.Page*900, Quantity: proto.TxPower, Min: -3456, Avg: -3400, Max: -3300, Samples: 90}}
 		if q.Page == 0 && !q.Bins.Days {
 			r.Next = 1
+		}
+		if s.lies != nil {
+			r.Next = s.lies(q.Page)
 		}
 	}
 	return r, nil
@@ -617,6 +621,14 @@ func TestRecordsAreAskedFor(t *testing.T) {
 	}
 	if len(s.acts) > 0 {
 		t.Errorf("asked %+v", s.acts)
+	}
+	s.lies = func(page uint64) uint64 { return page }
+	if x := once(t, c, of); len(x) != 2*10 {
+		t.Errorf("of an agent that goes round: %v", x)
+	}
+	s.lies = func(page uint64) uint64 { return page + 1 }
+	if _, err := c.Get(t.Context(), &pb.GetRequest{Path: []*pb.Path{at(of)}}); status.Code(err) != codes.ResourceExhausted {
+		t.Errorf("of an agent that has no last page: %v", err)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	pb "github.com/openconfig/gnmi/proto/gnmi"
 
 	"ringlight/proto"
+	"ringlight/proto/mqtt"
 )
 
 // recordsAt are where the records of a node are, and of a port of a switch. They are the
@@ -50,15 +51,15 @@ func (f facts) records(ctx context.Context, a *asked, give func(*entry)) error {
 		port, _ = one(a.elems, "port", "name")
 		id += proto.FirstSwitch
 	}
+	left := maxUpdates / 10 // an agent may lie
 	for _, length := range []string{proto.BinsQuarter, proto.BinsDay} {
 		scope, err := proto.ParseBinScope(port, length, i == 1)
 		if err != nil {
 			return err
 		}
-		for page := uint64(0); ; {
-			r, err := f.source.Ask(ctx, proto.OpRequest{Noun: proto.NounBins, Node: id, Bundle: -1, Bins: &scope, Page: page})
-			if err != nil {
-				return err
+		if err := mqtt.Pages(ctx, f.source.Ask, proto.OpRequest{Noun: proto.NounBins, Node: id, Bundle: -1, Bins: &scope}, func(r *proto.OpReply) error {
+			if left -= max(1, len(r.Bins)); left < 0 {
+				return tooMuch()
 			}
 			for i := range r.Bins {
 				b := r.Bins[i].JSON("")
@@ -67,9 +68,9 @@ func (f facts) records(ctx context.Context, a *asked, give func(*entry)) error {
 				give(e.set("state/name", name).set("state/length", length).set("state/from", b.From).set("state/quantity", b.Quantity).set("state/unit", b.Unit).
 					set("state/min", int64(b.Min)).set("state/avg", int64(b.Avg)).set("state/max", int64(b.Max)).set("state/samples", uint64(b.Samples)).set("state/suspect", b.Suspect))
 			}
-			if page = r.Next; page == 0 {
-				break
-			}
+			return nil
+		}); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -176,14 +176,18 @@ func (a *Asker) reply(ctx context.Context, corr proto.Corr, limit <-chan time.Ti
 
 // Pages asks for all pages of an answer.
 func (a *Asker) Pages(ctx context.Context, q proto.OpRequest, take func(*proto.OpReply)) error {
+	return Pages(ctx, a.Ask, q, func(r *proto.OpReply) error { take(r); return nil })
+}
+
+// Pages asks for all pages of an answer, until take has an error.
+func Pages(ctx context.Context, ask func(context.Context, proto.OpRequest) (*proto.OpReply, error), q proto.OpRequest, take func(*proto.OpReply) error) error {
 	for {
-		r, err := a.Ask(ctx, q)
-		if err != nil {
-			return err
+		r, err := ask(ctx, q)
+		if err == nil {
+			err = take(r)
 		}
-		take(r)
-		if r.Next <= q.Page {
-			return nil
+		if err != nil || r.Next <= q.Page {
+			return err
 		}
 		q.Page = r.Next
 	}
