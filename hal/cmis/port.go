@@ -73,6 +73,7 @@ type Port struct {
 	due      time.Duration
 	limit    time.Duration // of the hold-off
 	pause    time.Duration // until the next question
+	asked    time.Duration // when the last one was
 	held     bool          // a hold-off runs
 	err      error
 	fromRAM  bool
@@ -155,7 +156,7 @@ func (p *Port) Poll(now time.Duration) []hal.Msg {
 	if !p.busy || p.out || now < p.due {
 		return nil
 	}
-	p.out = true
+	p.out, p.asked = true, now
 	msgs := p.msgs[:0]
 	if p.mux != 0 {
 		p.sel[0] = 1 << p.channel
@@ -287,7 +288,7 @@ func (p *Port) failed(now time.Duration, msg int, err error) {
 		// one of the usual reasons takes.
 		p.holdOff(now, max(p.Limits.PageChange, p.Limits.Volatile))
 	}
-	if now >= p.limit {
+	if p.asked >= p.limit { // a host that hears late asks once more
 		p.known = false
 		p.finish(fmt.Errorf("%w: %w", ErrHoldOff, err))
 		return

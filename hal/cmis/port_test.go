@@ -51,6 +51,29 @@ func play(p *Port, q Request, answers ...answer) (trace string, end time.Duratio
 	return strings.TrimSpace(trace), now, p.Err()
 }
 
+// Goal: a host that hears the answer late does not take a module for broken that it asked
+// in time: it asks once more, and then holds to what it hears.
+func TestPortOfALateHost(t *testing.T) {
+	for _, broken := range []bool{false, true} {
+		p := NewPort(0, 0)
+		p.Start(0, Request{Write: true, Offset: 26, Data: []byte{0}})
+		asked := 0
+		for now := time.Duration(0); p.Busy(); {
+			if p.Poll(now) == nil {
+				t.Fatalf("nothing is asked at %v", now)
+			}
+			var err error
+			if asked++; asked == 2 || asked > 2 && broken {
+				err, now = hal.ErrAddressNACK, now+time.Second // a hundred times what a write may take
+			}
+			p.Completed(now, 0, err)
+		}
+		if err := p.Err(); asked != 3 || errors.Is(err, ErrHoldOff) != broken {
+			t.Errorf("broken %v: asked %d times, %v", broken, asked, err)
+		}
+	}
+}
+
 // Goal: golden frames of a port: bank and page in one write, read back, at most
 // eight bytes a write, asked until acknowledged; and what goes wrong.
 func TestPortFrames(t *testing.T) {

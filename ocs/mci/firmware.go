@@ -8,6 +8,7 @@ import (
 
 	"ringlight/hal"
 	"ringlight/hal/cmis"
+	"ringlight/ocs/work"
 )
 
 // ErrImage is firmware that a module does not come back with.
@@ -34,6 +35,7 @@ type Upgrade struct {
 	image    []byte
 	features cmis.FirmwareFeatures
 	at       int // bytes written behind the head
+	tries    int // of the block under way
 	ran      bool
 	wait     time.Duration // for the module to be back
 	then     func(now time.Duration, err error)
@@ -132,10 +134,17 @@ func (u *Upgrade) block(now time.Duration, _ []byte, err error) {
 		queue = append(queue, cmis.Request{Write: true, Page: uint8(cmis.PageEPL + i/128), Offset: 128, Data: part[i:min(i+128, len(part))]})
 	}
 	u.m.Ask(hal.ClassHousekeeping, func(now time.Duration, err error) {
+		if u.tries++; err != nil && u.tries < work.MaxTries {
+			u.m.Forget()
+			u.at -= len(part)
+			u.block(now, nil, nil)
+			return
+		}
 		if err != nil {
 			u.abort(now, err)
 			return
 		}
+		u.tries = 0
 		u.m.command(cmis.CommandFirmwareWriteEPL, address, len(part), u.features.Write, u.block)
 	}, queue...)
 }
