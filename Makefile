@@ -26,7 +26,8 @@ build: ## native commands into bin/
 # Agents for board controllers leave periph's drivers of single-board computers out.
 TAGS ?= nohost
 # What seldom runs, or waits for a module's controller, is not inlined in an agent for boards: 10,289,314 bytes are 9,961,634 so (arm64).
-SELDOM := crypto/tls crypto/x509 ringlight/agent/bench ringlight/hal/boardfile ringlight/cmd/cli ringlight/cmd/ocs-agent ringlight/ocs/mci
+SELDOM := crypto/tls crypto/x509 ringlight/agent/bench ringlight/hal/boardfile ringlight/cmd/cli ringlight/cmd/ocs-agent ringlight/ocs/mci \
+          ringlight/sim ringlight/hal/scpi ringlight/hal/tl1 ringlight/ocs/box encoding/asn1 encoding/json math/big net/http net/url
 cross: $(addprefix cross-,$(CROSS)) ## static commands for linux/arm64 and amd64, and for arm (v7) agent and ocsctl, into bin/linux-<arch>/ (TAGS=: with periph's host drivers)
 
 cross-linux-%:

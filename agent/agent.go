@@ -166,6 +166,8 @@ func (a *Agent) Deliver(now time.Duration, in Input) {
 		a.wire.lost(now)
 	case InAlarm:
 		a.alarm(now, in.Alarm)
+	case InFirmware:
+		a.operator.question(now, Ask{Verb: AskFirmware, Image: in.Line, Text: in.Text})
 	case InRestart:
 		a.restart.looked(now, in.Text)
 	case InJournal:

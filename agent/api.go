@@ -87,6 +87,7 @@ const (
 	InAlarm                           // Alarm, of the runner: somebody should know
 	InRestart                         // what OutRestart asked for can be; Text says why not
 	InJournal                         // the journal cannot be written, Text says why; "": it can be again
+	InFirmware                        // what OutFirmware asked for is Line; Text says why not
 	InRequest                         // Line, of a tool that drives a switch: the client ID's; nil: it is gone
 )
 
@@ -124,6 +125,7 @@ const (
 	OutLine                            // Record is what a client, ID, is answered; none: it is sent away
 	OutRestart                         // is the software Text, "" any, there to be started? Then deliver InRestart
 	OutEnd                             // this life is over, and all that it said on disk: start it anew
+	OutFirmware                        // the file of the modules' firmware Text is wanted: deliver InFirmware
 	OutBins                            // Record is a row of the records, to be kept at slot ID: see package pm
 	OutLog                             // Text for a log: a state changed (Level 0), degraded (1), needs a person (2)
 )
@@ -162,7 +164,8 @@ const (
 	// AskRestart starts the agent anew when the planner gives leave within Value
 	// milliseconds, or else where it protects nothing.
 	AskRestart
-	AskBins // records of Bins from bin Value on
+	AskBins     // records of Bins from bin Value on
+	AskFirmware // of a planner alone: modules of Bundle are to take other firmware
 )
 
 // Ask is a question of someone on the host; Answer.ID is its ID.
@@ -179,6 +182,7 @@ type Ask struct {
 	Port     uint16
 	Override proto.Override
 	Bins     *proto.BinScope
+	Image    []byte `json:"-"` // of AskFirmware; none: Text says why
 }
 
 // Answer ends an Ask. Err is nil when it was done.

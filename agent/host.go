@@ -59,6 +59,9 @@ type Host struct {
 	// does not restart.
 	Restart func(software string)
 	End     func()
+	// Firmware is asked for the file of a firmware version, and delivers InFirmware. nil:
+	// there are none.
+	Firmware func(version string)
 	// Bins keeps a row of the records at a slot, for the next life's Journal.
 	Bins func(slot int, row []byte)
 
@@ -219,6 +222,10 @@ func (h *Host) carryOut(now time.Duration, o *Output) error {
 	case OutRestart:
 		if h.Restart != nil {
 			h.Restart(o.Text)
+		}
+	case OutFirmware:
+		if h.Firmware != nil {
+			h.Firmware(o.Text)
 		}
 	case OutEnd:
 		if h.End != nil {

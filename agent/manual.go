@@ -16,6 +16,7 @@ import (
 type manual struct {
 	optics    *nodeOptics
 	ops       []*manualOp // by bundle; nil: the machine's own
+	upgrade   *upgrade    // of the modules' firmware; nil: none
 	listeners []listener
 }
 
@@ -61,6 +62,8 @@ func (a *manual) question(now time.Duration, q Ask) {
 		if err := a.setPath(now, q); err != nil {
 			a.optics.reply(&Answer{ID: q.ID, Err: err, Status: a.optics.status(now)})
 		}
+	case AskFirmware:
+		a.loaded(now, q)
 	case AskDump:
 		if err := a.optics.dump(q); err != nil {
 			a.optics.reply(&Answer{ID: q.ID, Err: err})
@@ -132,6 +135,11 @@ func (a *manual) renewed(now time.Duration, id proto.BundleID, ev *ocs.Event) *p
 		a.giveBack(now, id)
 		return &proto.Error{Code: proto.HardwareFailed, Field: "bundle", Reason: proto.Clip(named(int(id), text(ev)))}
 	}
+	if a.ops[id].ask.Verb == AskFirmware {
+		a.giveBack(now, id)
+		a.nextBundle(now)
+		return nil
+	}
 	return a.darken(now, id)
 }
 
@@ -139,6 +147,10 @@ func (a *manual) search(now time.Duration, id proto.BundleID) *proto.Error {
 	a.ops[id].darkens, a.ops[id].until = false, Never
 	b := &a.optics.bundles[id]
 	b.due = true
+	if a.ops[id].ask.Verb == AskFirmware {
+		a.nextModule(now)
+		return nil
+	}
 	if err := b.optics.Calibrate(now); err != nil {
 		a.giveBack(now, id)
 		return codeOf(err, id)
@@ -280,6 +292,8 @@ func (a *manual) progress(now time.Duration, i int, ev *ocs.Event) bool {
 		q.found = true
 		a.optics.put(Output{Kind: OutCalibrate, Bundle: id, Calibration: b.optics.Status().Calibration})
 		a.optics.note(now, own(now, proto.Event{Kind: proto.EvCalibrated, Bundle: id, Cause: proto.CauseOperator, Text: proto.Clip(ev.Text)}))
+	case ev.Kind == ocs.Upgraded:
+		a.upgraded(now, ev)
 	case ev.Kind == ocs.CalibrationFailed:
 		a.giveBack(now, id)
 		reason := proto.Clip(named(i, text(ev)))
@@ -348,6 +362,11 @@ func (a *manual) overdueAt() time.Duration {
 
 // conclude answers whoever asked.
 func (a *manual) conclude(now time.Duration, q manualOp, err *proto.Error) {
+	if q.ask.Verb == AskFirmware {
+		a.upgrade.fails(err)
+		a.nextBundle(now)
+		return
+	}
 	if q.own {
 		if err != nil {
 			a.optics.failAgain(now, q.ask.Bundle, err.Reason)
@@ -389,6 +408,11 @@ func (a *manual) execute(now time.Duration, c *proto.Command, ack proto.Ack) (la
 		a.optics.step(now, node.Event{Kind: node.Undrain})
 	case proto.VerbCalibrate:
 		if refused := a.calibrate(now, c.Bundle, manualOp{command: true, ack: ack}); refused != nil {
+			return false, refused
+		}
+		return true, nil
+	case proto.VerbFirmware:
+		if refused := a.firmware(now, c, ack); refused != nil {
 			return false, refused
 		}
 		return true, nil

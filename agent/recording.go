@@ -54,7 +54,7 @@ func (h *recordHead) born() (Config, Journal, error) {
 }
 
 // told is what an entry of kind busrec.Other is, from 1, by the input's kind.
-var told = []InputKind{InPacket, InPersisted, InAsk, InSendFailed, InLine, InAlarm, InRestart, InJournal, InRequest}
+var told = []InputKind{InPacket, InPersisted, InAsk, InSendFailed, InLine, InAlarm, InRestart, InJournal, InRequest, InFirmware}
 
 // entryOf is an input as an entry; ops are those under way by their number.
 func entryOf(now time.Duration, in *Input, ops map[*hal.Op]uint64) (busrec.Entry, error) {

@@ -60,6 +60,8 @@ type RunConfig struct {
 	// Run may end with ErrRestart, and the caller starts it. nil: Agent.NoRestart says
 	// why it cannot.
 	Restart func(software string) error
+	// Firmware is the folder that has the files of the modules' firmware.
+	Firmware string
 	// RecordBytes is the memory of the bus recorder; 0: record.DefaultRing,
 	// negative: none, what happens is known to Record alone.
 	RecordBytes int
@@ -244,6 +246,7 @@ func (r *runner) begin(ctx context.Context, journal Journal) (err error) {
 	r.scripts = &scriptServer{tell: func(ctx context.Context, in Input) { r.call(ctx, func() { r.tell(in) }) }, log: r.log, requests: r.cfg.Requests, out: map[uint64]chan []byte{}}
 	r.host = NewHost(r.cfg.Agent, journal, r, rec)
 	r.host.Restart, r.host.End = func(software string) { go r.restart(ctx, software) }, func() { r.over = true }
+	r.host.Firmware = func(version string) { go r.firmware(ctx, version) }
 	r.host.Calibrated, r.host.Line, r.host.Log, r.host.Bins = r.calibrated, r.scripts.answer, r.say, r.keepBins
 	return r.host.Levels(r.hardware.Now(), r.hardware.Level)
 }

@@ -3,7 +3,10 @@ package agent
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"time"
 
 	"ringlight/ocs"
@@ -65,6 +68,27 @@ func (r *runner) restart(ctx context.Context, software string) {
 		why = err.Error()
 	}
 	r.call(ctx, func() { r.tell(Input{Kind: InRestart, Text: why}) })
+}
+
+// maxFirmware bounds a file. chosen: modules have a megabyte or two.
+const maxFirmware = 8 << 20
+
+// firmware reads the file of a version of the modules' firmware.
+func (r *runner) firmware(ctx context.Context, version string) {
+	in := Input{Kind: InFirmware}
+	name := filepath.Join(r.cfg.Firmware, version+".bin")
+	info, err := os.Stat(name)
+	switch {
+	case err != nil:
+	case info.Size() > maxFirmware:
+		err = fmt.Errorf("%s: %d bytes: at most %d", name, info.Size(), maxFirmware)
+	default:
+		in.Line, err = os.ReadFile(name)
+	}
+	if err != nil {
+		in.Text = err.Error()
+	}
+	r.call(ctx, func() { r.tell(in) })
 }
 
 const (

@@ -22,7 +22,7 @@ import (
 func (r *rig) upgrade(b, module int, v cmis.Version, image []byte) error {
 	r.t.Helper()
 	r.events[b] = nil
-	if err := r.optics[b].Firmware.Upgrade(module, v, image); err != nil {
+	if err := r.optics[b].Firmware.Upgrade(module, proto.FirmwareVersion(v), image); err != nil {
 		return err
 	}
 	var end *ocs.Event
@@ -83,7 +83,7 @@ func TestFirmware(t *testing.T) {
 			}
 			r.run(100 * time.Millisecond)
 			light := r.lightOf(1)
-			if err := r.optics[1].Firmware.Upgrade(0, v, image); !errors.Is(err, ocs.ErrCarriesLight) {
+			if err := r.optics[1].Firmware.Upgrade(0, proto.FirmwareVersion(v), image); !errors.Is(err, ocs.ErrCarriesLight) {
 				t.Errorf("lit: %v", err)
 			}
 			began := r.world.Now()
@@ -163,7 +163,7 @@ func TestFirmwareRefused(t *testing.T) {
 		}
 	}
 	r := newRig(t, 1, 1)
-	if err := r.optics[0].Firmware.Upgrade(0, v, image); !errors.Is(err, hal.ErrUnsupported) {
+	if err := r.optics[0].Firmware.Upgrade(0, proto.FirmwareVersion(v), image); !errors.Is(err, hal.ErrUnsupported) {
 		t.Errorf("chips: %v", err)
 	}
 }
@@ -192,7 +192,7 @@ func TestFirmwareSurvivesPowerCuts(t *testing.T) {
 	// disturb begins an upgrade and takes something away at a random moment.
 	disturb := func(n int, v cmis.Version, image []byte, what int) (stage string) {
 		t.Helper()
-		if err := r.optics[0].Firmware.Upgrade(0, v, image); err != nil {
+		if err := r.optics[0].Firmware.Upgrade(0, proto.FirmwareVersion(v), image); err != nil {
 			t.Fatalf("cut %d: %v", n, err)
 		}
 		r.events[0] = nil

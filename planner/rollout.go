@@ -33,6 +33,7 @@ func (f nodesOf) Look(id proto.NodeID) (l rollout.Look) {
 	if l.Why == "" {
 		l.Why = hbd.Blocker(p.rings, id)
 	}
+	l.Engaged = hbd.Engaged(p.rings, id)
 	if l.Why == "" && hbd.Changing(p.rings) {
 		l.Why = "a generation is under way"
 	}
@@ -57,18 +58,20 @@ func (f nodesOf) answer(q *proto.OpRequest, r *proto.OpReply) {
 	p := f.p
 	var err *proto.Error
 	switch {
+	case q.Noun == proto.NounRollout && q.Firmware && unread(q.Software) != nil:
+		err = unread(q.Software)
 	case q.Noun == proto.NounRollout && q.DryRun:
 		if proto.Release(q.Software) == "" {
 			err = &proto.Error{Code: proto.Invalid, Field: "software", Limit: "the version that is installed, as ocs-agent version prints it", Reason: "none"}
 			break
 		}
-		s, next := p.rollout.Plan(q.Software, q.Page)
+		s, next := p.rollout.Plan(q.Software, q.Firmware, q.Page)
 		r.Rollout, r.Next = &s, next
 		return
 	case q.Noun != proto.NounRolloutStatus && p.state != serving:
 		err = &proto.Error{Code: proto.Busy, Reason: "the planner is " + p.state.String()}
 	case q.Noun == proto.NounRollout:
-		err = p.rollout.Begin(q.Software, q.Author)
+		err = p.rollout.Begin(q.Software, q.Author, q.Firmware)
 	case q.Noun == proto.NounRolloutStop:
 		err = p.rollout.Stop(q.Author)
 	}
@@ -78,6 +81,12 @@ func (f nodesOf) answer(q *proto.OpRequest, r *proto.OpReply) {
 	}
 	s := p.rollout.Status()
 	r.Rollout = &s
+}
+
+// unread is why a version of firmware is none.
+func unread(version string) *proto.Error {
+	_, err := proto.ParseFirmware(version)
+	return err
 }
 
 // RolloutOf is how the roll-out of a planner stands.

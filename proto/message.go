@@ -130,6 +130,7 @@ const (
 	VerbRestart   // start anew as the Software that is installed, the light as it is; asks for FeatureRestart
 	VerbBins      // answer with the records of Bins, from Next on
 	VerbConnect   // a switch makes the circuits Connect by hand, after it has taken Disconnect away
+	VerbFirmware  // bring the modules of all bundles that carry nothing to the firmware Software
 )
 
 // Command asks one life of one agent for one act, within a time to live that
@@ -152,7 +153,7 @@ type Command struct {
 	Path      Path     `cbor:"12,keyasint,omitempty"` // of VerbRequest: loopback closes the side
 	Life      uint64   `cbor:"13,keyasint,omitempty" max:"18446744073709551615"`
 	Beat      uint64   `cbor:"14,keyasint,omitempty"` // the planner's last sign of life before it, for its age
-	Software  string   `cbor:"15,keyasint,omitempty"` // of VerbRestart: that must be installed; none: any
+	Software  string   `cbor:"15,keyasint,omitempty"` // of VerbRestart: that must be installed; none: any. Of VerbFirmware: the version
 	Alone     bool     `cbor:"16,keyasint,omitempty"` // of VerbTry: the other end only looks, no light comes from it
 
 	Bins       *BinScope `cbor:"17,keyasint,omitempty"` // of VerbBins

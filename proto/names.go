@@ -16,7 +16,7 @@ var verdictNames = [...]string{"none", "commit", "abort"}
 func (v Verdict) String() string { return NameOf(verdictNames[:], uint8(v)) }
 
 var verbNames = [...]string{"none", "reannounce", "events", "abort", "host_fault", "host_ok",
-	"drain", "undrain", "calibrate", "ack_events", "request", "try", "restart", "bins", "connect"}
+	"drain", "undrain", "calibrate", "ack_events", "request", "try", "restart", "bins", "connect", "firmware"}
 
 func (v Verb) String() string { return NameOf(verbNames[:], uint8(v)) }
 

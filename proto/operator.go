@@ -102,6 +102,7 @@ type OpRequest struct {
 	Bins       *BinScope  `cbor:"28,keyasint,omitempty"` // of NounBins; none: all, by quarters of an hour
 	Names      []string   `cbor:"29,keyasint,omitempty"` // of NounQualify and NounConnect
 	Gone       []string   `cbor:"30,keyasint,omitempty"` // of NounConnect
+	Firmware   bool       `cbor:"31,keyasint,omitempty"` // of NounRollout: Software is that of the modules
 }
 
 // EditStatus is what an edit of a fabric comes to. Nothing is changed where

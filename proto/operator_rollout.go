@@ -1,5 +1,11 @@
 package proto
 
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
 // How new software comes to all agents.
 
 // RolloutState is where a roll-out stands.
@@ -34,6 +40,7 @@ type RolloutStatus struct {
 	Left        []RolloutNode `cbor:"13,keyasint,omitempty"` // that cannot be restarted now, and why; the first of them
 	LeftTotal   uint32        `cbor:"14,keyasint,omitempty"`
 	Waiting     string        `cbor:"15,keyasint,omitempty"` // what the next wave waits for
+	Firmware    bool          `cbor:"16,keyasint,omitempty"` // Software is that of the modules
 }
 
 // RolloutNode is a node of which there is something to say.
@@ -48,4 +55,29 @@ type RolloutWave struct {
 	Wave  uint32   `cbor:"1,keyasint" json:"wave"`
 	Size  uint32   `cbor:"2,keyasint" json:"size"`
 	Nodes []NodeID `cbor:"3,keyasint" json:"nodes"` // the first of them
+}
+
+// FirmwareVersion is that of a module.
+type FirmwareVersion struct {
+	Major, Minor uint8
+	Build        uint16
+}
+
+func (v FirmwareVersion) String() string { return fmt.Sprintf("%d.%d.%d", v.Major, v.Minor, v.Build) }
+
+// ParseFirmware reads what String writes.
+func ParseFirmware(s string) (v FirmwareVersion, refused *Error) {
+	var n [3]uint64
+	words, err := strings.Split(s, "."), error(nil)
+	for i, bits := range [3]int{8, 8, 16} {
+		if len(words) != len(n) {
+			err = strconv.ErrSyntax
+		} else if err == nil {
+			n[i], err = strconv.ParseUint(words[i], 10, bits)
+		}
+	}
+	if err != nil {
+		return v, &Error{Code: Invalid, Field: "software", Limit: "MAJOR.MINOR.BUILD, up to 255.255.65535", Reason: Clip(fmt.Sprintf("%q", s))}
+	}
+	return FirmwareVersion{uint8(n[0]), uint8(n[1]), uint16(n[2])}, nil
 }

@@ -52,6 +52,9 @@ const (
 
 const fwMagic = "OCSF"
 
+// FirmwareVersion is that of an image.
+type FirmwareVersion = cmis.Version
+
 // FirmwareImage makes the file of a version for simulated modules, with so many bytes
 // behind its head.
 func FirmwareImage(v cmis.Version, length int) []byte {

@@ -207,6 +207,7 @@ type Inside struct {
 	BitErrorRatios [hal.Lanes]float64 // of what it receives, if the other end sends patterns
 	Firmware       cmis.Firmware
 	Alive          bool // it has firmware that starts
+	Upgrading      bool // it takes other firmware, or has not committed what it runs
 }
 
 // Inside looks into a module.
@@ -217,7 +218,9 @@ func (w *World) Inside(id BoardID, bundle, mod int) Inside {
 		x.Makes, x.Checks = p.generates(), p.checks()
 	}
 	if m.mci != nil {
-		x.Firmware, x.Alive = m.mci.fw.info(), m.mci.fw.bank[m.mci.fw.running].valid
+		f := &m.mci.fw
+		x.Firmware, x.Alive = f.info(), f.bank[f.running].valid
+		x.Upgrading = f.load != nil || f.next > 0 || f.running != f.committed
 	}
 	return x
 }

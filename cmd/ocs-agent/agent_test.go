@@ -118,7 +118,7 @@ func TestEffectiveConfigurationReadsBack(t *testing.T) {
 			t.Errorf("key %s is not documented", k.Key)
 		}
 	}
-	if len(keys()) != 93 {
+	if len(keys()) != 94 {
 		t.Errorf("%d keys", len(keys()))
 	}
 }

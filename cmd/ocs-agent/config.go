@@ -38,6 +38,7 @@ type Config struct {
 	Token    string      `json:"token" doc:"file of ocsctl pki token: the agent makes its own key and is given its certificate; key, certificate, authorities and trust document are then in the state folder, and renewed"`
 	State    string      `json:"state" doc:"folder of journal, calibrations and the socket"`
 	Socket   string      `json:"socket" doc:"unix socket for status, calibrate, path and host; empty: agent.sock in the state folder"`
+	Firmware string      `json:"firmware" doc:"folder of the modules' firmware, VERSION.bin each, for ocsctl rollout run -firmware; empty: firmware in the state folder"`
 	HealthMS int64       `json:"health_ms" unit:"ms" doc:"one health round over all modules; 0: none"`
 	Recorder int64       `json:"recorder_kib" unit:"KiB" doc:"memory of the bus recorder, whose last part record begins with; 0: none"`
 	SCPI     string      `json:"scpi" doc:"of a circuit switch: TCP address, such as 127.0.0.1:5025, on which scripts for commercial boxes drive it; empty: none; beyond loopback only with insecure"`

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -225,7 +226,7 @@ func (c *Config) runConfig(a agent.Config, log *slog.Logger) agent.RunConfig {
 		cert, ca, _ = guard.IdentityFiles(c.State)
 	}
 	return agent.RunConfig{Agent: a, Open: c.open(a.Board), Journal: filepath.Join(c.State, "journal"), Socket: c.socketPath(),
-		Calibrated: c.keepCalibration, Log: log, RecordBytes: c.recordBytes(),
+		Calibrated: c.keepCalibration, Log: log, RecordBytes: c.recordBytes(), Firmware: cmp.Or(c.Firmware, filepath.Join(c.State, "firmware")),
 		Process: self.New("ocs-agent", a.Software, self.File{Use: "cert", Path: cert}, self.File{Use: "ca", Path: ca})}
 }
 

@@ -31,11 +31,19 @@ by one that goes on. An agent that is too old to start itself anew is waited for
 15 minutes; status names it, to be restarted there. Nodes that are offline
 are left: they start with what is installed.
 Back to the release before: the same, with its version.
+
+  ocsctl rollout run -firmware 1.2.0    the modules' firmware, out of the file
+                              1.2.0.bin in each agent's firmware folder
+
+goes in the same waves to nodes that carry no ring, one module of a node at a time;
+the others wait until they are drained. A module that does not come up with it goes
+back to what it ran, and the roll-out stops. Modules that take none are passed over.
 `
 
 type rolloutJSON struct {
 	State    string        `json:"state"`
 	Software string        `json:"software"`
+	Firmware bool          `json:"firmware"` // software is that of the modules
 	Author   string        `json:"author"`
 	SinceMS  uint64        `json:"since_ms"`
 	Reason   string        `json:"reason"`
@@ -54,7 +62,7 @@ type rolloutJSON struct {
 }
 
 func rolloutOf(s *proto.RolloutStatus) rolloutJSON {
-	j := rolloutJSON{State: s.State.String(), Software: s.Software, Author: s.Author, SinceMS: s.SinceMillis, Reason: s.Reason, Node: s.Node, Wave: s.Wave, Waits: s.Waiting,
+	j := rolloutJSON{State: s.State.String(), Software: s.Software, Firmware: s.Firmware, Author: s.Author, SinceMS: s.SinceMillis, Reason: s.Reason, Node: s.Node, Wave: s.Wave, Waits: s.Waiting,
 		UnderWay: listOf(s.UnderWay), Waves: listOf(s.Waves), Left: listOf(s.Left)}
 	j.Nodes.Total, j.Nodes.Current, j.Nodes.Restarted, j.Nodes.Left = s.Nodes, s.Current, s.Back, s.LeftTotal
 	return j
@@ -64,6 +72,7 @@ func rolloutNoun(ctx context.Context, args []string, out io.Writer) error {
 	var c clientFlags
 	fs := cli.NewFlags("rollout")
 	wait := fs.Bool("wait", false, "run: tell how it goes, until it is over")
+	firmware := fs.Bool("firmware", false, "plan, run: VERSION is that of the modules' firmware, such as 1.2.0")
 	words, err := c.read(fs, args, rolloutHelp)
 	if err != nil {
 		return err
@@ -79,7 +88,10 @@ func rolloutNoun(ctx context.Context, args []string, out io.Writer) error {
 	if *wait && verb != "run" {
 		return wrongUsage("wait", "with run", "%s", verb)
 	}
-	q := proto.OpRequest{Author: c.author()}
+	if *firmware && !named {
+		return wrongUsage("firmware", "with plan or run", "%s", verb)
+	}
+	q := proto.OpRequest{Author: c.author(), Firmware: *firmware}
 	if named {
 		if q.Software = words[1]; proto.Release(q.Software) == "" || proto.Clip(q.Software) != q.Software {
 			return wrongUsage("software", fmt.Sprintf("what ocs-agent version prints, at most %d bytes", proto.MaxText), "%q", cli.Clip(q.Software))
@@ -190,7 +202,11 @@ func printRollout(out io.Writer, j *rolloutJSON) {
 		text += ", blocked by: " + j.Waits
 	}
 	if j.Software != "" {
-		text += fmt.Sprintf("; wave %d, %s restarted, %d of %d run it", j.Wave, proto.Count(int(j.Nodes.Restarted), "node"), j.Nodes.Current, j.Nodes.Total)
+		done := "restarted"
+		if j.Firmware {
+			done = "through"
+		}
+		text += fmt.Sprintf("; wave %d, %s %s, %d of %d run it", j.Wave, proto.Count(int(j.Nodes.Restarted), "node"), done, j.Nodes.Current, j.Nodes.Total)
 	}
 	cli.Say(out, "%s", text)
 	if len(j.UnderWay) > 0 {

@@ -3,8 +3,6 @@ package cmis
 import (
 	"encoding/binary"
 	"fmt"
-	"strconv"
-	"strings"
 	"time"
 )
 
@@ -52,23 +50,6 @@ type Version struct {
 }
 
 func (v Version) String() string { return fmt.Sprintf("%d.%d.%d", v.Major, v.Minor, v.Build) }
-
-// ParseVersion reads what String writes.
-func ParseVersion(s string) (v Version, err error) {
-	var n [3]uint64
-	words := strings.Split(s, ".")
-	for i, bits := range [3]int{8, 8, 16} {
-		if len(words) != len(n) {
-			err = strconv.ErrSyntax
-		} else if err == nil {
-			n[i], err = strconv.ParseUint(words[i], 10, bits)
-		}
-	}
-	if err != nil {
-		return v, fmt.Errorf("version %q: want MAJOR.MINOR.BUILD, up to 255.255.65535", s)
-	}
-	return Version{uint8(n[0]), uint8(n[1]), uint16(n[2])}, nil
-}
 
 // FirmwareFeatures is the reply to CommandFirmwareFeatures.
 type FirmwareFeatures struct {

@@ -15,6 +15,8 @@
 // What a host of a node asks for itself (ocs-agent restart-when-allowed) is let in by
 // the same rules, one beside the others, and judged in the same way.
 //
+// Modules' firmware goes the same way, to nodes that carry no ring: see VerbFirmware.
+//
 // It installs nothing and starts nothing itself: it tells agents, and those that are of
 // a release that cannot start anew are left to whoever is there, within a time. What it
 // waits for is in the store before anybody is told, so the next planner goes on. It is

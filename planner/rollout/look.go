@@ -29,6 +29,8 @@ type Look struct {
 	Hold     Hold
 	// Why it must not be without its agent now, "": it may.
 	Why string
+	// Engaged is why its modules must not go dark, "": they may.
+	Engaged string
 }
 
 // Hold is what a node must hold when it is back: all that a start leaves as it is.

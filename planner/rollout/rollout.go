@@ -72,6 +72,7 @@ func (r *Rollout) become(s state) {
 type head struct {
 	State    state         `json:"state"`
 	Software string        `json:"software,omitempty"`
+	Firmware bool          `json:"firmware,omitempty"` // Software is that of the modules
 	Author   string        `json:"author,omitempty"`
 	Since    uint64        `json:"since_ms,omitempty"` // of the state, by the wall clock
 	Reason   string        `json:"reason,omitempty"`
@@ -94,6 +95,9 @@ type restart struct {
 	born  time.Duration // first seen in its new session, 0: not
 	well  time.Duration // since when it is as before, 0: it is not
 	now   proto.Session // new
+	// Of firmware, as it answered.
+	done          bool
+	failed, waits string
 }
 
 // Rollout is the machine. New makes one.
@@ -101,12 +105,13 @@ type Rollout struct {
 	head
 	fab    Fabric
 	j      *journal.Journal
-	way    []restart      // under way, by node
-	asking []proto.NodeID // hosts that wait for leave
-	at     time.Duration  // when it is looked at again
-	waits  string         // what the next wave waits for
-	idleAt time.Duration  // since when it waits, 0: it does not
-	dirty  bool           // the head is not in the store as it is
+	way    []restart             // under way, by node
+	asking []proto.NodeID        // hosts that wait for leave
+	at     time.Duration         // when it is looked at again
+	waits  string                // what the next wave waits for
+	idleAt time.Duration         // since when it waits, 0: it does not
+	dirty  bool                  // the head is not in the store as it is
+	has    map[proto.NodeID]bool // the firmware, as they said to this planner
 }
 
 // New makes a machine that does nothing.
@@ -125,8 +130,8 @@ func (r *Rollout) Next() time.Duration {
 	return r.at
 }
 
-// Begin begins a roll-out, or says why not.
-func (r *Rollout) Begin(software, author string) *proto.Error {
+// Begin begins a roll-out, of agents' software or of modules' firmware, or says why not.
+func (r *Rollout) Begin(software, author string, firmware bool) *proto.Error {
 	switch {
 	case proto.Release(software) == "":
 		return &proto.Error{Code: proto.Invalid, Field: "software", Limit: "the version that is installed, as ocs-agent version prints it", Reason: "none"}
@@ -135,11 +140,16 @@ func (r *Rollout) Begin(software, author string) *proto.Error {
 	case r.State == proto.RolloutRunning || r.State == proto.RolloutStopping:
 		return &proto.Error{Code: proto.Busy, Field: "software", Limit: "one roll-out at a time", Reason: "that of " + r.Software + " is under way; ocsctl rollout stop ends it"}
 	}
-	r.head = head{State: r.State, Software: proto.Release(software), Author: author}
+	r.head = head{State: r.State, Software: proto.Release(software), Firmware: firmware, Author: author}
+	r.has = nil
 	r.become(proto.RolloutRunning)
 	r.at, r.waits, r.idleAt = r.j.Now, "", 0
 	r.keep()
-	r.note(journal.Info, "roll-out begins", everyone, fmt.Sprintf("%s to all agents%s", r.Software, by(author)))
+	to := "all agents"
+	if firmware {
+		to = "all modules"
+	}
+	r.note(journal.Info, "roll-out begins", everyone, fmt.Sprintf("%s to %s%s", r.Software, to, by(author)))
 	return nil
 }
 
@@ -226,26 +236,27 @@ func (r *Rollout) wave() {
 	shape := r.fab.Shape()
 	next := newChoice(shape, r.way).wave(r.Wave+1, func(id proto.NodeID) bool {
 		l := r.fab.Look(id)
-		if !l.Present || r.runs(&l) {
+		if !l.Present || r.runs(id, &l) {
 			return false
 		}
-		if left++; l.Why != "" && why == "" {
-			why = fmt.Sprintf("node %d: %s", id, l.Why)
+		not := r.whyNot(&l)
+		if left++; not != "" && why == "" {
+			why = fmt.Sprintf("node %d: %s", id, not)
 		}
-		return l.Why == ""
+		return not == ""
 	}, r.watched)
 	switch {
 	case len(next) > 0:
 		r.Wave++
 		r.waits, r.idleAt, r.dirty = "", 0, true
-		r.note(journal.Info, "roll-out wave", everyone, fmt.Sprintf("wave %d: %s to %s", r.Wave, r.Software, proto.Nodes(next, "starts", "start")))
+		r.note(journal.Info, "roll-out wave", everyone, fmt.Sprintf("wave %d: %s to %s", r.Wave, r.Software, r.they(next)))
 		for _, id := range next {
 			r.tell(id, false)
 		}
 	case left == 0 && len(r.way) == 0:
 		r.become(proto.RolloutDone)
 		r.dirty = true
-		r.note(journal.Info, "roll-out is done", everyone, fmt.Sprintf("%s restarted in %s, all that are online run %s", proto.Count(r.Back, "node"), proto.Count(r.Wave, "wave"), r.Software))
+		r.note(journal.Info, "roll-out is done", everyone, fmt.Sprintf("%s in %s, all that are online have %s", proto.Count(r.Back, "node"), proto.Count(r.Wave, "wave"), r.Software))
 	default:
 		if r.waits = cmp.Or(why, "a node nearby that its host restarts"); r.idleAt == 0 {
 			r.idleAt = max(1, r.j.Now)
@@ -282,14 +293,11 @@ func (r *Rollout) leave() {
 	})
 }
 
-// runs: the software that is wanted runs there already.
-func (r *Rollout) runs(l *Look) bool { return proto.Release(l.Software) == r.Software }
-
 // tell has a node start anew. What it must hold afterwards is in the store before it is
 // told.
 func (r *Rollout) tell(id proto.NodeID, asked bool) {
 	l := r.fab.Look(id)
-	x := restart{Node: id, Asked: asked, ByHand: !l.Can, Before: l.Hold}
+	x := restart{Node: id, Asked: asked, ByHand: !l.Can && !r.Firmware, Before: l.Hold}
 	r.j.Persist(journal.Encode(key(id), &x))
 	r.begin(&x)
 	at, _ := slices.BinarySearchFunc(r.way, id, func(x restart, id proto.NodeID) int { return cmp.Compare(x.Node, id) })
@@ -303,17 +311,20 @@ func (r *Rollout) tell(id proto.NodeID, asked bool) {
 func (r *Rollout) begin(x *restart) {
 	x.tell, x.until = journal.Never, r.j.Now+handPatience
 	if !x.ByHand {
-		x.until = r.j.Now + startPatience
+		x.until = r.j.Now + r.patience(x)
 		r.command(x)
 	}
 }
 
 func (r *Rollout) command(x *restart) {
-	c := proto.Command{Verb: proto.VerbRestart, Software: r.Software}
-	if x.Asked {
+	c, again := proto.Command{Verb: proto.VerbRestart, Software: r.Software}, tellAgain
+	switch {
+	case x.Asked:
 		c.Software = "" // what is installed there its host knows
+	case r.Firmware:
+		c.Verb, again = proto.VerbFirmware, firmwareAgain
 	}
-	x.corr, x.tell = r.j.Command(x.Node, x.Before.Session, c), r.j.Now+tellAgain
+	x.corr, x.tell = r.j.Command(x.Node, x.Before.Session, c), r.j.Now+again
 }
 
 // Answer takes an agent's answer to a command, and reports whether it was ours.
@@ -321,6 +332,10 @@ func (r *Rollout) Answer(id proto.NodeID, m *proto.Ack) bool {
 	i := slices.IndexFunc(r.way, func(x restart) bool { return x.Node == id && x.corr == m.Corr && m.Corr != (proto.Corr{}) })
 	if i < 0 {
 		return false
+	}
+	if x := &r.way[i]; r.Firmware && !x.Asked {
+		r.took(x, m)
+		return true
 	}
 	switch x := &r.way[i]; m.Code {
 	case proto.OK, proto.Duplicate:
@@ -335,6 +350,9 @@ func (r *Rollout) Answer(id proto.NodeID, m *proto.Ack) bool {
 
 // judge looks at a node under way: is it back, or what is wrong with it?
 func (r *Rollout) judge(x *restart) (done bool, why string) {
+	if r.Firmware && !x.Asked {
+		return r.judgeFirmware(x)
+	}
 	l, now := r.fab.Look(x.Node), r.j.Now
 	switch {
 	case x.now != 0 && l.Present && l.Hold.Session != x.now:
@@ -357,7 +375,7 @@ func (r *Rollout) judge(x *restart) (done bool, why string) {
 	case !l.Present:
 		return false, "it was back, and is gone"
 	}
-	if !x.Asked && r.Software != "" && !r.runs(&l) {
+	if !x.Asked && r.Software != "" && !r.runs(x.Node, &l) {
 		return false, fmt.Sprintf("it runs %s, was to run %s", cmp.Or(proto.Release(l.Software), "a nameless release"), r.Software)
 	}
 	if why := x.Before.lost(&l.Hold); why != "" {
@@ -381,13 +399,6 @@ func (r *Rollout) judge(x *restart) (done bool, why string) {
 	return false, diff
 }
 
-func (r *Rollout) patience(x *restart) time.Duration {
-	if x.ByHand {
-		return handPatience
-	}
-	return startPatience
-}
-
 // back notes that a restarted node is back.
 func (r *Rollout) back(x *restart) {
 	if !x.Asked {
@@ -395,6 +406,9 @@ func (r *Rollout) back(x *restart) {
 		r.dirty = true
 	}
 	r.j.Persist(journal.Record{Key: key(x.Node)})
+	if x.done {
+		return // told when it said so
+	}
 	r.note(journal.Info, "node is back", x.Node, "started anew; plan, light and calibrations as before")
 }
 

@@ -131,7 +131,7 @@ func (c *cell) run(d time.Duration) {
 func (c *cell) begin() {
 	c.t.Helper()
 	c.do(func() {
-		if err := c.r.Begin("v2", "alice"); err != nil {
+		if err := c.r.Begin("v2", "alice", false); err != nil {
 			c.t.Fatal(err)
 		}
 	})
@@ -336,7 +336,7 @@ func TestTheFirstOneIsWatched(t *testing.T) {
 	for i := range 6 {
 		c.looks[i].Hold.Beside = nil
 	}
-	s, _ := c.r.Plan("v2", 0)
+	s, _ := c.r.Plan("v2", false, 0)
 	c.begin()
 	c.run(2 * time.Minute)
 	if fmt.Sprint(c.told[0]) != "[6]" || fmt.Sprint(s.Waves[0].Nodes) != "[6]" || c.r.State != proto.RolloutDone {
@@ -351,10 +351,10 @@ func TestStopEndsWithTheWaveUnderWay(t *testing.T) {
 	c.run(4 * time.Second)
 	before := len(c.told)
 	c.do(func() {
-		if err := c.r.Begin("v3", ""); err == nil || err.Code != proto.Busy {
+		if err := c.r.Begin("v3", "", false); err == nil || err.Code != proto.Busy {
 			t.Errorf("another one: %v", err)
 		}
-		if err := c.r.Begin("ringlight v2", ""); err == nil || err.Code != proto.Duplicate {
+		if err := c.r.Begin("ringlight v2", "", false); err == nil || err.Code != proto.Duplicate {
 			t.Errorf("the same one: %v", err)
 		}
 		if err := c.r.Stop("alice"); err != nil {
@@ -473,7 +473,7 @@ func TestPlanIsWhatGoesOut(t *testing.T) {
 	c.looks[7].Why, c.looks[8].Present = "ring 1 has a fault", false
 	var planned [][]proto.NodeID
 	for next := uint64(0); ; {
-		s, more := c.r.Plan("v2", next)
+		s, more := c.r.Plan("v2", false, next)
 		for _, w := range s.Waves {
 			planned = append(planned, w.Nodes)
 		}
@@ -489,7 +489,7 @@ func TestPlanIsWhatGoesOut(t *testing.T) {
 	if fmt.Sprint(planned) != fmt.Sprint(c.told) {
 		t.Errorf("planned %v\ntold %v", planned, c.told)
 	}
-	if err := c.r.Begin("ringlight ", ""); err == nil || err.Field != "software" {
+	if err := c.r.Begin("ringlight ", "", false); err == nil || err.Field != "software" {
 		t.Errorf("no software: %v", err)
 	}
 }

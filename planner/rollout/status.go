@@ -16,7 +16,7 @@ const (
 
 // Status is how it stands.
 func (r *Rollout) Status() proto.RolloutStatus {
-	s := proto.RolloutStatus{State: r.State, Software: r.Software, Author: r.Author, SinceMillis: r.Since, Reason: r.Reason, Node: r.Node,
+	s := proto.RolloutStatus{State: r.State, Software: r.Software, Firmware: r.Firmware, Author: r.Author, SinceMillis: r.Since, Reason: r.Reason, Node: r.Node,
 		Wave: uint32(r.Wave), Back: uint32(r.Back), Waiting: proto.Clip(r.waits)}
 	for i := range r.way {
 		if x := &r.way[i]; len(s.UnderWay) < maxUnder {
@@ -33,6 +33,8 @@ func (x *restart) words() string {
 		return "back as before; must stay so for " + holdTime.String()
 	case x.now != 0:
 		return "back, its light is looked at"
+	case x.failed != "" || x.waits != "":
+		return cmp.Or(x.failed, x.waits)
 	case x.ByHand:
 		return "its agent does not start itself anew: restart it there"
 	}
@@ -46,11 +48,11 @@ func (r *Rollout) count(s *proto.RolloutStatus, keep func(proto.NodeID)) {
 	for i := range s.Nodes {
 		l := r.fab.Look(proto.NodeID(i))
 		switch {
-		case l.Present && r.Software != "" && r.runs(&l):
+		case l.Present && r.Software != "" && r.runs(proto.NodeID(i), &l):
 			s.Current++
-		case !l.Present || l.Why != "":
+		case !l.Present || r.whyNot(&l) != "":
 			if s.LeftTotal++; len(s.Left) < maxLeft {
-				s.Left = append(s.Left, proto.RolloutNode{Node: proto.NodeID(i), Why: proto.Clip(cmp.Or(l.Why, "no agent speaks there")), ByHand: !l.Can && l.Present})
+				s.Left = append(s.Left, proto.RolloutNode{Node: proto.NodeID(i), Why: proto.Clip(cmp.Or(r.whyNot(&l), "no agent speaks there")), ByHand: !l.Can && l.Present && !r.Firmware})
 			}
 		case keep != nil:
 			keep(proto.NodeID(i))
@@ -60,9 +62,9 @@ func (r *Rollout) count(s *proto.RolloutStatus, keep func(proto.NodeID)) {
 
 // Plan says what a roll-out of a software would do, were nothing to change: the waves
 // from the first one wanted, and what would be left.
-func (r *Rollout) Plan(software string, first uint64) (s proto.RolloutStatus, next uint64) {
-	dry := Rollout{fab: r.fab, head: head{Software: proto.Release(software)}}
-	s.Software = dry.Software
+func (r *Rollout) Plan(software string, firmware bool, first uint64) (s proto.RolloutStatus, next uint64) {
+	dry := Rollout{fab: r.fab, head: head{Software: proto.Release(software), Firmware: firmware}}
+	s.Software, s.Firmware = dry.Software, firmware
 	open := map[proto.NodeID]bool{}
 	dry.count(&s, func(id proto.NodeID) { open[id] = true })
 	for wave := 1; len(open) > 0; wave++ {

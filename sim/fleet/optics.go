@@ -20,6 +20,7 @@ type Optics struct {
 	Personalities []*sim.Personality
 	Calibrated    []*ocs.Calibration // one module each
 	Physics       *sim.Physics       // of the boards' calls, and of the personalities; nil: sim.DefaultPhysics
+	Control       bool               // modules have controllers, those of a bundle behind one mux
 }
 
 // CatalogueSize is the number of personalities that large fleets draw from.
@@ -42,6 +43,9 @@ const fibreLoss int32 = 200 // thousandths of a dB
 // the fabric's fibres. Board n is node n.
 func (o *Optics) Build(w *sim.World, f *fabric.Fabric, modules int, seed uint64) (*hal.Board, [][]*ocs.Calibration, error) {
 	board, err := boardfile.Default(f.GPUsPerNode, f.Bundles, modules)
+	if o.Control {
+		board, err = boardfile.DefaultCMIS(f.GPUsPerNode, f.Bundles, modules, true)
+	}
 	if err != nil {
 		return nil, nil, err
 	}

@@ -27,11 +27,15 @@ type bench struct {
 }
 
 func newBench(t testing.TB, nodes, spares, modules int, seed uint64) *bench {
-	b := &bench{t: t}
 	o, err := catalogue()
 	if err != nil {
 		t.Fatal(err)
 	}
+	return newBenchOf(t, o, nodes, spares, modules, seed)
+}
+
+func newBenchOf(t testing.TB, o *Optics, nodes, spares, modules int, seed uint64) *bench {
+	b := &bench{t: t}
 	f, err := fabric.New(fabric.Params{Name: "f1", Nodes: nodes, GPUsPerNode: 4, K: 2, TP: 16, Topology: fabric.Line, Spares: spares, SpareLayout: fabric.AtEnd})
 	if err != nil {
 		t.Fatal(err)

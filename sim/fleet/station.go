@@ -131,6 +131,7 @@ func (st *station) start() error {
 	}
 	st.host, st.thinking, st.decide = agent.NewHost(cfg, journal, st, nil), agent.Thinking{Takes: cfg.Decide}, cfg.Decide
 	st.host.Calibrated, st.host.Log, st.host.Bins = st.calibrated, st.log, st.disk.KeepBins
+	st.host.Firmware = st.firmware
 	st.host.Restart, st.host.End = st.restart, func() { st.over = true }
 	st.will, st.rings, st.alive, st.tries = will, nil, true, 0
 	if err := st.host.Levels(st.local(), func(line hal.LineID) (bool, error) { return r.world.Level(st.board, line), nil }); err != nil {
@@ -160,6 +161,21 @@ func (st *station) restart(software string) {
 		why = fmt.Sprintf("ocs-agent is %s, wanted is %s: install that first", is, software)
 	}
 	st.host.Deliver(st.local(), agent.Input{Kind: agent.InRestart, Text: why})
+}
+
+// firmwareBytes are those of an image behind its head. chosen: a run is not to be long.
+const firmwareBytes = 3000
+
+// firmware gives the file of a version of the modules' firmware, of which a device has all.
+func (st *station) firmware(version string) {
+	in := agent.Input{Kind: agent.InFirmware}
+	v, err := proto.ParseFirmware(version)
+	if err != nil {
+		in.Text = err.Error()
+	} else {
+		in.Line = sim.FirmwareImage(sim.FirmwareVersion(v), firmwareBytes)
+	}
+	st.host.Deliver(st.local(), in)
 }
 
 // ownSoftware is what agents are of where no line of the script says another.
