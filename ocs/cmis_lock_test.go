@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"ringlight/hal"
+	"ringlight/hal/cmis"
 	"ringlight/ocs"
 	"ringlight/proto"
 	"ringlight/sim"
@@ -244,4 +245,44 @@ func TestControllerWithoutALockSaysSo(t *testing.T) {
 	r.readyCMIS()
 	r.rounds(p, time.Second, 100*time.Millisecond)
 	is("another life", "module 0: not looked at since this life began")
+}
+
+// Goal: a look of a controller proves what it saw: not what a dark lane hides, nothing in
+// another life before it looks again, nothing of a module that has begun anew.
+// Method: a laser that dies and returns; a new life; a reset of one module by another host.
+func TestControllersLookProvesWhatItSaw(t *testing.T) {
+	p := proto.External1
+	r := lockedCMIS(t, p, ocs.LockOnDrift, sim.DefaultMCITiming())
+	is := func(when, want string) {
+		t.Helper()
+		if why := r.optics[0].Unproven(); why != want {
+			t.Errorf("%s: %q, want %q", when, why, want)
+		}
+	}
+	look := func() { r.rounds(p, 5*time.Second, 100*time.Millisecond) }
+	look()
+	is("looked at", "")
+	f := sim.Fault{Kind: sim.LaserDead, Module: 1, Index: 3}
+	r.plant(f)
+	look()
+	is("a dark lane", "module 1: not looked at since a lane was dark, or may have been")
+	if err := r.world.Repair(r.id, f); err != nil {
+		t.Fatal(err)
+	}
+	look()
+	is("it is back", "")
+	r.boot([]*ocs.Calibration{r.optics[0].Status().Calibration})
+	r.readyCMIS()
+	is("another life", "module 0: not looked at since this life began")
+	look()
+	is("looked at by it", "")
+	m := r.board.Bundles[0].Modules[1]
+	reset := &hal.Op{Msgs: []hal.Msg{{Addr: m.Mux, W: []byte{1 << m.MuxChannel}}, {Addr: hal.MCIAddr, W: []byte{cmis.ModuleControl, cmis.SoftwareReset}}}}
+	if err := r.world.Submit(r.world.Now(), r.id, m.MCI, reset); err != nil {
+		t.Fatal(err)
+	}
+	r.rounds(p, time.Second, 100*time.Millisecond)
+	if why := r.optics[0].Unproven(); r.optics[0].Status().State == proto.Tuned || why == "" {
+		t.Errorf("a module that has begun anew: %v, %q", r.optics[0].Status().State, why)
+	}
 }
