@@ -125,8 +125,8 @@ bench-calibration: ## calibration of 200 boards from nothing: worst, p5, board t
 	RINGLIGHT_CALIBRATION=20 RINGLIGHT_BUNDLES=2 $(GO) test -count 1 -v -run EveryCellOfManyBoards ./ocs
 
 .PHONY: bench-physics
-bench-physics: ## calibration and 180 switches on boards whose physics are not ours, a row a world, judged by the truth (BOARDS, 6; ROWS, a part of the names)
-	RINGLIGHT_CALIBRATION=$(or $(BOARDS),6) RINGLIGHT_ROWS="$(ROWS)" $(GO) test -count 1 -v -timeout 0 -run PhysicsThatIsNotOurs ./ocs
+bench-physics: ## calibration and 180 switches on boards whose physics are not ours, a row a world, judged by the truth (BOARDS, 6 of each kind; KINDS, ltc2688 ad5676r cmis; ROWS, a part of the names)
+	RINGLIGHT_CALIBRATION=$(or $(BOARDS),6) RINGLIGHT_KINDS="$(KINDS)" RINGLIGHT_ROWS="$(ROWS)" $(GO) test -count 1 -v -timeout 0 -run PhysicsThatIsNotOurs ./ocs
 
 RINGLIGHT_RUNS ?= 1000000
 .PHONY: bench-rings

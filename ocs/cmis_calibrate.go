@@ -148,6 +148,8 @@ func (c *mciSearch) driven(i int, again bool) {
 		switch a := cmis.Answer(p.state[0]); {
 		case a == cmis.AnswerDone || len(p.drive.Set) == 0:
 			c.settle(now, i)
+		case again && a == cmis.AnswerNone:
+			return fmt.Errorf("%w: drive: none, as after a reset: its supply may have dipped", mci.ErrState)
 		case again:
 			return fmt.Errorf("%w: drive: %v", mci.ErrState, a)
 		default:

@@ -123,7 +123,8 @@ func (l *mciLock) dim(d *mciDrive, module int) bool {
 	if d.path.External() {
 		levels, got = &cal.LaneTap[d.path-proto.External1], s.tap
 	}
-	return s.lightAt == 0 || s.path != d.path || missing(levels, sumLevel(levels[:]), got) != None
+	_, some := missing(levels, sumLevel(levels[:]), got)
+	return some || s.lightAt == 0 || s.path != d.path
 }
 
 // took takes what the last look found, and says whether there was one.

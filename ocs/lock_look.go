@@ -60,7 +60,8 @@ func (a *lockAct) dim(cal *ModuleCalibration) bool {
 	for _, y := range a.seen[lit] {
 		got += y / lockSteps
 	}
-	return missing(levels, sumLevel(levels[:]), proto.MilliDBm(detmath.DB(max(got, 1e-9))*1000)) != None
+	_, some := missing(levels, sumLevel(levels[:]), proto.MilliDBm(detmath.DB(max(got, 1e-9))*1000))
+	return some
 }
 
 // signal is the light that tells of cells, and what it is off by itself.

@@ -257,3 +257,24 @@ func TestTooWarmIsNotUsed(t *testing.T) {
 		}
 	}
 }
+
+// Goal: where a tap lacks more than any lane's share no lane is named, for it would be one
+// that may be well.
+// Method: lanes of one module die one after the other on an external path; a health round
+// after each.
+func TestSeveralDeadLasersNameNoLane(t *testing.T) {
+	r := calibrated(t, 2, proto.External1)
+	for lane := range 4 {
+		r.events[0] = nil
+		r.plant(sim.Fault{Kind: sim.LaserDead, Module: 1, Index: lane})
+		r.round()
+		for _, e := range r.events[0] {
+			if e.Module != 1 || (e.Lane == ocs.None) != (lane > 0) {
+				t.Errorf("%d lanes dead: %+v", lane+1, e)
+			}
+		}
+		if len(r.events[0]) == 0 && lane < 2 {
+			t.Errorf("%d lanes dead: not told", lane+1)
+		}
+	}
+}

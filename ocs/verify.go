@@ -121,7 +121,8 @@ func (v *verification) judge(o *hal.Optics, m *ModuleCalibration, module uint8, 
 	which := int(v.path - proto.External1)
 	got := diode.GuardLevel(o, block, hal.GuardTap1+which)
 	want := sumLevel(m.LaneTap[which][:])
-	v.compare(want, got, module, missing(&m.LaneTap[which], want, got))
+	lane, _ := missing(&m.LaneTap[which], want, got)
+	v.compare(want, got, module, lane)
 	light := &v.light[module]
 	light.launched, light.lost = got-laneOfEight, want-got
 	for half := range 2 {
@@ -158,22 +159,23 @@ func sumLevel(levels []proto.MilliDBm) proto.MilliDBm {
 	return proto.MilliDBm(math.Floor(float64(detmath.DB(milliwatt)*1000) + 0.5))
 }
 
-// missing is the lane whose share comes nearest to what a tap lacks; None when
-// that is less than a good half of the weakest.
-func missing(lanes *[hal.Lanes]proto.MilliDBm, want, got proto.MilliDBm) uint8 {
+// missing says whether a tap lacks a good half of the weakest lane's share or more, and
+// which lane's it comes nearest to; None where it is more than any one's.
+func missing(lanes *[hal.Lanes]proto.MilliDBm, want, got proto.MilliDBm) (lane uint8, some bool) {
 	lack := detmath.FromDB(float64(want)/1000) - detmath.FromDB(float64(got)/1000)
-	best, least, weakest := uint8(None), math.MaxFloat64, math.MaxFloat64
+	best, least, weakest, most := uint8(None), math.MaxFloat64, math.MaxFloat64, 0.0
 	for l, level := range lanes {
 		share := detmath.FromDB(float64(level) / 1000)
-		weakest = min(weakest, share)
+		weakest, most = min(weakest, share), max(most, share)
 		if d := math.Abs(lack - share); d < least {
 			best, least = uint8(l), d
 		}
 	}
-	if lack < float64(weakest*laneShare) {
-		return None
+	one := float64(weakest * laneShare)
+	if lack < one || lack > most+one {
+		best = None
 	}
-	return best
+	return best, lack >= one
 }
 
 func (v *verification) compare(want, got proto.MilliDBm, module, lane uint8) {
