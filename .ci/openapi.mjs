@@ -11,7 +11,7 @@ const api = new Api({ baseUrl: url });
 const made = async (operation, args, query, body, headers = {}) => {
   const words = [...args, ...(body === undefined ? [] : [body])];
   const asks = api.v1[operation];
-  if (!["getDescription", "putRouterJob"].includes(operation)) words.push(query ?? {});
+  if (!["getDescription", "putRouterJob", "putRouterPort"].includes(operation)) words.push(query ?? {});
   const format = operation === "getJobFile" ? "text" : "json";
   const r = await asks(...words, { headers, format }).catch((e) => e);
   if (!(r instanceof Response)) throw r;

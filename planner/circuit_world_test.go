@@ -23,6 +23,7 @@ type coreWorld struct {
 	settled map[circuitAt]proto.JobID // what was lit at the last quiet moment
 	staying map[proto.JobID]bool      // jobs of the last list that were in the one before
 	badMove []string
+	takes   func(s int, a, b uint16) // light away
 	applies int
 }
 
@@ -400,6 +401,9 @@ func (w *coreWorld) move(s int) {
 			job, was := w.settled[circuitAt{s, a, x.b}]
 			if was && job == x.job && w.staying[x.job] && !takenA[a] && !takenB[x.b] && !v.broken[[2]uint16{a, x.b}] && !w.wayBackBroken(s, a, x.b) && !w.leftSpine(s, a, x) {
 				w.badMove = append(w.badMove, fmt.Sprintf("%v switch %d: %d to %d of job %d went for nothing", w.now, s, a, x.b, x.job))
+			}
+			if w.takes != nil && x.tuned <= w.now {
+				w.takes(s, a, x.b)
 			}
 			delete(v.light, a)
 		}

@@ -58,6 +58,8 @@ func (b *alarmBook) facts() health.Facts {
 	}
 	p.jobs.Unrouted(func(router string, r job.RouterJob) {
 		x.Routes = append(x.Routes, health.Route{Router: router, Job: r.Job, Over: r.Want == "", Says: r.Says, Since: r.Since})
+	}, func(router string, p job.PortDrain) {
+		x.Routes = append(x.Routes, health.Route{Router: router, Port: p.Port, Over: !p.Drained, Says: p.Says, Since: p.Since})
 	})
 	p.jobs.Waits(func(name, cause string, since uint64) {
 		x.Jobs = append(x.Jobs, health.Job{Name: name, Cause: cause, Since: since})

@@ -50,7 +50,7 @@ const (
 	NounLift          // ends that
 	NounClearFibre    // Name is a fibre's: what is held against it is forgotten
 	NounLinks         // all fibres
-	NounRouted        // Name is ROUTER/JOB, Text what that router was read back to hold, as JSON
+	NounRouted        // Name is ROUTER/JOB or ROUTER/ports/PORT, Text what that router was read back to hold or do, as JSON
 	NounBins          // records of Bins of Node; Page pages them
 	// Names are fibres, none: all; the bit errors of those that no ring uses are counted.
 	// DryRun: what the last count came to.

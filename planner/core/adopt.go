@@ -22,6 +22,9 @@ func (c *Circuits) Gathered() {
 		c.adopt()
 	}
 	c.open.since = c.j.Now
+	for _, p := range c.drains.of { // any order: each
+		p.asked = c.j.Now
+	}
 	for s := range c.switches {
 		v := &c.switches[s]
 		if v.Want.Gen == 0 && v.Report != nil && !v.Unassigned {

@@ -194,7 +194,7 @@ func (c *Circuits) jobStatus(j *job, lit map[proto.JobID]int) proto.JobStatus {
 	case c.Quiet():
 		s.State, s.Reason = proto.JobShort, proto.Clip(c.whyShort(j))
 	default:
-		s.State = proto.JobPlacing
+		s.State, s.Reason = proto.JobPlacing, proto.Clip((drainer{c}).why())
 	}
 	return s
 }
@@ -225,6 +225,9 @@ func (c *Circuits) whyShort(j *job) string {
 // Waits says whose answers the circuits wait for.
 func (c *Circuits) Waits() (out []string) {
 	if text := c.txn.Waits(); text != "" {
+		out = append(out, "circuits: "+text)
+	}
+	if text := (drainer{c}).why(); text != "" {
 		out = append(out, "circuits: "+text)
 	}
 	if c.open.active() {
@@ -289,6 +292,9 @@ func Facts(c *Circuits, id proto.NodeID, port int16) (out []proto.WhyLine) {
 	}
 	if why := v.whyUnable(); why != "" {
 		fact(-1, "unable", why)
+	}
+	if why := (drainer{c}).why(); why != "" {
+		fact(-1, "drain", why)
 	}
 	return out
 }

@@ -90,6 +90,7 @@ type Circuits struct {
 	jobs     jobList
 	bad      map[slot]proto.Session // did not come up, and not when told again, in this life of the switch
 	out      out
+	drains   drains
 	lapses   uint64                    // how often what is out, or did not come up, was otherwise
 	tried    map[slot]proto.Generation // failed with this one, and told again
 	dim      map[string]time.Duration  // leaves and spines from which no light comes, and since when
@@ -114,7 +115,7 @@ func New(fab *fabric.Core, j *journal.Journal, root interface {
 	Root
 	member.Root
 }) *Circuits {
-	c := &Circuits{layout: layout{fab}, j: j, root: root, fresh: true, bad: map[slot]proto.Session{}, out: newOut(fab, nil), tried: map[slot]proto.Generation{}, planAt: journal.Never}
+	c := &Circuits{layout: layout{fab}, j: j, root: root, fresh: true, bad: map[slot]proto.Session{}, out: newOut(fab, nil), tried: map[slot]proto.Generation{}, drains: drains{of: map[string]*PortDrain{}}, planAt: journal.Never}
 	c.table = member.NewTable(proto.FirstSwitch, fab.Switches(), j, root, c)
 	c.txn = member.NewTxn(c.table)
 	c.switches = make([]switchView, fab.Switches())
@@ -226,7 +227,7 @@ func (c *Circuits) plan() {
 		c.replan(0)
 		return
 	}
-	if len(c.stages) > 0 {
+	if len(c.stages) > 0 && !(drainer{c}).waits() { // one that waits for routers is looked at anew
 		c.nextStage()
 		return
 	}
@@ -239,6 +240,8 @@ func (c *Circuits) plan() {
 	noteStarts(c, was)
 	if len(c.stages) > 0 {
 		c.nextStage()
+	} else {
+		drainer{c}.release(none)
 	}
 }
 
@@ -254,6 +257,12 @@ func (c *Circuits) nextStage() {
 				return
 			}
 		}
+	}
+	if until := (drainer{c}).wait(sets); until > 0 {
+		if until != journal.Never {
+			c.replan(until - c.j.Now)
+		}
+		return
 	}
 	c.stages = c.stages[1:]
 	c.prepareSets(stageForward, sets)

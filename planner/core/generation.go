@@ -180,6 +180,7 @@ func (c *Circuits) refused(v *switchView, m *proto.Ack) {
 // Persisted takes the news that records are on disk. It reports whether they
 // were a decision of the circuits.
 func (c *Circuits) Persisted(id uint64) bool {
+	c.drains.onDisk(id)
 	if !c.txn.Persisted(id) {
 		return false
 	}

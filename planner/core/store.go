@@ -134,7 +134,7 @@ func (l *jobList) unsaved() []journal.Record {
 }
 
 // Prefixes are those of the circuits' own records.
-var Prefixes = []string{prefixJob, prefixMap, member.PrefixSwitch}
+var Prefixes = []string{prefixJob, prefixMap, member.PrefixSwitch, prefixDrain}
 
 // Restore takes one record of the store; rest is its key without the prefix.
 func (c *Circuits) Restore(prefix, rest string, raw []byte) error {
@@ -151,6 +151,8 @@ func (c *Circuits) Restore(prefix, rest string, raw []byte) error {
 		c.jobs.all = append(c.jobs.all, j)
 		c.jobs.saved[r.Spec.Job] = string(raw)
 		return c.jobs.checkStored(j)
+	case prefixDrain:
+		return drainer{c}.restore(rest, raw)
 	case prefixMap:
 		at, err := strconv.Atoi(rest)
 		if err != nil || at < 0 || at >= len(c.maps) {

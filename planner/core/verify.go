@@ -197,6 +197,7 @@ func (c *Circuits) closeStage(text string) {
 	}
 	switch {
 	case kind == stageBack:
+		drainer{c}.release(none)
 		// What it failed by may do so again: longer pauses each time.
 		c.replan(member.Backoff(c.backs + 1))
 		c.backs++

@@ -80,6 +80,8 @@ type Core struct {
 	// Routers are who must be known to hold a job's routes before it is ready:
 	// leaves and spines, or servers joined directly. None: routes are files alone.
 	Routers []Tier `json:"routers,omitempty"`
+	// Drain has links taken away when their routers have drained them. Nil: at once.
+	Drain *Drain `json:"drain,omitempty"`
 
 	*LeafSpine // nil: of another kind
 	*Direct    // nil: of another kind
@@ -201,7 +203,7 @@ func (c *Core) GroupID(group int) proto.RingID { return proto.FirstGroup + proto
 
 // Validate joins everything that is wrong; each error is an *Error.
 func (c *Core) Validate() error {
-	return errors.Join(c.validateSizes(), c.validateRouters())
+	return errors.Join(c.validateSizes(), c.validateRouters(), c.Drain.validate())
 }
 
 // validateSizes is about all that has a size.

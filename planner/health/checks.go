@@ -125,9 +125,14 @@ var Checks = []Check{
 				tell(finding{id: "circuits/not-tuned", subject: "circuits", takes: true, text: fmt.Sprintf("%d of %s not tuned", n, proto.Count(x.Circuits, "circuit")), cause: "no light proves that they are there"})
 			}
 		}},
-	{"routes", "routers hold the routes of jobs, and of no others", proto.HealthDegraded, "look at SUBJECT, and that ocsctl routes push runs; ocsctl routes list", false,
+	{"routes", "routers hold the routes of jobs, and of no others, and drain ports whose light will move", proto.HealthDegraded, "look at SUBJECT, and that ocsctl routes push or drain runs; ocsctl routes list", false,
 		func(x *Facts, tell func(finding)) {
 			for _, r := range x.Routes {
+				if r.Port != "" {
+					text := map[bool]string{false: "has not drained " + r.Port, true: "may not use " + r.Port + " again"}[r.Over]
+					tell(finding{id: r.Router + "/drain-" + r.Port, takes: r.Over, subject: r.Router, text: text, cause: cmp.Or(r.Says, "nobody has confirmed it"), since: r.Since})
+					continue
+				}
 				text := "does not hold the routes of job " + r.Job
 				if r.Over {
 					text = "may still hold the routes of job " + r.Job

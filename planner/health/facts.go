@@ -37,12 +37,14 @@ type Facts struct {
 	Given []proto.AlarmStatus // what others than the planner found, by the names of checks
 }
 
-// Route is what of a job a router does not hold as it must.
+// Route is what of a job a router does not hold as it must, or a port that it does not
+// drain.
 type Route struct {
-	Router, Job string
-	Over        bool   // the job's are to be taken away
-	Says        string // why not; "": nothing, for too long
-	Since       uint64
+	Router, Job, Port string
+
+	Over  bool   // the job's are to be taken away, the port is to be used again
+	Says  string // why not; "": nothing, for too long
+	Since uint64
 }
 
 // Device is a node or a switch.

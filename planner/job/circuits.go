@@ -26,6 +26,9 @@ type Core interface {
 	Stamp(proto.JobID) string
 	Moved() bool
 	Unreported() bool
+	Drains() map[string][]core.PortDrain
+	DrainNews() uint64
+	Said(router, port string, got core.PortSaid) error
 }
 
 // circuitJobs are jobs that ask for circuits: core chooses them.

@@ -31,11 +31,13 @@ type RouterJob struct {
 	Since uint64 `json:"since_ms"`       // that it must, by the planner's clock
 }
 
-// Router is a leaf, a spine or a server that passes packets on, and its jobs: those
-// that must be taken away first.
+// Router is a leaf, a spine or a server that passes packets on. Of its jobs those come
+// first that must be taken away.
 type Router struct {
 	Router string      `json:"router"`
 	Jobs   []RouterJob `json:"jobs"`
+	// Ports that it is asked to drain, or to use again.
+	Ports []PortDrain `json:"ports,omitempty"`
 }
 
 // Routed is what somebody read back from a router.
@@ -43,6 +45,12 @@ type Routed struct {
 	Has  string `json:"has"`            // digest of the routes; "": it holds none of the job
 	Says string `json:"says,omitempty"` // why it does not hold what it must; then Has counts for nothing
 }
+
+// PortDrain and PortSaid are of ports that routers are asked to drain.
+type (
+	PortDrain = core.PortDrain
+	PortSaid  = core.PortSaid
+)
 
 // ledger is what routers hold, by job and router.
 type ledger map[string]map[string]*RouterJob
@@ -125,13 +133,20 @@ func (l ledger) lacks(id string) (why string, refused bool) {
 	return fmt.Sprintf("routes: %s has not confirmed", first), false
 }
 
-// Routed takes what somebody read back from a router; name is ROUTER/JOB.
+// portsOf is between a router and its port in the name of what Routed takes.
+const portsOf = "/ports"
+
+// Routed takes what somebody read back from a router; name is ROUTER/JOB, or
+// ROUTER/ports/PORT.
 func (t *Table) Routed(name, text string) error {
 	at := strings.LastIndex(name, "/")
 	if at < 1 {
 		return wrong("router", "ROUTER/JOB", "%.80q", name)
 	}
 	router, id := name[:at], name[at+1:]
+	if router, is := strings.CutSuffix(router, portsOf); is {
+		return t.said(router, id, text)
+	}
 	if err := CheckID(id); err != nil {
 		return err
 	}
@@ -173,6 +188,27 @@ func (t *Table) Routed(name, text string) error {
 	return nil
 }
 
+// said takes what somebody read back from a router of a port.
+func (t *Table) said(router, port, text string) error {
+	var got PortSaid
+	if err := proto.DecodeFile([]byte(text), &got); err != nil {
+		return wrong("body", `{"drained": BOOL, "says": TEXT}`, "%v", err)
+	}
+	if why := t.busy(); why != "" {
+		return &proto.Error{Code: proto.Busy, Field: proto.FieldPlanner, Limit: "one in service", Reason: "the planner is " + why}
+	}
+	if t.core == nil {
+		return wrong("router", "one of a core: there is none", "%.80q", router)
+	}
+	for device := range t.core.Drains() { // any order: one at most
+		if deviceName(t.fab(), device) == router {
+			router = device
+			break
+		}
+	}
+	return t.core.Said(router, port, got)
+}
+
 // note writes down what a router is known to hold, where that is new.
 func (t *Table) note(id, router string, next RouterJob) {
 	was := t.routers[id][router]
@@ -195,10 +231,19 @@ func (t *Table) Routers() []Router {
 			of[router] = append(of[router], *r)
 		}
 	}
+	ports := map[string][]PortDrain{}
+	if t.core != nil {
+		for device, list := range t.core.Drains() { // any order: sorted below
+			router := deviceName(t.fab(), device)
+			if ports[router] = list; of[router] == nil {
+				of[router] = []RouterJob{}
+			}
+		}
+	}
 	out := []Router{}
 	for _, router := range slices.Sorted(maps.Keys(of)) {
 		slices.SortStableFunc(of[router], func(a, b RouterJob) int { return cmp.Compare(min(1, len(a.Want)), min(1, len(b.Want))) })
-		out = append(out, Router{router, of[router]})
+		out = append(out, Router{router, of[router], ports[router]})
 	}
 	return out
 }
@@ -258,9 +303,14 @@ func (t *Table) storeRoutes(records []journal.Record) {
 const routePatience = 60_000 // ms
 
 // Unrouted tells which routers do not hold what they must, and say so or have said
-// nothing for too long.
-func (t *Table) Unrouted(tell func(router string, r RouterJob)) {
+// nothing for too long, and which have not drained a port, or do not use it again.
+func (t *Table) Unrouted(tell func(router string, r RouterJob), undrained func(router string, p PortDrain)) {
 	for _, router := range t.Routers() {
+		for _, p := range router.Ports {
+			if p.Overdue {
+				undrained(router.Router, p)
+			}
+		}
 		for _, r := range router.Jobs {
 			if !r.Held && (r.Says != "" || t.j.Wall > r.Since+routePatience) {
 				tell(router.Router, r)

@@ -316,7 +316,12 @@ func (t *Table) store(x *job, events int, more ...journal.Record) {
 }
 
 // News counts what has happened to any job.
-func (t *Table) News() uint64 { return t.stored }
+func (t *Table) News() uint64 {
+	if t.core != nil {
+		return t.stored + t.core.DrainNews()
+	}
+	return t.stored
+}
 
 // Member is a node of an owner's job by its name.
 func (t *Table) Member(id, owner string, name Name) (proto.NodeID, error) {

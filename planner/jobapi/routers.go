@@ -36,15 +36,24 @@ func (a *API) showRouters(w http.ResponseWriter, r *http.Request) error {
 
 // routed takes what somebody read back from a router.
 func (a *API) routed(w http.ResponseWriter, r *http.Request) error {
-	text, err := body(w, r)
-	if err != nil {
-		return err
-	}
 	id := r.PathValue("id")
 	if err := job.CheckID(id); err != nil {
 		return err
 	}
-	if _, err := a.source.Ask(r.Context(), proto.OpRequest{Noun: proto.NounRouted, Bundle: -1, Name: r.PathValue("router") + "/" + id, Text: proto.Part(text), Author: author(r)}); err != nil {
+	return a.word(w, r, r.PathValue("router")+"/"+id)
+}
+
+// said takes what somebody read back from a router of a port.
+func (a *API) said(w http.ResponseWriter, r *http.Request) error {
+	return a.word(w, r, r.PathValue("router")+"/ports/"+r.PathValue("port"))
+}
+
+func (a *API) word(w http.ResponseWriter, r *http.Request, name string) error {
+	text, err := body(w, r)
+	if err != nil {
+		return err
+	}
+	if _, err := a.source.Ask(r.Context(), proto.OpRequest{Noun: proto.NounRouted, Bundle: -1, Name: name, Text: proto.Part(text), Author: author(r)}); err != nil {
 		return err
 	}
 	return a.showRouters(w, r)

@@ -306,11 +306,20 @@ func (c *Client) Routers(ctx context.Context, news uint64, wait time.Duration) (
 
 // Routed says what was read back from a router of a job.
 func (c *Client) Routed(ctx context.Context, router, id string, got job.Routed) error {
+	return c.word(ctx, router, "/jobs/"+url.PathEscape(id), got)
+}
+
+// Said says what was read back from a router of a port.
+func (c *Client) Said(ctx context.Context, router, port string, got job.PortSaid) error {
+	return c.word(ctx, router, "/ports/"+url.PathEscape(port), got)
+}
+
+func (c *Client) word(ctx context.Context, router, of string, got any) error {
 	text, err := json.Marshal(got)
 	if err != nil {
 		return err
 	}
-	r, err := c.do(ctx, http.MethodPut, "/v1/routers/"+url.PathEscape(router)+"/jobs/"+url.PathEscape(id), text, map[string]string{"Content-Type": "application/json"})
+	r, err := c.do(ctx, http.MethodPut, "/v1/routers/"+url.PathEscape(router)+of, text, map[string]string{"Content-Type": "application/json"})
 	if err != nil {
 		return err
 	}
