@@ -37,7 +37,7 @@ func program() *cli.Program {
 		Short: "asks the planner of a fabric, tells it what to do, and prepares its input",
 		Nouns: map[string]string{
 			"job":    "rings or circuits for a job, from the ask to the release",
-			"routes": "of jobs of circuits, on leaves, spines and servers",
+			"routes": "of jobs of circuits, on leaves, spines and servers, and ports drained before light moves",
 			"fabric": "its description, and planning for another while it runs",
 			"plan":   "placements, settings and costs of the published systems, without a planner",
 			"pki":    "keys, certificates and rights of planner, nodes, brokers and operators",
@@ -67,6 +67,8 @@ func program() *cli.Program {
 			row("job release", "give a job's rings back", jobRelease, "NAME"),
 			row("routes list", "what routers must hold of jobs of circuits, and are known to hold", routesList),
 			row("routes push", "bring routers to hold it, by a command, and read it back", routesPush),
+			row("routes drain", "have them drain ports whose light will move, by a command or a webhook", routesDrain),
+			row("routes said", "say for a router that a port is drained, or in use again", routesSaid),
 			row("circuit", "jobs on optical switches and the circuits that carry them", circuit, "list", "show JOB", "tables [JOB]", "apply FILE", "plan FILE", "flip JOB", "drain SERVER", "undrain SERVER"),
 			group("Describe a fabric", row("fabric new", "write a fabric description with the default wiring", fabricNew)),
 			row("fabric show", "what the planner runs, and what it had to refuse", fabricShow),

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -58,11 +59,15 @@ func routesList(ctx context.Context, args []string, out io.Writer) error {
 	}
 	return j.print(out, map[string]any{"routers": all}, func() {
 		table(out, func(w io.Writer) {
-			fmt.Fprintln(w, "ROUTER\tJOB\tROUTES\tHELD\tWHY NOT")
+			fmt.Fprintln(w, "ROUTER\tJOB OR PORT\tROUTES\tHELD\tWHY NOT")
 			for _, r := range all {
 				for _, x := range r.Jobs {
 					held := map[bool]string{true: "yes", false: "not confirmed"}[x.Held]
 					fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", r.Router, x.Job, cmp.Or(x.Want, "to be taken away"), held, dash(x.Says))
+				}
+				for _, x := range r.Ports {
+					held := map[bool]string{true: "yes", false: "not confirmed"}[x.Held]
+					fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", r.Router, x.Port, map[bool]string{true: "to be drained", false: "to be used again"}[x.Drained], held, dash(x.Says))
 				}
 			}
 		})
@@ -73,8 +78,10 @@ func routesList(ctx context.Context, args []string, out io.Writer) error {
 type pusher struct {
 	c             *asker.Client
 	dialect, exec string
+	post          string // of ports that are drained: who is asked instead
 	split         job.Split
 	timeout       time.Duration
+	do            func(context.Context, job.Router) error
 	tell          func(format string, args ...any)
 }
 
@@ -85,30 +92,58 @@ type pushed struct {
 }
 
 func routesPush(ctx context.Context, args []string, out io.Writer) error {
-	j := jobFlags{help: routesHelp}
-	p := pusher{}
-	fs := cli.NewFlags("routes push")
-	fs.StringVar(&p.exec, "exec", "", "`COMMAND` that speaks to router $ROUTER: its standard input is what the device is told, its output what it says")
+	p, fs := pusher{}, cli.NewFlags("routes push")
+	p.do = p.router
 	fs.StringVar(&p.dialect, "dialect", "linux", "the routers' `WORDS`: linux, frr or eos")
-	only := fs.String("only", "*", "`PATTERN` of the routers that are these words' and this command's, such as leaf*")
-	once := fs.Bool("once", false, "end when each router was tried, with an error where one does not hold what it must")
-	fs.DurationVar(&p.timeout, "within", 30*time.Second, "`TIME` that a device may take; then it counts as one that does not hold its routes")
-	check := fs.Duration("check", time.Minute, "`TIME` after which a router that holds its routes is read again")
 	fs.TextVar(&p.split.Hosts, "hosts", job.DefaultHosts, "`NETWORK` of the addresses of GPUs")
 	fs.TextVar(&p.split.Ports, "ports", job.DefaultPorts, "`NETWORK` of the addresses of ports of leaves and spines")
+	return p.start(ctx, fs, args, out, routesHelp, func() error {
+		if _, err := job.AskRoutes(p.dialect, "a"); err != nil {
+			return cli.AsUsage(err)
+		}
+		if p.exec == "" {
+			return cli.Usage("exec", "a command", "none")
+		}
+		return nil
+	})
+}
+
+func routesDrain(ctx context.Context, args []string, out io.Writer) error {
+	p, fs := pusher{}, cli.NewFlags("routes drain")
+	p.do = p.tellDrain
+	fs.StringVar(&p.post, "post", "", "`URL` that is asked instead of a command, once for each port")
+	return p.start(ctx, fs, args, out, portsHelp, func() error {
+		if (p.exec == "") == (p.post == "") {
+			return cli.Usage("exec", "either a command, or -post", "%q and %q", p.exec, p.post)
+		}
+		if p.exec == "" {
+			return checkPost(p.post)
+		}
+		return nil
+	})
+}
+
+// start reads flags and brings routers to do what they must, until ctx ends.
+func (p *pusher) start(ctx context.Context, fs *flag.FlagSet, args []string, out io.Writer, help string, wrong func() error) error {
+	j := jobFlags{help: help}
+	fs.StringVar(&p.exec, "exec", "", "`COMMAND` that speaks to router $ROUTER: its standard input is what the device is told, its output what it says")
+	only := fs.String("only", "*", "`PATTERN` of the routers that are these words' and this command's, such as leaf*")
+	once := fs.Bool("once", false, "end when each router was tried, with an error where one does not hold what it must")
+	fs.DurationVar(&p.timeout, "within", 30*time.Second, "`TIME` that a device may take; then it counts as one that does not hold what it must")
+	check := fs.Duration("check", time.Minute, "`TIME` after which a router that holds what it must is read again")
 	if _, err := j.read(fs, args, 0, "no further word"); err != nil {
 		return err
-	}
-	if _, err := job.AskRoutes(p.dialect, "a"); err != nil {
-		return cli.AsUsage(err)
 	}
 	if _, err := path.Match(*only, ""); err != nil {
 		return cli.Usage("only", "a pattern such as leaf*", "%q", *only)
 	}
-	if p.exec == "" || p.timeout <= 0 || *check <= 0 {
-		return cli.Usage("exec", "a command, and times above 0", "%q, %v, %v", p.exec, p.timeout, *check)
+	if p.timeout <= 0 || *check <= 0 {
+		return cli.Usage("within", "times above 0", "%v, and check %v", p.timeout, *check)
 	}
-	var err error
+	err := wrong()
+	if err != nil {
+		return err
+	}
 	if p.c, err = j.client(map[bool]time.Duration{true: 0, false: time.Hour}[*once]); err != nil {
 		return err
 	}
@@ -116,7 +151,7 @@ func routesPush(ctx context.Context, args []string, out io.Writer) error {
 	p.tell = func(format string, args ...any) {
 		one.Lock()
 		defer one.Unlock()
-		_ = cli.Say(out, format, args...) // nobody listens: routes are brought all the same
+		_ = cli.Say(out, format, args...) // nobody listens: routers are told all the same
 	}
 	if *once {
 		return p.once(ctx, *only)
@@ -137,7 +172,7 @@ func (p *pusher) once(ctx context.Context, only string) error {
 	}
 	var errs []error
 	for _, r := range mine(all, only) {
-		if err := p.router(ctx, r); err != nil {
+		if err := p.do(ctx, r); err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", r.Router, err))
 		}
 	}
@@ -169,7 +204,7 @@ func (p *pusher) follow(ctx context.Context, only string, check time.Duration) e
 		}
 		news = now
 		for _, r := range mine(all, only) {
-			what := fmt.Sprint(r.Jobs)
+			what := fmt.Sprint(r.Jobs, r.Ports)
 			for len(done) > 0 || len(busy) >= maxPushes {
 				over(<-done)
 			}
@@ -177,7 +212,7 @@ func (p *pusher) follow(ctx context.Context, only string, check time.Duration) e
 				continue
 			}
 			busy[r.Router], last[r.Router] = true, what
-			go func() { done <- pushed{r.Router, p.router(ctx, r)} }()
+			go func() { done <- pushed{r.Router, p.do(ctx, r)} }()
 		}
 	}
 }

@@ -1,0 +1,146 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"ringlight/cmd/cli"
+	"ringlight/planner/job"
+	"ringlight/proto"
+)
+
+const portsHelp = `Where the core's description has "drain", light moves when the routers at both ends of
+its link have drained their ports. drain is who has them do it: it asks the planner
+which ports are to be drained or to be used again, does that, and says what came of it.
+-exec runs a command for each router, as routes push does: a shell on a device of FRR,
+which gets BGP's graceful shutdown for that neighbour alone; the port is drained when no
+route of the kernel leads by it. -post asks somebody else: an HTTP POST for each port,
+{"router": NAME, "port": NAME, "drained": BOOL}; an answer of 200 says that it is so, any
+other, with its first line, that it is not; it is asked again. Who needs longer than
+-within answers 202, and tells the planner himself:
+PUT /v1/routers/ROUTER/ports/PORT {"drained": BOOL}. said is an operator's word for a router.
+
+  ocsctl routes drain -exec 'ssh "$ROUTER" sh'
+  ocsctl routes drain -post http://tools.example/drain -only 'pod*'
+  ocsctl routes said pod0-spine1 ocs2 drained
+`
+
+// tellDrain has one router drain its ports, or use them again, and tells the planner
+// what came of it.
+func (p *pusher) tellDrain(ctx context.Context, r job.Router) (first error) {
+	var found []error
+	if p.post != "" {
+		for _, d := range r.Ports {
+			found = append(found, p.postDrain(ctx, r.Router, d))
+		}
+	} else {
+		found = p.execDrain(ctx, r)
+	}
+	for i, d := range r.Ports {
+		if ctx.Err() != nil {
+			return ctx.Err() // it was not the device that failed
+		}
+		got := job.PortSaid{Drained: d.Drained}
+		switch err := found[i]; {
+		case err == errLater:
+			continue
+		case err != nil:
+			got = job.PortSaid{Says: proto.Clip(err.Error())}
+			first = cmp.Or(first, fmt.Errorf("%s: %w", d.Port, err))
+		}
+		if err := p.c.Said(ctx, r.Router, d.Port, got); err != nil {
+			return cmp.Or(first, err)
+		}
+		if found[i] == nil && !d.Held {
+			p.tell("%s: %s is %s", r.Router, d.Port, map[bool]string{true: "drained", false: "in use again"}[d.Drained])
+		}
+	}
+	return first
+}
+
+// execDrain reads what a router does with its ports, and changes and reads that again
+// where it is not what it must.
+func (p *pusher) execDrain(ctx context.Context, r job.Router) []error {
+	found := make([]error, len(r.Ports))
+	check := func(holds string, err error) (todo []job.PortDrain) {
+		for i, d := range r.Ports {
+			if found[i] = err; err == nil {
+				found[i] = job.CheckDrain(d, holds)
+			}
+			if found[i] != nil {
+				todo = append(todo, d)
+			}
+		}
+		return todo
+	}
+	holds, err := p.run(ctx, r.Router, "", job.AskDrains())
+	if todo := check(holds, err); len(todo) > 0 && err == nil {
+		check(p.run(ctx, r.Router, "", job.PushDrains(todo, holds)))
+	}
+	return found
+}
+
+// errLater: who was asked tells the planner himself.
+var errLater = errors.New("it tells the planner itself")
+
+// postDrain asks somebody for one port.
+func (p *pusher) postDrain(ctx context.Context, router string, d job.PortDrain) error {
+	ctx, cancel := context.WithTimeout(ctx, p.timeout)
+	defer cancel()
+	text, err := json.Marshal(map[string]any{"router": router, "port": d.Port, "drained": d.Drained})
+	if err != nil {
+		return err
+	}
+	q, err := http.NewRequestWithContext(ctx, http.MethodPost, p.post, bytes.NewReader(text))
+	if err != nil {
+		return err
+	}
+	q.Header.Set("Content-Type", "application/json")
+	got, err := http.DefaultClient.Do(q)
+	if err != nil {
+		return err
+	}
+	defer got.Body.Close()
+	switch said, _ := io.ReadAll(io.LimitReader(got.Body, 4096)); got.StatusCode { // what there is of it
+	case http.StatusOK:
+		return nil
+	case http.StatusAccepted:
+		return errLater
+	default:
+		line, _, _ := strings.Cut(strings.TrimSpace(string(said)), "\n")
+		return fmt.Errorf("%s: %s", got.Status, cmp.Or(line, "it says nothing"))
+	}
+}
+
+// routesSaid is an operator's word for a router.
+func routesSaid(ctx context.Context, args []string, out io.Writer) error {
+	j := jobFlags{help: portsHelp}
+	words, err := j.read(cli.NewFlags("routes said"), args, 3, "ROUTER PORT drained, or ROUTER PORT in-use")
+	if err != nil {
+		return err
+	}
+	drained := words[2] == "drained"
+	if !drained && words[2] != "in-use" {
+		return cli.Usage("said", "drained or in-use", "%q", words[2])
+	}
+	c, err := j.client(0)
+	if err != nil {
+		return err
+	}
+	return refused(c.Said(ctx, words[0], words[1], job.PortSaid{Drained: drained}))
+}
+
+func checkPost(address string) error {
+	if u, err := url.Parse(address); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return cli.Usage("post", "http:// or https://host/path", "%q", address)
+	}
+	return nil
+}
