@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"time"
@@ -19,6 +20,7 @@ func testbedUp(ctx context.Context, args []string, t cli.Terminal) error {
 	cfg := testbed.Config{Listen: "127.0.0.1:0", HTTP: "127.0.0.1:0"}
 	fs := cli.NewFlags("testbed")
 	bedFlags(fs, &cfg)
+	bgp := fs.Bool("bgp", false, "leaves and spines of pods route by FRR's bgpd")
 	verbose := fs.Bool("v", false, "log state changes too")
 	files, err := cli.Parse(fs, args, `Makes of a fabric's nodes, leaves and spines network namespaces, whose links are
 there exactly while the boards' light is: broker, planner and agents as shipped,
@@ -38,9 +40,24 @@ example: ocs-sim testbed fabric.json`)
 	if err := testbed.Lacks(); err != nil {
 		return cli.AsUsage(err)
 	}
+	if *bgp {
+		if cfg.Fabric.Core == nil {
+			return cli.AsUsage(invalid("bgp", "a fabric with a core of pods", "%s has none", files[0]))
+		}
+		if err := testbed.LacksRouters(); err != nil {
+			return cli.AsUsage(err)
+		}
+	}
 	b, err := testbed.Start(ctx, cfg)
 	if err != nil {
 		return err
+	}
+	if *bgp {
+		shell, err := b.StartRouters()
+		if err != nil {
+			return errors.Join(err, b.Close())
+		}
+		fmt.Fprintf(t.Out, "a shell on $ROUTER: %s\n", shell)
 	}
 	if b.Swept > 0 {
 		fmt.Fprintf(t.Out, "swept %d namespaces of testbeds that were gone\n", b.Swept)

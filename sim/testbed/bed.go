@@ -41,6 +41,7 @@ type Bed struct {
 	optics *optics
 	relay  *relay
 	made   []string        // devices that have a namespace
+	router *routers        // of pods; nil: none route
 	ctx    context.Context // of agents that are started anew
 	stop   context.CancelFunc
 }
@@ -192,6 +193,9 @@ func (b *Bed) Close() error {
 	}
 	for _, d := range b.made {
 		errs = append(errs, remove(b.NS(d)))
+	}
+	if b.router != nil {
+		errs = append(errs, b.router.leave())
 	}
 	return errors.Join(errs...)
 }

@@ -8,6 +8,9 @@
 // world's lock, after whatever happens on a board; where none leads the frame is lost, as
 // in the dark. The interface's carrier follows the light, so that routers notice.
 //
+// Leaves and spines of pods are routers on request: FRR's zebra and bgpd, one pair a
+// namespace.
+//
 // It is no measure of line rate, of RDMA, or of anything below some microseconds: frames
 // pass through user space. What it shows is what packets make of light that moves.
 package testbed

@@ -73,6 +73,12 @@ func Sweep() (gone int, err error) {
 			gone++
 		}
 	}
+	left, _ := filepath.Glob(filepath.Join(os.TempDir(), prefix+"*")) // the pattern is one
+	for _, at := range left {
+		if o, _, ok := parseName(filepath.Base(at)); ok && !o.alive() {
+			errs = append(errs, os.RemoveAll(at))
+		}
+	}
 	return gone, errors.Join(append(errs, err)...)
 }
 

@@ -15,6 +15,8 @@ type relay struct {
 	begun time.Time
 	news  chan struct{} // light has changed: carriers have to follow
 	moved atomic.Int64  // how often the light of a port led elsewhere
+	first atomic.Int64  // nanoseconds since it began at which light changed first; 0: none has since this was cleared
+	last  atomic.Int64  // at which it changed last
 	all   sync.WaitGroup
 }
 
@@ -96,6 +98,8 @@ func (r *relay) changed(i, to int) {
 	p := &r.ports[i]
 	was := p.to.Swap(int32(to))
 	r.moved.Add(1)
+	r.last.Store(int64(time.Since(r.begun)))
+	r.first.CompareAndSwap(0, r.last.Load())
 	if was != nowhere {
 		r.ports[was].from.CompareAndSwap(int32(i), nowhere)
 	}

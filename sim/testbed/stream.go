@@ -35,7 +35,7 @@ type arrival struct {
 // recordSize of a stream. chosen: as small as frames are.
 const recordSize = 64
 
-// NewStream sends records to an address: over one TCP connection, which has to last
+// NewStream sends records to an address with its port: over one TCP connection, which has to last
 // ("tcp4"), or as datagrams, of which some may be lost ("udp4").
 func NewStream(ctx context.Context, network, from, to, address string, pace time.Duration) (*Stream, error) {
 	s := &Stream{pace: pace, begun: time.Now(), seen: map[uint64]bool{}}
@@ -43,19 +43,19 @@ func NewStream(ctx context.Context, network, from, to, address string, pace time
 	err := within(to, func() (err error) {
 		if network == "udp4" {
 			var in net.PacketConn
-			if in, err = net.ListenPacket(network, net.JoinHostPort(address, streamPort)); err == nil {
+			if in, err = net.ListenPacket(network, address); err == nil {
 				s.in = in.(*net.UDPConn)
 			}
 			return err
 		}
-		l, err = net.Listen(network, net.JoinHostPort(address, streamPort))
+		l, err = net.Listen(network, address)
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
 	err = within(from, func() (err error) {
-		s.out, err = (&net.Dialer{Timeout: patience}).DialContext(ctx, network, net.JoinHostPort(address, streamPort))
+		s.out, err = (&net.Dialer{Timeout: patience}).DialContext(ctx, network, address)
 		return err
 	})
 	if l != nil {
@@ -140,6 +140,18 @@ func (s *Stream) Gap(from time.Duration) (gap time.Duration, lost int) {
 	defer s.mu.Unlock()
 	to := s.Now()
 	return gapOf(s.came, s.pace, from, to), lostOf(s.sent, s.seen, from, to-late)
+}
+
+// between is how many records were sent in a span, and how many of them have not come.
+func (s *Stream) between(from, to time.Duration) (sent, lost int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, at := range s.sent {
+		if at >= from && at <= to {
+			sent++
+		}
+	}
+	return sent, lostOf(s.sent, s.seen, from, to)
 }
 
 // late is how long a record may be under way before it is lost. chosen: several times what
