@@ -259,6 +259,14 @@ func (h *Host) SaveBins(now time.Duration) {
 // Next is when the agent wants to be called again if nothing happens before.
 func (h *Host) Next() time.Duration { return h.next }
 
+// NextWithin is Next, or what comes first: the agent measures by how much it is called
+// too late.
+func (h *Host) NextWithin(at time.Duration) time.Duration {
+	h.next = min(h.next, at)
+	h.agent.due = min(h.agent.due, at)
+	return h.next
+}
+
 // Status is what the agent says of itself, at once.
 func (h *Host) Status(now time.Duration) *Status { return h.agent.status(now) }
 

@@ -368,6 +368,11 @@ func (r *runner) packet(p proto.Packet, ok bool) {
 	}
 }
 
+// comeBy is how often an agent is called though nothing is due, so that it finds out
+// that it has too little of a processor. chosen: shorter than what a starved process
+// stands still for, and some calls a second, which cost nothing.
+const comeBy = 250 * time.Millisecond
+
 // poll polls the agent until it is quiet, or the board has something to say.
 func (r *runner) poll() (next time.Duration, err error) {
 	for {
@@ -377,7 +382,7 @@ func (r *runner) poll() (next time.Duration, err error) {
 		}
 		asked, err := r.host.Round(now)
 		if err != nil || !asked || r.host.Quiet(now) || len(r.events) > 0 { // light first
-			return r.host.Next(), err
+			return r.host.NextWithin(now + comeBy), err
 		}
 		if r.thread != nil && r.submitted { // a write may wait for this thread
 			r.submitted = false

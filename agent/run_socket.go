@@ -268,7 +268,7 @@ func AskSocket(path string, q Question) (*Answer, error) {
 const answersWithin = 5 * time.Second
 
 // ErrHangs says that an agent is there and does not answer.
-var ErrHangs = errors.New("it does not answer within 5 s: it hangs or was stopped; its light is as it was")
+var ErrHangs = errors.New("it does not answer within 5 s: it hangs or was stopped, and changes no light")
 
 // ErrNoAgent says that no agent listens at a socket.
 var ErrNoAgent = errors.New("no agent runs")

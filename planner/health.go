@@ -38,6 +38,9 @@ func (b *alarmBook) facts() health.Facts {
 	if p.lates >= beatsAlive {
 		x.Late, x.LateSince = max(p.late, p.lateWas), b.ago(time.Duration(p.lates)*BeatPeriod)
 	}
+	if by, ago := p.stood.lately(); by != 0 {
+		x.Stood, x.StoodUntil = by, b.ago(ago)
+	}
 	if why, age := b.loses(); why != "" && p.lates == 0 && p.late < slowEcho { // else it is not the broker who is late
 		x.Loses, x.Lost = why, b.ago(age)
 	}

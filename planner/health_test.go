@@ -296,6 +296,20 @@ var states = []made{
 		w.die(4)
 		w.run(10 * time.Second)
 	}, proto.HealthDegraded, "planner/late, 4/dead", "waited up to 2.4s for it", fabric.Params{}},
+	{"the planner stood still", func(w *fleet) {
+		w.late = 45 * time.Second
+		w.run(2 * time.Second)
+		w.late = 0
+		w.run(5 * time.Second)
+	}, proto.HealthDegraded, "planner/stood-still", "for 45s, until", fabric.Params{}},
+	{"the planner stood still some time ago", func(w *fleet) {
+		w.late = 45 * time.Second
+		w.run(2 * time.Second)
+		w.late = 0
+		w.run(stoodTold)
+	}, proto.HealthOK, "", "", fabric.Params{}},
+	{"an agent's process ended", func(w *fleet) { w.telemetry(4, true); w.offline(4) }, proto.HealthDegraded, "4/offline", "its connection was closed while it spoke: its process ended", fabric.Params{}},
+	{"an agent hung, and the broker lost it", func(w *fleet) { w.telemetry(4, true); w.run(6 * time.Second); w.offline(4) }, proto.HealthDegraded, "4/offline", "it had said nothing for 16s: it hangs, or power or network are gone", fabric.Params{}},
 	{"the planner was late", func(w *fleet) { w.late = 3 * time.Second; w.run(2 * time.Second); w.late = 0 }, proto.HealthOK, "", "", fabric.Params{}},
 	{"the broker was slow twice", func(w *fleet) { w.echoes(2400*time.Millisecond, 2) }, proto.HealthOK, "", "", fabric.Params{}},
 	{"the broker gives back what it is given", func(w *fleet) { w.echoes(0, 1); w.run(4 * time.Second); w.echoes(0, 1) }, proto.HealthOK, "", "", fabric.Params{}},

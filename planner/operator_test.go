@@ -153,7 +153,7 @@ func TestWhy(t *testing.T) {
 	if n := strings.Count(got, "too warm"); n != 5 {
 		t.Errorf("%d of the agent's own events in\n%s", n, got)
 	}
-	if got := text(w.ask(proto.OpRequest{Noun: proto.NounWhy, Node: 3, Bundle: -1})); !strings.Contains(got, "host_fault: reported by the node: host down") || !strings.Contains(got, "in no ring; it is told so when it can be") {
+	if got := text(w.ask(proto.OpRequest{Noun: proto.NounWhy, Node: 3, Bundle: -1})); !strings.Contains(got, "host_fault: reported by the node: host down") || !strings.Contains(got, "in no ring; waits to be told so") {
 		t.Errorf("node 3:\n%s", got)
 	}
 	if got := text(w.ask(proto.OpRequest{Noun: proto.NounWhy, Node: 2, Bundle: 0})); strings.Contains(got, "peer 4") || !strings.Contains(got, "bundle: external1") {

@@ -125,6 +125,7 @@ type Planner struct {
 	lags       int           // how many in a row were away for slowEcho
 	late       time.Duration // by how much this process was too late at worst since the last sign of life
 	lateWas    time.Duration // and before that
+	stood      standstills
 	lates      int           // how many such times in a row it was by slowEcho
 	seenTerm   proto.Term    // ours will be above it
 	shown      proto.Term    // the highest of another planner's that is shown
@@ -183,6 +184,7 @@ func New(cfg Config) *Planner {
 	if cfg.Fabric.Core != nil {
 		p.core = core.New(cfg.Fabric.Core, p.j, above{p})
 	}
+	p.stood.j = p.j
 	p.alarms = alarmBook{root: above{p}, j: p.j, standing: map[string]*alarm{}, acks: map[string]ack{}}
 	p.edits.p, p.asks.p = p, p
 	p.rollout = rollout.New(nodesOf{p}, p.j)
@@ -224,6 +226,7 @@ func (p *Planner) Step(ev Event, out []Action) []Action {
 	}
 	p.j.Begin(ev.At, ev.WallMillis, out)
 	p.election.stored, p.late = ev.Stored, max(p.late, ev.Late)
+	p.stood.late(ev.Late)
 	switch ev.Kind {
 	case Packet:
 		p.receive(ev.Packet)

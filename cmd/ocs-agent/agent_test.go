@@ -343,7 +343,7 @@ func TestStatusOfASilentBoard(t *testing.T) {
 		}()
 		_, out, _ := command(t, "status", "-config", write(t, "c.json", `{"socket":"`+path+`","board":{"kind":"sim"}}`))
 		l.Close()
-		if strings.Contains(out, "its board has answered nothing for 42s") != c.silent || !strings.Contains(out, "tuned") {
+		if strings.Contains(out, "answered nothing of bundle 0 for 42s") != c.silent || !strings.Contains(out, "tuned") {
 			t.Errorf("read %v ago: %s", c.read, out)
 		}
 	}

@@ -60,6 +60,11 @@ func (c *Config) status(ctx context.Context, asJSON bool) (err error) {
 	}
 	fmt.Printf("%s %d  %s  fabric %s  session %016x  term %d generation %d  link %s  board up %v  late by %v  events waiting %d  refused %d\n", what, number, r.Mode.Words(), s.Fabric, uint64(r.Session), r.Term, r.Generation,
 		link, (time.Duration(s.UptimeUS) * time.Microsecond).Round(time.Millisecond), (time.Duration(s.LateUS) * time.Microsecond).Round(time.Millisecond), s.Unacked, r.RefusedMessages)
+	for i := range s.Bundles {
+		if b := &s.Bundles[i]; silent(b, c.healthPeriod()) {
+			fmt.Printf("board  has answered nothing of bundle %d for %v: what is said of it is from before\n", b.Bundle, (time.Duration(b.ReadUS) * time.Microsecond).Round(time.Second))
+		}
+	}
 	for _, x := range r.Sides {
 		fmt.Printf("%-5v side of ring %d: %v", x.Side, x.Ring, x.State)
 		if x.Current >= 0 {
@@ -95,7 +100,11 @@ func (c *Config) status(ctx context.Context, asJSON bool) (err error) {
 		fmt.Printf("recorder  %d entries, %d of %d KiB of memory in use, %s, %d listening\n", x.Entries, x.Bytes/1024, x.Limit/1024, kept, x.Listeners)
 	}
 	for _, al := range r.Alarms {
-		fmt.Printf("alarm  %v %v bundle %d %s\n", al.Kind, al.Severity, al.Bundle, al.Text)
+		where := ""
+		if al.Kind == proto.EvPathFailed || al.Kind == proto.EvBoundNotMet || al.Kind == proto.EvRequest { // of others none is named
+			where = fmt.Sprintf("bundle %d ", al.Bundle)
+		}
+		fmt.Printf("alarm  %v %v %s%s\n", al.Kind, al.Severity, where, al.Text)
 	}
 	return nil
 }
@@ -148,8 +157,13 @@ func printBundle(b *agent.BundleStatus, period time.Duration) {
 			fmt.Printf(x[0], x[1])
 		}
 	}
-	if age := time.Duration(b.ReadUS) * time.Microsecond; b.Step == "" && period > 0 && age >= max(staleAfter, 2*period) {
-		fmt.Printf("  its board has answered nothing for %v: all of this is from before", age.Round(time.Second))
+	if silent(b, period) {
+		fmt.Print("  from before")
 	}
 	fmt.Println()
+}
+
+// silent: nothing was read of a bundle for too long.
+func silent(b *agent.BundleStatus, period time.Duration) bool {
+	return b.Step == "" && period > 0 && time.Duration(b.ReadUS)*time.Microsecond >= max(staleAfter, 2*period)
 }

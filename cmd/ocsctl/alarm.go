@@ -67,8 +67,11 @@ func alarm(ctx context.Context, args []string, out io.Writer) error {
 	}
 	switch {
 	case len(words) == 1 && words[0] == "list":
-		all, err := list(ctx, &c, &proto.OpRequest{Noun: proto.NounAlarms}, alarmsIn, alarmOf)
-		if err != nil {
+		var all []alarmLine
+		if err := c.with(ctx, func(cl *client) (err error) {
+			all, err = every(ctx, cl, proto.OpRequest{Noun: proto.NounAlarms}, alarmsIn, func(a *proto.AlarmStatus) alarmLine { cl.knowsWhere(a); return alarmOf(a) })
+			return err
+		}); err != nil {
 			return err
 		}
 		kept := slices.DeleteFunc(all, func(a alarmLine) bool { return *open && a.Acknowledged != nil })

@@ -90,7 +90,21 @@ func (c *clientFlags) print(out io.Writer, v any, text func()) error {
 }
 
 // client is a connection to a broker and the fabric that is asked.
-type client struct{ mqtt.Asker }
+type client struct {
+	mqtt.Asker
+	elsewhere map[proto.NodeID]string // agents of fabrics without a planner in service, where all were looked at
+}
+
+// knowsWhere adds to an agent that is offline that its number speaks for another fabric.
+func (cl *client) knowsWhere(a *proto.AlarmStatus) {
+	if a.Check != "offline" || a.Node == nil {
+		return
+	}
+	if other := cl.elsewhere[*a.Node]; other != "" {
+		a.Why = fmt.Sprintf("an agent of its number speaks on this broker for fabric %s", other)
+		a.Remedy = "if that is the one: 'fabric' in its configuration, then restart it"
+	}
+}
 
 // dial connects and finds the fabric. More filters are of topics to follow;
 // they may match every fabric.
@@ -103,7 +117,7 @@ func (c *clientFlags) dial(ctx context.Context, follow ...string) (*client, erro
 			return nil, wrongUsage("fabric", "1 to 64 of a-z 0-9 -", "%q", c.fabric)
 		}
 	}
-	cl := &client{mqtt.Asker{Wait: c.timeout, Patience: patience, Waits: tellOnce(os.Stderr, c.json)}}
+	cl := &client{Asker: mqtt.Asker{Wait: c.timeout, Patience: patience, Waits: tellOnce(os.Stderr, c.json)}, elsewhere: map[proto.NodeID]string{}}
 	if given(c.flags, "timeout") {
 		cl.Patience = c.timeout
 	}
@@ -222,7 +236,10 @@ func (cl *client) findFabric(ctx context.Context, broker, wanted string, every p
 			for _, name := range names {
 				if ids := spoken[name]; name != served[0] && len(ids) > 0 {
 					slices.Sort(ids)
-					fmt.Fprintf(os.Stderr, "ocsctl: fabric %s; without a planner in service agents speak here for fabric %s, too: node %s\n", served[0], name, health.Spans(ids, 4))
+					for _, id := range ids {
+						cl.elsewhere[id] = name
+					}
+					fmt.Fprintf(os.Stderr, "ocsctl: fabric %s is meant; node %s of another, %s, which has no planner in service, speaks on this broker, too\n", served[0], health.Spans(ids, 4), name)
 				}
 			}
 			return served[0], nil

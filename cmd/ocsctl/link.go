@@ -13,7 +13,7 @@ import (
 
 const linkHelp = `list has every fibre: lit, both ends have light; dark, a ring wants it and it has
 none, or it lost its light at both ends while both nodes were well and carries no
-ring until the next try; doubted, it was dark and no light has proven it since;
+ring until the next try; doubted, no light has proven it since it was dark, or nobody speaks for an end;
 idle, no ring uses it. SINCE is - where nobody knows.
 qualify counts the bit errors of fibres that no ring uses, both ways: each end sends a
 pattern and checks the other's. good: fewer than are allowed, surely, and light within the

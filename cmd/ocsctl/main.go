@@ -47,7 +47,7 @@ func program() *cli.Program {
 			row("alarm", "what is not as it should be; say that it is known", alarm, "list", "ack ALARM"),
 			row("node", "every node, or one with its bundles, sides and alarms", node, "list", "show NODE"),
 			row("ring", "every ring, or one with its links, their losses and fibres", ringNoun, "list", "show RING"),
-			row("link", "every fibre; try one now that is held to be cut; count bit errors", link, "list", "clear FIBRE", "qualify FIBRE...|-all"),
+			row("link", "every fibre; have one used again that was held to be cut; count bit errors", link, "list", "clear FIBRE", "qualify FIBRE...|-all"),
 			row("switch", "optical switches; or hold or move one side of a node (G.808.1)", switchSide, "list", "show SWITCH", "lockout|forced|manual|clear NODE SIDE [PEER]"),
 			row("why", "what holds now for a node, a bundle or a switch, and what led to it", why, "NODE[/BUNDLE]", "switch-N[/PORT]"),
 			row("pm", "what a device recorded: light, losses, heat, switching times, by quarters and days", pm, "SUBJECT"),

@@ -32,6 +32,7 @@ type statusJSON struct {
 	Breaks  []proto.Break    `json:"breaks_next"`
 	Missing []string         `json:"missing,omitempty"` // what nobody says who answers
 
+	found []proto.AlarmStatus
 	leads string // what is said of it first: of what nobody acknowledged the gravest, and where that comes from
 }
 
@@ -123,7 +124,7 @@ func status(ctx context.Context, args []string, out io.Writer) error {
 			return err
 		}
 		s = r.Status
-		found, err = every(ctx, cl, proto.OpRequest{Noun: proto.NounAlarms}, alarmsIn, func(a *proto.AlarmStatus) proto.AlarmStatus { return *a })
+		found, err = every(ctx, cl, proto.OpRequest{Noun: proto.NounAlarms}, alarmsIn, func(a *proto.AlarmStatus) proto.AlarmStatus { cl.knowsWhere(a); return *a })
 		return err
 	}); err != nil {
 		return err
@@ -146,7 +147,7 @@ func status(ctx context.Context, args []string, out io.Writer) error {
 
 // judge takes what the checks found.
 func (j *statusJSON) judge(s proto.HealthState, found []proto.AlarmStatus) {
-	j.Health = max(s, health.Worst(found)).String()
+	j.Health, j.found = max(s, health.Worst(found)).String(), found
 	finds, known, of := map[string]bool{}, map[string]bool{}, map[string]*proto.AlarmStatus{}
 	rank := uint32(0)
 	for i := range found {
@@ -225,14 +226,18 @@ func (j *statusJSON) text(out io.Writer, s *proto.Status, planner string) {
 		t.Row("  standby", text)
 	}
 	n := j.Nodes
-	t.Row("  nodes", counts(n.Total, []count{{n.Online, "online"}, {n.Silent, "silent"}, {n.Isolated, "isolated"}, {n.HostDown, "host down"}, {n.Drained, "drained"}})+spares)
+	apart := ""
+	if n.Isolated+n.HostDown+n.Drained > 0 {
+		apart = " (" + strings.TrimPrefix(counts(0, []count{{n.Isolated, "isolated"}, {n.HostDown, "host down"}, {n.Drained, "drained"}}), "0: ") + ")"
+	}
+	t.Row("  nodes", counts(n.Total, []count{{n.Online, "online"}, {n.Silent, "silent"}})+apart+spares)
 	r := j.Rings
 	t.Row("  rings", counts(r.Total, []count{{r.InService, "in service"}, {r.Degraded, "degraded"}, {r.Forming, "forming"}, {r.Down, "down"}})+wanted)
 	links := fmt.Sprintf("%d of %d confirmed by light", j.Links.Confirmed, j.Links.Total)
-	if j.Nodes.Silent > 0 && j.Links.Total > 0 {
+	if j.Nodes.Silent > 0 && len(j.Missing) > 0 || j.inRings("offline", "silent", "unreachable") {
 		links += ", ends at silent nodes as last heard"
 	}
-	if slices.ContainsFunc(j.Checks, func(c checkJSON) bool { return c.Name == "board_silent" && c.State != "ok" }) {
+	if j.inRings("board_silent") {
 		links += ", ends at boards that do not answer as last read"
 	}
 	if n := int(j.Links.Unproven); n > 0 {
@@ -281,6 +286,11 @@ func (j *statusJSON) text(out io.Writer, s *proto.Status, planner string) {
 		list.Row("    nothing", "the loss of any one node, fibre or switch is made good, if fibres that no ring uses are whole")
 	}
 	list.Print(out)
+}
+
+// inRings: a check finds something of a node in a ring.
+func (j *statusJSON) inRings(checks ...string) bool {
+	return slices.ContainsFunc(j.found, func(a proto.AlarmStatus) bool { return a.Ring != 0 && slices.Contains(checks, a.Check) })
 }
 
 // maxShown keeps an overview on a screen.

@@ -120,7 +120,7 @@ func TestWhyOfWhoIsOffline(t *testing.T) {
 		for _, l := range p.Facts(n.ID, -1) {
 			if l.Rule == "bundle" {
 				bundles++
-				before += strings.Count(l.Text, ", as it last reported, 1s ago")
+				before += strings.Count(l.Text, ", as its agent said last; so for 1s")
 			}
 		}
 		return bundles, before

@@ -28,7 +28,7 @@ func (h *Rings) Facts(id proto.NodeID, bundle int16) []proto.WhyLine {
 			}
 		}
 	case n.Unassigned:
-		out = append(out, fact(-1, "placement", "in no ring; it is told so when it can be"))
+		out = append(out, fact(-1, "placement", "in no ring; waits to be told so"))
 	default:
 		out = append(out, fact(-1, "placement", "in no ring: spare"))
 	}
@@ -58,7 +58,7 @@ func (h *Rings) Facts(id proto.NodeID, bundle int16) []proto.WhyLine {
 		}
 		line := fact(int16(b.Bundle), "bundle", fmt.Sprintf("%s, %s, %s so far", b.Path, b.State, proto.Count(int(b.Flaps), "loss")))
 		if !n.Online() {
-			line.Text += fmt.Sprintf(", as it last reported, %v ago", (h.j.Now - n.ReportAt).Round(time.Second))
+			line.Text += fmt.Sprintf(", as its agent said last; so for %v", (h.j.Now - n.ReportAt).Round(time.Second))
 		}
 		line.Cause, line.Measured, line.Expected = b.Cause, b.Measured, b.Expected
 		out = append(out, line)

@@ -39,12 +39,17 @@ var Checks = []Check{
 	{"planner", "a planner is in service", proto.HealthNotInService, "ocsctl status says for what it waits; systemctl status ocs-planner", true, fact("planner/idle", "nobody plans", func(x *Facts) finding { return finding{cause: x.Idle, remedy: x.Remedy} })},
 	{"broker", "the planner reaches the broker", proto.HealthFailed, "look at the broker's host, its log and its disk; then at the network", true, fact("broker/lost", "the planner has no connection to the broker", func(x *Facts) finding { return finding{cause: x.Broker} })},
 	{"broker_slow", "messages come, and in time", proto.HealthDegraded, "ocs-sim broker-check; mosquitto: max_queued_messages, max_inflight_messages; load of the broker's host; the network", true, fact("broker/slow", "the broker loses messages, or is slow", func(x *Facts) finding { return finding{cause: x.Loses, since: x.Lost} })},
-	{"planner_late", "the planner has the processor and the disk that it needs", proto.HealthDegraded, "load of the planner's host and its disk; its share of them: CPUQuota, cgroups", true, fact("planner/late", "the planner works late", func(x *Facts) (f finding) {
-		if f.since = x.LateSince; x.Late != 0 {
+	{"planner_late", "the planner has the processor and the disk that it needs", proto.HealthDegraded, "load of the planner's host and its disk; its share of them: CPUQuota, cgroups", true, func(x *Facts, tell func(finding)) {
+		switch f := (finding{id: "planner/late", subject: "planner", text: "the planner works late", since: x.LateSince}); {
+		case x.Late != 0:
 			f.cause = fmt.Sprintf("what it has to do, or was told, waited up to %v for it: its host or its disk is slow, not the broker or the agents", x.Late.Round(100*time.Millisecond))
+			tell(f)
+		case x.Stood != 0:
+			until := time.UnixMilli(int64(x.StoodUntil)).UTC().Format(time.TimeOnly)
+			tell(finding{id: "planner/stood-still", subject: "planner", text: "the planner stood still", since: x.StoodUntil - min(x.StoodUntil, uint64(x.Stood.Milliseconds())), severity: proto.SeverityWarning,
+				cause: fmt.Sprintf("for %v, until %s: nothing was planned meanwhile, and who is told as lost then may only have been away from a broker in the same process", x.Stood.Round(time.Second), until)})
 		}
-		return f
-	})},
+	}},
 	{"store", "the store takes writes", proto.HealthFailed, "look at the disk or the cluster of the store: full, worn out, away", true, given("store")},
 	{"disk", "the store's disk has room", proto.HealthDegraded, "make room, or move the store: -state", false, given("disk")},
 	{"audit", "the audit chain is as it was written", proto.HealthFailed, "ocsctl audit verify; compare with a copy", true, given("audit")},
@@ -64,7 +69,7 @@ var Checks = []Check{
 	out("offline", "every device has an agent on the broker", "look at its host: power, network, systemctl status ocs-agent; one that runs and hangs: systemctl restart ocs-agent, which changes no light", false),
 	out("silent", "every agent answers", "on its host: ocs-agent status; if that hangs: systemctl restart ocs-agent, which changes no light", false),
 	out("isolated", "no node has failed by its own word", "ocsctl why SUBJECT; power and bus of its board; then: ocs-agent calibrate", true),
-	out("host down", "every host has its GPUs", "mend the host, then there: ocs-agent host ok", false),
+	out("host down", "every host has its GPUs", "mend its GPUs, then there: ocs-agent host ok", false),
 	out("quarantined", "no node is in quarantine", "ocsctl quarantine SUBJECT -lift ends it", false),
 	out("stepped over", "every member can be told where it stands", "on its host: ocs-agent status; it is let in again when it answers", false),
 	out("refused a plan", "no device refuses a plan", "ocsctl why SUBJECT; it is asked again by itself", false),
@@ -155,6 +160,10 @@ func remedyOf(cause string) string {
 		{"on the wrong side", "its light is switched badly, a heater or its supply: on its host ocs-agent calibrate; if that fails, another module"},
 		{"below its calibration", "a laser, its connector, a heater, or a module that is too warm, which ocsctl why has 10 s later: clean it, or change the module; then on its host: ocs-agent calibrate"},
 		{"not answer", "power and bus of its board; it is read again by itself"},
+		{"out of reach", "power and bus of its board; then on its host: systemctl start ocs-agent, if systemd has not"},
+		{"told to end", "if it is to run, on its host: systemctl start ocs-agent"},
+		{"its process ended", "on its host: journalctl -u ocs-agent says why; systemctl start ocs-agent, which changes no light"},
+		{"it hangs, or", "its host, if that is there: ocs-agent status; an agent that hangs: systemctl restart ocs-agent, which changes no light; else power and network"},
 		{"file too large", "a limit of its process, not the disk: LimitFSIZE= of its unit, ulimit -f; the agent tries again by itself"},
 	} {
 		if strings.Contains(cause, r[0]) {
@@ -221,7 +230,9 @@ func device(one func(*Device, *finding) bool) func(*Facts, func(finding)) {
 func out(word, looks, remedy string, grave bool) Check {
 	slug := strings.ReplaceAll(word, " ", "-")
 	return Check{strings.ReplaceAll(word, " ", "_"), looks, proto.HealthDegraded, remedy, grave, device(func(d *Device, f *finding) bool {
-		if f.id, f.text, f.cause = slug, word, strings.TrimPrefix(d.Why, word+": "); word == "isolated" {
+		if f.id, f.text, f.cause = slug, word, strings.TrimPrefix(d.Why, word+": "); word == "offline" {
+			f.remedy = remedyOf(f.cause)
+		} else if word == "isolated" {
 			if f.remedy = remedyOf(f.cause); d.Quiet {
 				f.cause += ", and its agent is gone since: it may have lost its power"
 			}

@@ -11,14 +11,16 @@ import (
 // Facts are what the checks look at: a copy, taken between two steps of a planner, or
 // from what a broker keeps. Times are of the wall clock in ms, 0 where nobody knows.
 type Facts struct {
-	Idle      string        // why nobody plans, "" when somebody does
-	Remedy    string        // of that
-	Broker    string        // why the broker is not reached, "" when it is
-	Loses     string        // what shows that messages are lost or late on their way, "": nothing does
-	Lost      uint64        // since when
-	Late      time.Duration // by how much the planner itself works too late, 0: it does not
-	LateSince uint64
-	Judged    bool // devices have had their time to be heard
+	Idle       string        // why nobody plans, "" when somebody does
+	Remedy     string        // of that
+	Broker     string        // why the broker is not reached, "" when it is
+	Loses      string        // what shows that messages are lost or late on their way, "": nothing does
+	Lost       uint64        // since when
+	Late       time.Duration // by how much the planner itself works too late, 0: it does not
+	LateSince  uint64
+	Stood      time.Duration // for how long it stood still a while ago, 0: it did not
+	StoodUntil uint64
+	Judged     bool // devices have had their time to be heard
 
 	Nodes, Heard int
 	Devices      []Device // of which something is to be said, by number

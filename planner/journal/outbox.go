@@ -71,6 +71,7 @@ type Outbox struct {
 	Asked   proto.Corr // of the operator's request that is being answered
 	Beat    uint64     // number of the planner's last sign of life
 	LinkUp  bool
+	Stood   time.Duration // when it last ended to stand still for long, 0: it did not
 	// Mute: it draws a picture for those who look on. Nothing is stored or logged, and
 	// nobody but they and other planners is told anything.
 	Mute bool

@@ -253,10 +253,8 @@ func (d *Device) WhyNot() string {
 		return d.odd
 	case !d.Heard():
 		return "never heard since the planner started"
-	case d.state == Offline && d.last != "":
-		return "its agent is not at the broker; its last word was: " + d.last
 	case d.state == Offline:
-		return "its agent is not at the broker"
+		return "its agent is not at the broker" + d.went()
 	case d.state == Born:
 		return "no report since its birth"
 	case d.Refusal.Code != proto.OK:
@@ -272,6 +270,23 @@ func (d *Device) WhyNot() string {
 		return "its agent cannot write its journal"
 	}
 	return ""
+}
+
+// goneSlack is by how much telemetry may be late while an agent is well. chosen: a busy host.
+const goneSlack = 2 * time.Second
+
+// went says how it ended, where that is known: by its own word, or by whether it spoke
+// until the broker lost it. A host without power or network is lost after some silence.
+func (d *Device) went() string {
+	switch quiet := d.GoneAt - d.signs.last; {
+	case d.last != "":
+		return "; its last word was: " + d.last
+	case d.signs.gap == 0 || quiet < 0:
+		return ""
+	case quiet > d.signs.gap+goneSlack:
+		return fmt.Sprintf("; it had said nothing for %v: it hangs, or power or network are gone", quiet.Round(time.Second))
+	}
+	return "; its connection was closed while it spoke: its process ended"
 }
 
 // Status is a switch as operators see it; of a node package hbd knows more.

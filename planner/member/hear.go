@@ -44,7 +44,11 @@ func (t *Table) Presence(d *Device, m *proto.Presence) {
 		if d.state == Unheard {
 			d.become(Offline)
 		} else if d.Online() {
-			t.gone(d, cmp.Or(m.Why, "the broker reported it disconnected"))
+			why := cmp.Or(m.Why, "the broker reported it disconnected")
+			if m.Why == "" && t.j.Stood != 0 && t.j.Now < t.j.Stood+standstillEcho {
+				why += ", when this planner had stood still"
+			}
+			t.gone(d, why)
 		}
 		t.hear(heard, d)
 		if !t.takeEarly(d) {
@@ -77,6 +81,10 @@ func (t *Table) Presence(d *Device, m *proto.Presence) {
 	t.owner.News(News{Kind: Birth, Device: d, Before: before, Again: again})
 	t.takeEarly(d)
 }
+
+// standstillEcho is for how long after a standstill of the planner what the broker says is
+// of that time. chosen: longer than what had come meanwhile takes to be read.
+const standstillEcho = 3 * time.Second
 
 // gone notes that nobody speaks for a device any more; its light is another
 // matter. It is asked all the same: a death note may be forged, and a broker may have

@@ -34,9 +34,10 @@ var (
 type meters struct {
 	turns, commits metric.Tally
 	losses         uint64
-	woke           time.Time // zero: what was done is no work of the planner's
-	due            time.Time // when the loop is to come by again
-	queued         int       // of what had come at since, so much waits
+	woke           time.Time     // zero: what was done is no work of the planner's
+	due            time.Time     // when the loop is to come by again
+	missed         time.Duration // by how much it was too late, which nobody was told yet
+	queued         int           // of what had come at since, so much waits
 	since          time.Time
 }
 
@@ -53,10 +54,19 @@ func (m *meters) waits(most time.Duration, queued int) time.Duration {
 // to do, or was told.
 func (m *meters) wakes() (late time.Duration) {
 	m.woke = time.Now()
+	late = max(m.missed, m.late(m.woke))
+	m.missed = 0
+	return late
+}
+
+// reads notes that somebody looks before it wakes: by how much it is too late is told then.
+func (m *meters) reads() { m.missed = max(m.missed, m.late(time.Now())) }
+
+func (m *meters) late(now time.Time) (late time.Duration) {
 	if m.queued > 0 {
-		late = m.woke.Sub(m.since)
+		late = now.Sub(m.since)
 	}
-	return max(0, late, m.woke.Sub(m.due))
+	return max(0, late, now.Sub(m.due))
 }
 
 // slept notes the end of a turn.

@@ -301,8 +301,10 @@ func (s *server) loop(ctx context.Context) error {
 			s.receive(p)
 			s.receiveMore()
 		case read := <-s.reads:
+			s.meters.reads()
 			read(s.host.Planner())
 		case read := <-rests:
+			s.meters.reads()
 			read(s.host.Planner())
 		}
 		s.settle()
