@@ -53,11 +53,10 @@ type pods struct {
 	routes  *routeWatch
 	streams []*Stream
 
-	mu       sync.Mutex
-	gen      proto.Generation
-	quiet    bool
-	drained  bool // a router is asked for something
-	changing int
+	mu      sync.Mutex
+	gen     proto.Generation
+	quiet   bool
+	drained bool // a router is asked for something
 }
 
 func (p *pods) observe(pl *planner.Planner) {
