@@ -82,7 +82,7 @@ func TestAgentsComeIntoService(t *testing.T) {
 	inService := func(o planner.Overview) bool { return o.InService == 1 && o.Online == 9 && o.LinksConfirmed == 7 }
 	first := wait("service", inService)
 	before := reports(t, ctx, f, broker.URL(), func(r *proto.Reported) bool { // the spare node's loopbacks are no link
-		return r.Generation != 0 && !slices.ContainsFunc(r.Bundles, func(b proto.BundleReport) bool { return b.State != proto.Tuned })
+		return r.Generation != 0 && !slices.ContainsFunc(r.Bundles, func(b proto.BundleReport) bool { return !b.State.Lit() })
 	})
 	if err := broker.Close(); err != nil {
 		t.Fatal(err)
