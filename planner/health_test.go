@@ -309,6 +309,24 @@ var states = []made{
 		w.run(stoodTold)
 	}, proto.HealthOK, "", "", fabric.Params{}},
 	{"an agent's process ended", func(w *fleet) { w.telemetry(4, true); w.offline(4) }, proto.HealthDegraded, "4/offline", "its connection was closed while it spoke: its process ended", fabric.Params{}},
+	{"an agent went while the broker was away", func(w *fleet) {
+		w.telemetry(4, true)
+		w.linkUp = false
+		w.step(Event{Kind: LinkDown})
+		w.run(time.Minute)
+		w.linkUp = true
+		w.step(Event{Kind: LinkUp})
+		for id := range proto.NodeID(len(w.nodes)) {
+			w.birth(id, false)
+		}
+		w.offline(4)
+		w.run(time.Second)
+		for _, a := range w.p.alarms.list() {
+			if strings.Contains(a.Why, "hangs") {
+				w.t.Errorf("%s: nobody could be heard", a.Why)
+			}
+		}
+	}, proto.HealthDegraded, "4/offline", "its agent is not at the broker", fabric.Params{}},
 	{"an agent hung, and the broker lost it", func(w *fleet) { w.telemetry(4, true); w.run(6 * time.Second); w.offline(4) }, proto.HealthDegraded, "4/offline", "it had said nothing for 16s: it hangs, or power or network are gone", fabric.Params{}},
 	{"the planner was late", func(w *fleet) { w.late = 3 * time.Second; w.run(2 * time.Second); w.late = 0 }, proto.HealthOK, "", "", fabric.Params{}},
 	{"the broker was slow twice", func(w *fleet) { w.echoes(2400*time.Millisecond, 2) }, proto.HealthOK, "", "", fabric.Params{}},

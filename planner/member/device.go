@@ -83,12 +83,13 @@ type Device struct {
 
 // setback is what most devices never have: all of those share one that is blank.
 type setback struct {
-	shared bool
-	whole  *proto.Reported // a switch's last report, as it came
-	GoneAt time.Duration   // when it went offline
-	last   string          // its last word then: why it ended
-	early  *proto.Reported // of a session whose birth has not come yet
-	truly  bool            // early is sealed
+	shared   bool
+	whole    *proto.Reported // a switch's last report, as it came
+	GoneAt   time.Duration   // when it went offline
+	last     string          // its last word then: why it ended
+	deafWhen bool            // nobody could be heard for some time between its last telemetry and then
+	early    *proto.Reported // of a session whose birth has not come yet
+	truly    bool            // early is sealed
 
 	asks     asking
 	stranger stranger
@@ -272,8 +273,13 @@ func (d *Device) WhyNot() string {
 	return ""
 }
 
-// goneSlack is by how much telemetry may be late while an agent is well. chosen: a busy host.
-const goneSlack = 2 * time.Second
+const (
+	// goneSlack is by how much telemetry may be late while an agent is well. chosen: a busy host.
+	goneSlack = 2 * time.Second
+	// brokerPatience is after how much silence brokers lose an agent at the earliest.
+	// chosen: below one and a half of its keep-alive, 15 s.
+	brokerPatience = 20 * time.Second
+)
 
 // went says how it ended, where that is known: by its own word, or by whether it spoke
 // until the broker lost it. A host without power or network is lost after some silence.
@@ -281,7 +287,7 @@ func (d *Device) went() string {
 	switch quiet := d.GoneAt - d.signs.last; {
 	case d.last != "":
 		return "; its last word was: " + d.last
-	case d.signs.gap == 0 || quiet < 0:
+	case d.signs.gap == 0 || quiet < 0 || d.deafWhen || d.signs.gap+goneSlack >= brokerPatience:
 		return ""
 	case quiet > d.signs.gap+goneSlack:
 		return fmt.Sprintf("; it had said nothing for %v: it hangs, or power or network are gone", quiet.Round(time.Second))

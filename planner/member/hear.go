@@ -95,7 +95,8 @@ func (t *Table) gone(d *Device, why string) {
 		next = Unheard
 	}
 	d.become(next)
-	d.own().GoneAt = t.j.Now
+	x := d.own()
+	x.GoneAt, x.deafWhen = t.j.Now, max(t.upAt, t.j.Stood) > d.signs.last
 	t.ask(d, d.Session, askFirst, timesGone)
 	t.owner.News(News{Kind: Gone, Device: d, Before: before, Why: why})
 }

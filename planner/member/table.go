@@ -69,6 +69,7 @@ type Table struct {
 	heard   int
 	heardAt time.Duration // when one was heard for the first time, the last time
 	calls   uint32        // roll calls so far
+	upAt    time.Duration // when the broker was last reached anew
 	callAt  time.Duration // when those that missed it are taken for offline
 	sweepAt time.Duration
 	pending []*Device     // all that are, and some that were
@@ -171,7 +172,7 @@ func (t *Table) Unable() (out []string) {
 // broker arrived.
 func (t *Table) LinkUp() {
 	t.calls++
-	t.callAt = journal.Never
+	t.callAt, t.upAt = journal.Never, t.j.Now
 	for i := range t.Devices {
 		d := &t.Devices[i]
 		if d.Online() {
