@@ -1,6 +1,7 @@
 package job
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -19,13 +20,17 @@ import (
 const (
 	drainMap   = "ringlight-drain"  // where there was none; else with its name behind a dash
 	drainReads = "ringlight-routes" // before what the kernel forwards by
+	// Of each table, as a port may be of a VRF, a line a route.
+	drainRoutes = "ip -o -4 route show table all && ip -o -6 route show table all"
+	// Those that lead no packet on, or a job's own, which is not moved: policies and marks.
+	drainOthers = `^(local|broadcast|multicast|anycast|ff00::/8) | proto (kernel|pbr|195)( |$)| table (local|137[56][0-9]{6})( |$)`
 )
 
 var drainFamilies = []string{"ipv4 unicast", "ipv6 unicast"}
 
 // AskDrains has a router of FRR say what maps its ports have, and what it forwards by.
 func AskDrains() string {
-	return "\necho ringlight-read && vtysh -c 'show running-config' && echo " + drainReads + " && ip -4 route show && ip -6 route show && echo " + readEnd + "\n"
+	return "\necho ringlight-read && vtysh -c 'show running-config' && echo " + drainReads + " && " + drainRoutes + " && echo " + readEnd + "\n"
 }
 
 // frrPort is a port as a configuration of FRR has it.
@@ -105,7 +110,7 @@ func PushDrains(ports []PortDrain, holds string) string {
 			case d.Drained == p.drained(family):
 			case d.Drained:
 				name, call := drainMap, ""
-				if m := firstOf(p.maps[family], p.of[family]); m != "" {
+				if m := cmp.Or(p.maps[family], p.of[family]); m != "" {
 					name, call = drainMap+"-"+m, " call "+m+"\n"
 				}
 				maps = append(maps, "route-map "+name+" permit 10\n"+call+" set community graceful-shutdown additive\n set local-preference 0\nexit")
@@ -124,25 +129,22 @@ func PushDrains(ports []PortDrain, holds string) string {
 	slices.Sort(maps)
 	slices.Sort(gone)
 	for _, name := range slices.Compact(gone) {
-		if strings.Count(config, "route-map "+name+" in\n") == len(slices.DeleteFunc(slices.Clone(peers), func(l string) bool {
-			return !strings.HasPrefix(l, "  no ") || !strings.HasSuffix(l, " route-map "+name+" in")
-		})) {
+		users := strings.Count(config, " route-map "+name+" in\n")
+		for _, line := range peers {
+			if strings.HasSuffix(line, " route-map "+name+" in") {
+				users += map[bool]int{true: -1, false: 1}[strings.HasPrefix(line, "  no ")]
+			}
+		}
+		if users == 0 { // without the map a neighbour's routes are refused
 			peers = append(peers, "no route-map "+name)
 		}
 	}
 	text := strings.Join(append(slices.Compact(maps), peers...), "\n")
 	wait := ""
-	for _, port := range drained {
-		wait += fmt.Sprintf("n=0; while [ $n -lt 50 ] && { ip -4 route show; ip -6 route show; } | grep -v ' proto kernel' | grep -q ' dev %s '; do n=$((n+1)); sleep 0.1; done\n", port)
+	if len(drained) > 0 {
+		wait = fmt.Sprintf("n=0; while [ $n -lt 50 ] && { %s; } | grep -vE '%s' | grep -qE ' dev (%s)( |$)'; do n=$((n+1)); sleep 0.1; done\n", drainRoutes, drainOthers, strings.Join(drained, "|"))
 	}
-	return "set -e\nfile=$(mktemp)\ncat >$file <<'EOF'\n" + text + "\nEOF\nvtysh -f $file >/dev/null\nrm $file\n" + wait + AskDrains()
-}
-
-func firstOf(a, b string) string {
-	if a != "" {
-		return a
-	}
-	return b
+	return "set -e\nfile=$(mktemp)\ntrap 'rm -f $file' EXIT\ncat >$file <<'EOF'\n" + text + "\nEOF\nvtysh -f $file >/dev/null\n" + wait + AskDrains()
 }
 
 // afterLine is what comes after the last line that is a word.
@@ -172,15 +174,11 @@ func CheckDrain(d PortDrain, answer string) error {
 	if !d.Drained {
 		return nil
 	}
-	n, first, prefix := 0, "", ""
+	n, first, others := 0, "", regexp.MustCompile(drainOthers)
 	for line := range strings.SplitSeq(routes, "\n") {
-		if line != "" && line[0] != ' ' && line[0] != '\t' {
-			prefix, _, _ = strings.Cut(line, " ")
-		}
-		if strings.Contains(line+" ", " dev "+d.Port+" ") && !strings.Contains(line, " proto kernel") {
-			if n++; first == "" {
-				first = prefix
-			}
+		if strings.Contains(line+" ", " dev "+d.Port+" ") && !others.MatchString(line) {
+			prefix, _, _ := strings.Cut(line, " ")
+			n, first = n+1, cmp.Or(first, prefix)
 		}
 	}
 	if n > 0 {

@@ -1,6 +1,9 @@
 package job
 
 import (
+	"os"
+	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -37,12 +40,19 @@ exit
 end
 ringlight-routes
 10.99.0.1 nhid 8 via inet6 fe80::1 dev down0 proto bgp metric 20
-10.99.0.6 nhid 16 proto bgp metric 20
-	nexthop via inet6 fe80::2 dev ocs0 weight 1
-	nexthop via inet6 fe80::3 dev ocs2 weight 1
-10.99.0.7 nhid 10 via inet6 fe80::2 dev ocs0 proto bgp metric 20
+10.99.0.6 nhid 16 proto bgp metric 20 \	nexthop via inet6 fe80::2 dev ocs0 weight 1 \	nexthop via inet6 fe80::3 dev ocs2 weight 1 
+10.99.0.7 nhid 10 via inet6 fe80::2 dev ocs0 proto bgp metric 20 
+10.99.0.8 nhid 12 via inet6 fe80::4 dev ocs3 table 10 proto bgp metric 20 
+default via 169.254.0.2 dev ocs1 table 1375862785 onlink 
+default nhid 20 via 10.1.1.2 dev ocs1 table 10000 proto pbr metric 20 
+local 10.1.0.1 dev ocs0 table local proto kernel scope host src 10.1.0.1 
+broadcast 10.1.0.255 dev ocs0 table local proto kernel scope link src 10.1.0.1 
+broadcast 10.1.3.255 dev ocs3 table 10 proto kernel scope link src 10.1.3.1 
+local fe80::9 dev ocs3 table 10 proto none metric 0 pref medium
 fe80::/64 dev ocs0 proto kernel metric 256 pref medium
 fe80::/64 dev ocs1 proto kernel metric 256 pref medium
+multicast ff00::/8 dev ocs0 table local proto kernel metric 256 pref medium
+ff00::/8 dev ocs3 table 10 metric 256 pref medium
 ringlight-end
 `
 
@@ -85,7 +95,7 @@ func applied(says, words string) string {
 // again afterwards; a router that does not end what it says has said nothing.
 // Method: ports with a map of their own, of their group, with none, and of another VRF.
 func TestPortsOfFRRAreDrained(t *testing.T) {
-	routeless := regexp.MustCompile(`(?m)^.*dev ocs\d (weight|proto bgp).*\n`).ReplaceAllString(frrSays, "")
+	routeless := regexp.MustCompile(`(?m)^.*dev ocs\d (weight|.*proto bgp).*\n`).ReplaceAllString(frrSays, "")
 	for port, call := range map[string]string{"ocs0": "call own", "ocs1": "call own", "ocs2": "", "ocs3": ""} { // any order: each by itself
 		on, off := PortDrain{Port: port, Drained: true}, PortDrain{Port: port}
 		if err := CheckDrain(off, frrSays); err != nil {
@@ -95,7 +105,7 @@ func TestPortsOfFRRAreDrained(t *testing.T) {
 			t.Errorf("%s has no map", port)
 		}
 		words := PushDrains([]PortDrain{on}, routeless)
-		if strings.Contains(words, "call") != (call != "") || !strings.Contains(words, call) || !strings.Contains(words, "grep -q ' dev "+port+" '") || port == "ocs3" && !strings.Contains(words, "router bgp 65003 vrf red\n") {
+		if strings.Contains(words, "call") != (call != "") || !strings.Contains(words, call) || !strings.Contains(words, "grep -qE ' dev ("+port+")( |$)'") || port == "ocs3" && !strings.Contains(words, "router bgp 65003 vrf red\n") {
 			t.Errorf("%s: %s", port, words)
 		}
 		then := applied(routeless, words)
@@ -121,6 +131,17 @@ func TestPortsOfFRRAreDrained(t *testing.T) {
 	if one := PushDrains([]PortDrain{{Port: "ocs0"}}, drained); strings.Contains(one, "no route-map "+drainMap+"\n") {
 		t.Errorf("ocs2 has it still: %s", one)
 	}
+	for port, says := range map[string]string{"ocs3": "1 route by ocs3, the first to 10.99.0.8", "ocs1": ""} { // any order: each by itself
+		on := PortDrain{Port: port, Drained: true}
+		if err := CheckDrain(on, applied(frrSays, PushDrains([]PortDrain{on}, frrSays))); (err != nil) != (says != "") || err != nil && !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: %v", port, err)
+		}
+	}
+	bare := strings.ReplaceAll(frrSays, "  neighbor ocs1 route-map own in\n", "")
+	bare = applied(bare, PushDrains([]PortDrain{{Port: "ocs2", Drained: true}}, bare))
+	if swap := PushDrains([]PortDrain{{Port: "ocs2"}, {Port: "ocs1", Drained: true}}, bare); !strings.Contains(swap, "neighbor ocs1 route-map "+drainMap+" in\n") || strings.Contains(swap, "\nno route-map") {
+		t.Errorf("ocs1 has it now: %s", swap)
+	}
 	for _, text := range []string{"", strings.TrimSuffix(routeless, "ringlight-end\n"), strings.Replace(routeless, "ringlight-routes\n", "", 1)} {
 		if CheckDrain(PortDrain{Port: "ocs9"}, text) == nil {
 			t.Errorf("not all was said: %.60q", text)
@@ -128,5 +149,45 @@ func TestPortsOfFRRAreDrained(t *testing.T) {
 	}
 	if err := CheckDrain(PortDrain{Port: "ocs9", Drained: true}, routeless); err != nil {
 		t.Errorf("no neighbour, no route: %v", err)
+	}
+}
+
+// Goal: a router is waited for 5 s at most, however many ports it drains, and nothing is
+// left on it, also where FRR refuses.
+// Method: the words run by a shell, with commands in FRR's, the kernel's and sleep's place.
+func TestDrainWordsLeaveNothing(t *testing.T) {
+	bin, temp := t.TempDir(), t.TempDir()
+	for name, text := range map[string]string{
+		"vtysh": `[ "$1" = -c ] || exit $REFUSES`,
+		"ip":    "[ $2 = -6 ] || printf '10.0.0.0/8 dev ocs1 proto bgp \\n10.0.0.0/8 dev ocs2 table 10 proto bgp\\n'",
+		"sleep": "echo >>" + filepath.Join(bin, "slept"),
+	} { // any order: files
+		if err := os.WriteFile(filepath.Join(bin, name), []byte("#!/bin/sh\n"+text+"\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run := func(refuses string, ports ...PortDrain) error {
+		cmd := exec.Command("sh")
+		cmd.Env = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"), "TMPDIR="+temp, "REFUSES="+refuses)
+		cmd.Stdin = strings.NewReader(PushDrains(ports, frrSays))
+		out, err := cmd.CombinedOutput()
+		if left, _ := os.ReadDir(temp); len(left) > 0 {
+			t.Errorf("refuses %s: %v is left", refuses, left)
+		}
+		t.Logf("refuses %s: %v\n%s", refuses, err, out)
+		return err
+	}
+	both := []PortDrain{{Port: "ocs2", Drained: true}, {Port: "ocs1", Drained: true}}
+	if run("3", both...) == nil {
+		t.Error("a refusal is not told")
+	}
+	if _, err := os.Stat(filepath.Join(bin, "slept")); err == nil {
+		t.Error("what was refused is waited for")
+	}
+	if err := run("0", both...); err != nil {
+		t.Error(err)
+	}
+	if slept, _ := os.ReadFile(filepath.Join(bin, "slept")); len(slept) != 50 {
+		t.Errorf("%d tenths of a second", len(slept))
 	}
 }
