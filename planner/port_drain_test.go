@@ -270,6 +270,36 @@ func TestStageWaitsForRouters(t *testing.T) {
 	}
 }
 
+// Goal: where the description has routers drain nothing any more, a port that is still to
+// be used again is no alarm at once, and is one after a minute.
+// Method: a planner that starts with such a description while ports are drained.
+func TestPortsAreReleasedWithoutDrains(t *testing.T) {
+	w := drainWorld(t, fabric.Drain{WithinMillis: 60_000})
+	w.run(100 * time.Millisecond)
+	w.fab.Core.Drain = nil
+	w.store[keyFabric] = w.fab.Encode()
+	w.start()
+	w.run(time.Second)
+	overdue := func() (n, of int) {
+		JobsOf(w.p).Unrouted(func(string, job.RouterJob) {}, func(string, job.PortDrain) { n++ })
+		for _, x := range JobsOf(w.p).Routers() {
+			for _, p := range x.Ports {
+				if of++; p.Drained {
+					t.Errorf("%s: %+v", x.Router, p)
+				}
+			}
+		}
+		return n, of
+	}
+	if n, of := overdue(); n > 0 || of == 0 {
+		t.Errorf("%d of %d ports are late at once", n, of)
+	}
+	w.run(61 * time.Second)
+	if n, of := overdue(); n != of || of == 0 {
+		t.Errorf("%d of %d ports are late after a minute", n, of)
+	}
+}
+
 // Goal: where the description lets it, a router that never answers keeps a link for its
 // time and no longer, over a restart too, and is asked to use its port again until it
 // says that it does; a stage that is not wanted any more drains nothing.

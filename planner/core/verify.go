@@ -112,9 +112,9 @@ func (c *Circuits) reportOf(s int, a, b uint16) *proto.CircuitReport {
 	if c.switches[s].Report == nil {
 		return nil
 	}
-	all := c.switches[s].Circuits()
+	all := c.switches[s].Whole().Circuits // Circuits would go through them for each
 	at, ok := slices.BinarySearchFunc(all, a, func(r proto.CircuitReport, a uint16) int { return int(r.A) - int(a) })
-	if !ok || all[at].B != b {
+	if !ok || all[at].B != b || all[at].Job == proto.ByHand {
 		return nil
 	}
 	return &all[at]

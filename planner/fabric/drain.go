@@ -20,10 +20,12 @@ const (
 
 const minDrain, maxDrain = 100, 600_000 // ms. chosen: below, no router has new routes; above, a person is faster
 
-// Within is how long a stage waits for a port.
+const lateDrain = time.Minute // of ports to be used again where nothing is drained any more. chosen: some tries
+
+// Within is how long a stage waits for a port, and after which one is late.
 func (d *Drain) Within() time.Duration {
 	if d == nil {
-		return 0
+		return lateDrain
 	}
 	return time.Duration(d.WithinMillis) * time.Millisecond
 }
