@@ -77,7 +77,7 @@ var mayImport = map[string][]string{
 	"planner/jobapi/client": {"planner/job", "proto", "proto/cert"},
 	"planner/view":          {"planner", "planner/fabric", "planner/hbd", "proto", "proto/limit"},                                                                                                                                        // serves pages: no hand on anything
 	"planner/gnmi":          {"hal/sonic", "planner", "planner/fabric", "planner/job", "proto", "proto/cert", "proto/limit", "proto/mqtt", "github.com/openconfig/gnmi/proto/gnmi", "google.golang.org/grpc", "google.golang.org/grpc/"}, // nobody else knows gNMI; acts through the operators' door alone
-	"planner/server":        {"planner", "planner/view", "planner/jobapi", "planner/fabric", "planner/hbd", "proto/metric", "proto/metric/self", "proto", "proto/cert", "proto/guard", "proto/limit", "proto/mqtt", "proto/pki", "proto/seal", "go.etcd.io/bbolt", "go.etcd.io/bbolt/errors", "github.com/mochi-mqtt/server/v2", "github.com/mochi-mqtt/server/v2/"},
+	"planner/server":        {"planner", "planner/view", "planner/jobapi", "planner/jobapi/client", "planner/fabric", "planner/hbd", "proto/metric", "proto/metric/self", "proto", "proto/cert", "proto/guard", "proto/limit", "proto/mqtt", "proto/pki", "proto/seal", "go.etcd.io/bbolt", "go.etcd.io/bbolt/errors", "github.com/mochi-mqtt/server/v2", "github.com/mochi-mqtt/server/v2/"},
 	"planner/server/etcd":   {"planner", "planner/server", "proto", "proto/mqtt", "go.etcd.io/etcd/api/v3/", "go.etcd.io/etcd/client/v3", "go.uber.org/zap"}, // nobody else knows etcd
 	"planner/fabric":        {"proto"},
 	"planner/ring":          {"planner/fabric", "mzi/detmath", "proto"},

@@ -117,7 +117,7 @@ func routesDrain(ctx context.Context, args []string, out io.Writer) error {
 			return cli.Usage("exec", "either a command, or -post", "%q and %q", p.exec, p.post)
 		}
 		if p.exec == "" {
-			return checkPost(p.post)
+			return cli.AsUsage(asker.CheckPost("post", p.post))
 		}
 		return nil
 	})

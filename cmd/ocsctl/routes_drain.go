@@ -1,19 +1,16 @@
 package main
 
 import (
-	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
-	"strings"
 
 	"ringlight/cmd/cli"
 	"ringlight/planner/job"
+	asker "ringlight/planner/jobapi/client"
 	"ringlight/proto"
 )
 
@@ -41,7 +38,7 @@ func (p *pusher) tellDrain(ctx context.Context, r job.Router) (first error) {
 		for _, d := range r.Ports {
 			found = append(found, p.postDrain(ctx, r.Router, d))
 		}
-	} else {
+	} else if len(r.Ports) > 0 {
 		found = p.execDrain(ctx, r)
 	}
 	for i, d := range r.Ports {
@@ -93,30 +90,14 @@ var errLater = errors.New("it tells the planner itself")
 
 // postDrain asks somebody for one port.
 func (p *pusher) postDrain(ctx context.Context, router string, d job.PortDrain) error {
-	ctx, cancel := context.WithTimeout(ctx, p.timeout)
-	defer cancel()
-	text, err := json.Marshal(map[string]any{"router": router, "port": d.Port, "drained": d.Drained})
-	if err != nil {
+	status, said, err := asker.Post(ctx, p.timeout, p.post, "application/json", map[string]any{"router": router, "port": d.Port, "drained": d.Drained})
+	switch {
+	case err != nil || status == http.StatusOK:
 		return err
-	}
-	q, err := http.NewRequestWithContext(ctx, http.MethodPost, p.post, bytes.NewReader(text))
-	if err != nil {
-		return err
-	}
-	q.Header.Set("Content-Type", "application/json")
-	got, err := http.DefaultClient.Do(q)
-	if err != nil {
-		return err
-	}
-	defer got.Body.Close()
-	switch said, _ := io.ReadAll(io.LimitReader(got.Body, 4096)); got.StatusCode { // what there is of it
-	case http.StatusOK:
-		return nil
-	case http.StatusAccepted:
+	case status == http.StatusAccepted:
 		return errLater
 	default:
-		line, _, _ := strings.Cut(strings.TrimSpace(string(said)), "\n")
-		return fmt.Errorf("%s: %s", got.Status, cmp.Or(line, "it says nothing"))
+		return errors.New(said)
 	}
 }
 
@@ -136,11 +117,4 @@ func routesSaid(ctx context.Context, args []string, out io.Writer) error {
 		return err
 	}
 	return refused(c.Said(ctx, words[0], words[1], job.PortSaid{Drained: drained}))
-}
-
-func checkPost(address string) error {
-	if u, err := url.Parse(address); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return cli.Usage("post", "http:// or https://host/path", "%q", address)
-	}
-	return nil
 }

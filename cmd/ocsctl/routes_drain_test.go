@@ -8,6 +8,8 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -23,7 +25,8 @@ func drainPlanner(t *testing.T) (url string, told map[string]job.PortSaid) {
 	mux.HandleFunc("GET /v1/routers", func(w http.ResponseWriter, _ *http.Request) {
 		_ = json.NewEncoder(w).Encode(map[string]any{"news": 1, "routers": []job.Router{
 			{Router: "pod0-spine1", Ports: []job.PortDrain{{Port: "ocs2", Drained: true}}},
-			{Router: "pod1-spine1", Ports: []job.PortDrain{{Port: "ocs3"}}}}})
+			{Router: "pod1-spine1", Ports: []job.PortDrain{{Port: "ocs3"}}},
+			{Router: "pod2-spine1", Jobs: []job.RouterJob{{Job: "a"}}}}})
 	})
 	mux.HandleFunc("PUT /v1/routers/{router}/ports/{port}", func(w http.ResponseWriter, r *http.Request) {
 		var got job.PortSaid
@@ -73,8 +76,18 @@ func TestPortsAreDrained(t *testing.T) {
 		t.Errorf("one that hangs: %v %+v", err, told)
 	}
 
+	ran := filepath.Join(t.TempDir(), "ran")
+	err := drain("-exec", "echo >>"+ran, "-only", "pod2*")
+	if _, there := os.Stat(ran); err != nil || there == nil || len(told) != 0 {
+		t.Errorf("a router without ports is spoken to: %v", err)
+	}
+
 	status, asked := http.StatusOK, ""
 	tool := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodGet {
+			return // a page that says yes to anything
+		}
+		w.Header().Set("Location", "/login")
 		text, _ := io.ReadAll(r.Body)
 		asked += string(text) + "\n"
 		w.WriteHeader(status)
@@ -92,6 +105,9 @@ func TestPortsAreDrained(t *testing.T) {
 	}
 	if status = http.StatusConflict; drain("-post", tool.URL) == nil || told["pod0-spine1 ocs2"] != (job.PortSaid{Says: "409 Conflict: no such port"}) {
 		t.Errorf("%+v", told)
+	}
+	if status = http.StatusFound; drain("-post", tool.URL) == nil || told["pod0-spine1 ocs2"] != (job.PortSaid{Says: "302 Found: no such port"}) {
+		t.Errorf("it leads elsewhere: %+v", told)
 	}
 	if tool.Close(); drain("-post", tool.URL, "-within", "5s") == nil || told["pod0-spine1 ocs2"].Says == "" {
 		t.Errorf("%+v", told)

@@ -13,6 +13,7 @@ import (
 
 	"ringlight/planner"
 	"ringlight/planner/fabric"
+	"ringlight/planner/jobapi/client"
 	"ringlight/proto"
 	"ringlight/proto/guard"
 	"ringlight/proto/limit"
@@ -167,7 +168,7 @@ func (c *Config) Check() error {
 	if c.State == "" {
 		return &proto.Error{Code: proto.Invalid, Field: "state", Limit: "a file", Reason: "empty"}
 	}
-	if err := checkHook(c.Webhook); err != nil {
+	if err := client.CheckPost("webhook", c.Webhook); err != nil && c.Webhook != "" {
 		return err
 	}
 	for _, h := range c.http() {

@@ -1,18 +1,15 @@
 package server
 
 import (
-	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
-	"net/http"
-	"net/url"
 	"slices"
 	"time"
 
 	"ringlight/planner"
+	"ringlight/planner/jobapi/client"
 	"ringlight/proto"
 )
 
@@ -26,7 +23,6 @@ const (
 // starts tells again of all that stands, by the same ids.
 type hook struct {
 	url, fabric string
-	client      http.Client
 	told        map[string]alarm
 	failed      bool
 }
@@ -40,19 +36,12 @@ type alarm struct {
 	from uint64 // since when, or where that is not known when it was seen, in ms
 }
 
-func checkHook(address string) error {
-	if u, err := url.Parse(address); address != "" && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
-		return &proto.Error{Code: proto.Invalid, Field: "webhook", Limit: "http:// or https://host/path", Reason: proto.Clip(address)}
-	}
-	return nil
-}
-
 // tellAlarms tells the hook, if there is one, until ctx ends.
 func (s *server) tellAlarms(ctx context.Context) {
 	if s.cfg.Webhook == "" {
 		return
 	}
-	h := hook{url: s.cfg.Webhook, fabric: s.topics.Fabric, client: http.Client{Timeout: hookPatience}, told: map[string]alarm{}}
+	h := hook{url: s.cfg.Webhook, fabric: s.topics.Fabric, told: map[string]alarm{}}
 	for tick := time.NewTicker(time.Second); ctx.Err() == nil; <-tick.C {
 		stand, leads := map[string]alarm{}, false
 		err := s.Read(ctx, func(p *planner.Planner) {
@@ -110,23 +99,10 @@ func (h *hook) tell(ctx context.Context, stand map[string]alarm) error {
 
 // post tells one thing of an alarm.
 func (h *hook) post(ctx context.Context, a alarm, what string) error {
-	text, err := json.Marshal(map[string]any{"specversion": "1.0", "type": "dev.ringlight.alarm." + what, "source": "/ringlight/" + h.fabric,
+	status, said, err := client.Post(ctx, hookPatience, h.url, "application/cloudevents+json; charset=utf-8", map[string]any{"specversion": "1.0", "type": "dev.ringlight.alarm." + what, "source": "/ringlight/" + h.fabric,
 		"id": fmt.Sprintf("%s/%d/%s", a.ID, a.from, what), "subject": a.Subject, "time": time.Now().UTC(), "datacontenttype": "application/json", "data": a})
-	if err != nil {
-		return err
+	if err == nil && status/100 != 2 {
+		err = fmt.Errorf("the answer is %s", said)
 	}
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, h.url, bytes.NewReader(text))
-	if err != nil {
-		return err
-	}
-	r.Header.Set("Content-Type", "application/cloudevents+json; charset=utf-8")
-	got, err := h.client.Do(r)
-	if err != nil {
-		return err
-	}
-	got.Body.Close()
-	if got.StatusCode/100 != 2 {
-		return fmt.Errorf("the answer is %s", got.Status)
-	}
-	return nil
+	return err
 }

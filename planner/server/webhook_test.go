@@ -72,10 +72,24 @@ func TestAlarmsAreToldOnce(t *testing.T) {
 	look(a, alarm{AlarmStatus: proto.AlarmStatus{ID: "3/b", SinceMillis: 7}}) // the same, by another clock
 	look(later)
 	look()
-	want := []string{"the answer is 502 Bad Gateway", "the answer is 502 Bad Gateway", "begun 3/a/5/begun", "begun 3/b/6/begun",
+	want := []string{"the answer is 502 Bad Gateway: it says nothing", "the answer is 502 Bad Gateway: it says nothing", "begun 3/a/5/begun", "begun 3/b/6/begun",
 		"over 3/a/5/over", "over 3/b/6/over", "begun 3/b/5006/begun", "over 3/b/5006/over"}
 	if !slices.Equal(taken, want) {
 		t.Errorf("told\n%s\nwant\n%s", strings.Join(taken, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// Goal: an alarm is not taken by what a redirect leads to, which is not told of it.
+func TestRedirectTakesNoAlarm(t *testing.T) {
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPost {
+			http.Redirect(w, r, "/login", http.StatusFound)
+		}
+	}))
+	defer srv.Close()
+	h := hook{url: srv.URL, fabric: "f1", told: map[string]alarm{}}
+	if err := h.tell(t.Context(), map[string]alarm{"3/a": {}}); err == nil || !strings.Contains(err.Error(), "302 Found") || len(h.told) > 0 {
+		t.Errorf("%v, told %v", err, h.told)
 	}
 }
 
