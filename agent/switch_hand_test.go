@@ -11,7 +11,7 @@ import (
 
 func TestCircuitsByHandStay(t *testing.T) {
 	// Goal: circuits that an operator has made through the planner stay over plans that do not
-	// want their ports and over a restart, and go when one does; ports of a plan are refused by
+	// want their ports, over a restart and a kill in the middle of a plan, and go when one does; ports of a plan are refused by
 	// name. Method: commands and plans, judged by light and by the report.
 	r := newSwitchRig(t, 8)
 	r.start()
@@ -80,6 +80,30 @@ func TestCircuitsByHandStay(t *testing.T) {
 	if hand() != 2 {
 		t.Errorf("%+v after a restart", r.last.Circuits)
 	}
+	for cut := range 2 { // the agent dies before its plan's mirrors stand, the second time of one that wants a port of 8A-8B
+		d := r.desired(append(shift(3, 8, 3-cut), []proto.Circuit{{A: 7, B: 0, Job: 9}}[:cut]...)...)
+		r.prepare(d)
+		r.spi = 0
+		r.decide(d, proto.Commit)
+		r.must("a mirror moves", time.Second, func() bool { return r.spi > 0 })
+		r.kill()
+		r.boot()
+		r.start()
+		if r.last.Generation != 0 || hand() != 2-cut {
+			t.Errorf("%+v after a kill in the middle of a plan", r.last)
+		}
+		r.publish(switchTopics.Desired(switchNode), d)
+		r.decide(d, proto.Commit)
+		r.must("the plan after all", 3*time.Second, func() bool { return r.last.Generation == d.Generation })
+		if hand() != 2-cut {
+			t.Errorf("%+v after that plan", r.last.Circuits)
+		}
+	}
+	plan(shift(4, 8, 2)...)
+	if a := connect("", "8A-8B"); a.Code != proto.OK {
+		t.Fatalf("%+v", a)
+	}
+	r.must("light of two again", 3*time.Second, func() bool { return hand() == 2 })
 	plan(append(shift(3, 8, 2), proto.Circuit{A: 6, B: 7, Job: 9})...) // both have a port of 7A-8B
 	r.run(time.Second, nil)
 	if hand() != 0 || r.lit(proto.Circuit{A: 6, B: 6}) || r.lit(proto.Circuit{A: 7, B: 7}) {

@@ -138,9 +138,18 @@ func (x *CrossConnect) miss(gone []proto.Circuit, before []circuit, why string) 
 func (x *CrossConnect) Vouched() bool { return x.state == crossUnread || x.state == crossSettled }
 
 // Untouched tells whether a circuit that the journal's light has is there for all
-// the journal knows: a change that may have begun does without all others, and
-// light at a port does not tell where it comes from.
-func (x *CrossConnect) Untouched(a, b uint16) bool { return x.Vouched() || x.planned(a, b) != nil }
+// the journal knows: a change that may have begun does without all others, but for those
+// by hand at ports that it has no use for, and light at a port does not tell where it comes from.
+func (x *CrossConnect) Untouched(a, b uint16) bool {
+	if !x.Vouched() && x.applied != nil {
+		for _, c := range x.applied.Desired.Circuits {
+			if c.A == a || c.B == b {
+				return c.A == a && c.B == b
+			}
+		}
+	}
+	return x.Vouched() || slices.Contains(x.hand, proto.Circuit{A: a, B: b, Job: proto.ByHand})
+}
 
 // planned is the circuit of the plan in force that joins two ports, or nil.
 func (x *CrossConnect) planned(a, b uint16) *proto.Circuit {
