@@ -130,19 +130,21 @@ func TestFirmwareRefused(t *testing.T) {
 		what  string
 		image []byte
 		none  bool
+		loose bool // commits nothing
 		fault *sim.Fault
 		want  error
 		text  string
 	}{
-		{"does not start", image, false, &sim.Fault{Kind: sim.FirmwareBad, Index: 9}, mci.ErrImage, "it runs 1.0.0, was to run 1.1.9"},
-		{"broken", broken, false, nil, mci.ErrRefused, "0107h: status 60h"},
-		{"for others", foreign, false, nil, mci.ErrRefused, "0101h: status 42h"},
-		{"empty", nil, false, nil, mci.ErrRefused, "0101h"},
-		{"another version than is said", sim.FirmwareImage(cmis.Version{Major: 3}, 3000), false, nil, mci.ErrImage, "it runs 3.0.0, was to run 1.1.9"},
-		{"takes none", image, true, nil, hal.ErrUnsupported, "0041h: status 41h"},
+		{"does not start", image, false, false, &sim.Fault{Kind: sim.FirmwareBad, Index: 9}, mci.ErrImage, "it runs 1.0.0, was to run 1.1.9"},
+		{"broken", broken, false, false, nil, mci.ErrRefused, "0107h: status 60h"},
+		{"for others", foreign, false, false, nil, mci.ErrRefused, "0101h: status 42h"},
+		{"empty", nil, false, false, nil, mci.ErrRefused, "0101h"},
+		{"another version than is said", sim.FirmwareImage(cmis.Version{Major: 3}, 3000), false, false, nil, mci.ErrImage, "it runs 3.0.0, was to run 1.1.9"},
+		{"commits none", image, false, true, nil, mci.ErrImage, "it runs 1.1.9, was to run 1.1.9; bank 0 is committed"},
+		{"takes none", image, true, false, nil, hal.ErrUnsupported, "0041h: status 41h"},
 	} {
 		timing := sim.DefaultMCITiming()
-		timing.NoFirmware = x.none
+		timing.NoFirmware, timing.NoCommit = x.none, x.loose
 		r := newCMISRig(t, 2, true, timing)
 		r.readyCMIS()
 		if x.fault != nil {
@@ -154,11 +156,11 @@ func TestFirmwareRefused(t *testing.T) {
 		if !errors.Is(err, x.want) || !strings.Contains(err.Error(), x.text) {
 			t.Errorf("%s: %v", x.what, err)
 		}
-		if in := r.world.Inside(r.id, 0, 0); !in.Alive || in.Firmware.Committed != 0 {
+		if in := r.world.Inside(r.id, 0, 0); !in.Alive || in.Firmware.Committed != 0 || in.Firmware.Running != 0 {
 			t.Errorf("%s: %+v", x.what, in)
 		}
 		r.renew(0)
-		if err := r.upgrade(0, 1, v, image); (err == nil) == x.none {
+		if err := r.upgrade(0, 1, v, image); (err == nil) == (x.none || x.loose) {
 			t.Errorf("%s: the module beside: %v", x.what, err)
 		}
 	}

@@ -27,8 +27,9 @@ type MCITiming struct {
 	NoSearch bool
 	// NoLock: a controller that holds no cell by itself.
 	NoLock bool
-	// NoFirmware: a controller that takes no firmware; NoEPL: only by the local payload.
-	NoFirmware, NoEPL bool
+	// NoFirmware: a controller that takes no firmware; NoEPL: only by the local payload;
+	// NoCommit: its commits come to nothing.
+	NoFirmware, NoEPL, NoCommit bool
 }
 
 // DefaultMCITiming is a controller that is quick where it matters. chosen.

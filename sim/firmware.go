@@ -176,7 +176,9 @@ func (c *mci) upgrade(id uint16, in []byte) (reply []byte, status byte) {
 	case cmis.CommandFirmwareRun:
 		status = c.runs(in)
 	case cmis.CommandFirmwareCommit:
-		f.committed = f.running
+		if !c.timing.NoCommit {
+			f.committed = f.running
+		}
 	default:
 		return nil, cmis.CDBUnknown
 	}

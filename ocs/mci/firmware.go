@@ -22,6 +22,9 @@ const (
 	bootsAgain  = 100 * time.Millisecond
 )
 
+// maxRuns bounds what is tried. chosen: back, to the new image, and its commit.
+const maxRuns = 3
+
 // Upgrade is the way of one dark module to a firmware version, from wherever an earlier
 // life left it:
 //
@@ -36,6 +39,7 @@ type Upgrade struct {
 	features cmis.FirmwareFeatures
 	at       int // bytes written behind the head
 	tries    int // of the block under way
+	runs     int // of images, and commits
 	ran      bool
 	wait     time.Duration // for the module to be back
 	then     func(now time.Duration, err error)
@@ -86,13 +90,19 @@ func (u *Upgrade) next(now time.Duration, f cmis.Firmware) {
 		u.then(now, u.failed)
 	case is == u.want && f.Committed == f.Running:
 		u.then(now, nil)
+	case u.ran && is != u.want, u.runs == maxRuns: // back to the committed image
+		u.failed = fmt.Errorf("%w: it runs %v, was to run %v; bank %d is committed", ErrImage, is, u.want, f.Committed)
+		if f.Committed == f.Running {
+			u.then(now, u.failed)
+			return
+		}
+		u.run()
 	case is == u.want:
+		u.runs++
 		s := u.m.set
 		s.up, s.down, s.left = u.up, u.down, 1
 		u.m.staged, u.m.tries = false, 0
 		u.m.bringUp()
-	case u.ran:
-		u.then(now, fmt.Errorf("%w: it runs %v, was to run %v", ErrImage, is, u.want))
 	case f.Committed != f.Running: // an earlier life's, which is not what is wanted any more
 		u.run()
 	case f.Valid[other] && f.Version[other] == u.want:
@@ -173,6 +183,7 @@ func (u *Upgrade) abort(now time.Duration, err error) {
 // run lets the other image run. Asked twice it would undo itself: what came of it the
 // module tells.
 func (u *Upgrade) run() {
+	u.runs++
 	u.m.port.Cache.Clear()
 	in := []byte{0, cmis.RunOther, 0, 0}
 	binary.BigEndian.PutUint16(in[2:], uint16(runsAfter/time.Millisecond))
