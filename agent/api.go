@@ -87,7 +87,7 @@ const (
 	InAlarm                           // Alarm, of the runner: somebody should know
 	InRestart                         // what OutRestart asked for can be; Text says why not
 	InJournal                         // the journal cannot be written, Text says why; "": it can be again
-	InFirmware                        // what OutFirmware asked for is Line; Text says why not
+	InFirmware                        // what OutFirmware asked for is Line, in a recording only ID, its length; Text says why not
 	InRequest                         // Line, of a tool that drives a switch: the client ID's; nil: it is gone
 )
 

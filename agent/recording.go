@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -73,6 +74,10 @@ func entryOf(now time.Duration, in *Input, ops map[*hal.Op]uint64) (busrec.Entry
 	e := busrec.Entry{Kind: busrec.Other, At: now, What: uint8(1 + slices.Index(told, in.Kind))}
 	if e.What == 0 {
 		return e, fmt.Errorf("agent: recording: input of kind %d", in.Kind)
+	}
+	if in.Kind == InFirmware && len(in.Line) > 0 { // what is kept has no room for an image
+		n := uint64(len(in.Line))
+		in = &Input{Kind: InFirmware, ID: n, Text: fmt.Sprintf("firmware is not recorded: %d bytes, SHA-256 %x", n, sha256.Sum256(in.Line))}
 	}
 	var err error
 	e.Blob, err = json.Marshal(in)

@@ -192,6 +192,11 @@ func (p *replay) entry(e *busrec.Entry, index uint64) error {
 		if err != nil {
 			return fmt.Errorf("%w: entry %d: %w", busrec.ErrFormat, index, err)
 		}
+		if in.Kind == InFirmware && in.ID > 0 {
+			p.host, p.res.Compared = nil, false
+			p.res.NotCompared = in.Text
+			return nil
+		}
 		p.host.Deliver(e.At, in)
 	}
 	return nil
