@@ -32,7 +32,7 @@ type RolloutStatus struct {
 	Reason      string        `cbor:"5,keyasint,omitempty"` // why it stopped
 	Node        *NodeID       `cbor:"6,keyasint,omitempty"` // that it stopped for
 	Wave        uint32        `cbor:"7,keyasint,omitempty"` // the last one that went out, from 1
-	Nodes       uint32        `cbor:"8,keyasint"`           // of the fabric
+	Nodes       uint32        `cbor:"8,keyasint"`           // of the fabric; 0: none was asked for its firmware since the planner began
 	Current     uint32        `cbor:"9,keyasint"`           // of them, online with the software
 	Back        uint32        `cbor:"10,keyasint"`          // of them, restarted by this roll-out
 	UnderWay    []RolloutNode `cbor:"11,keyasint,omitempty"`

@@ -206,7 +206,7 @@ func printRollout(out io.Writer, j *rolloutJSON) {
 		if j.Firmware {
 			done = "through"
 		}
-		text += fmt.Sprintf("; wave %d, %s %s, %d of %d run it", j.Wave, proto.Count(int(j.Nodes.Restarted), "node"), done, j.Nodes.Current, j.Nodes.Total)
+		text += fmt.Sprintf("; wave %d, %s %s, %s", j.Wave, proto.Count(int(j.Nodes.Restarted), "node"), done, j.run("it"))
 	}
 	cli.Say(out, "%s", text)
 	if len(j.UnderWay) > 0 {
@@ -219,6 +219,14 @@ func printRollout(out io.Writer, j *rolloutJSON) {
 	}
 }
 
+// run is how many run it.
+func (j *rolloutJSON) run(what string) string {
+	if j.Nodes.Total == 0 {
+		return "none was asked since the planner began"
+	}
+	return fmt.Sprintf("%d of %d run %s", j.Nodes.Current, j.Nodes.Total, what)
+}
+
 // tellWave tells a person of each wave.
 func tellWave(c *clientFlags, out io.Writer) func(*rolloutJSON) {
 	said := ""
@@ -226,7 +234,7 @@ func tellWave(c *clientFlags, out io.Writer) func(*rolloutJSON) {
 		if c.json || j.State == "done" || j.State == "stopped" {
 			return // told at the end
 		}
-		text := fmt.Sprintf("wave %d: %d of %d run %s", j.Wave, j.Nodes.Current, j.Nodes.Total, j.Software)
+		text := fmt.Sprintf("wave %d: %s", j.Wave, j.run(j.Software))
 		for _, n := range j.UnderWay {
 			if n.ByHand {
 				text += fmt.Sprintf("; restart the agent of node %d there", n.Node)

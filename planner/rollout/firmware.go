@@ -12,7 +12,8 @@ import (
 // dark while it starts. Nodes of a wave are too far apart to have a fibre between them,
 // and a node takes one module after the other. A node whose ring goes on waits until an
 // operator drains it. What a node has, it says itself; a planner that takes over asks all
-// again, which moves nothing where it is there.
+// again. Each time, what carries nothing is dark while it is asked, and read anew; what is
+// there is not sent again.
 const (
 	// firmwarePatience is how long the modules of a node may take. chosen: 64 modules of a
 	// megabyte, over slow buses.
@@ -20,13 +21,16 @@ const (
 	// firmwareAgain is when one that has not answered is told again; its answer comes at
 	// the end of all.
 	firmwareAgain = 30 * time.Second
+	// firmwareBusy is when one is that has done what it could: all its idle bundles go dark
+	// for it once more. chosen.
+	firmwareBusy = 10 * time.Minute
 )
 
 // took takes a node's answer about firmware.
 func (r *Rollout) took(x *restart, m *proto.Ack) {
 	switch {
 	case m.Code == proto.OK, m.Code == proto.Unsupported:
-		if r.has == nil {
+		if r.has == nil { // a planner that took over
 			r.has = map[proto.NodeID]bool{}
 		}
 		r.has[x.Node], x.done, r.at = true, true, r.j.Now
@@ -38,7 +42,9 @@ func (r *Rollout) took(x *restart, m *proto.Ack) {
 	case m.Code == proto.HardwareFailed, m.Code == proto.Invalid:
 		x.failed, r.at = m.Words(), r.j.Now
 	default: // it carries light by now, or is busy: told again
-		x.waits = m.Words()
+		if x.waits = m.Words(); m.Code == proto.Busy {
+			x.tell = r.j.Now + firmwareBusy
+		}
 	}
 }
 

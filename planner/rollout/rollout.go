@@ -111,7 +111,7 @@ type Rollout struct {
 	waits  string                // what the next wave waits for
 	idleAt time.Duration         // since when it waits, 0: it does not
 	dirty  bool                  // the head is not in the store as it is
-	has    map[proto.NodeID]bool // the firmware, as they said to this planner
+	has    map[proto.NodeID]bool // the firmware, as they said to this planner; nil: none was asked
 }
 
 // New makes a machine that does nothing.
@@ -135,13 +135,13 @@ func (r *Rollout) Begin(software, author string, firmware bool) *proto.Error {
 	switch {
 	case proto.Release(software) == "":
 		return &proto.Error{Code: proto.Invalid, Field: "software", Limit: "the version that is installed, as ocs-agent version prints it", Reason: "none"}
-	case r.State == proto.RolloutRunning && proto.Release(r.Software) == proto.Release(software):
+	case r.State == proto.RolloutRunning && proto.Release(r.Software) == proto.Release(software) && r.Firmware == firmware:
 		return &proto.Error{Code: proto.Duplicate, Field: "software", Reason: "it is under way"}
 	case r.State == proto.RolloutRunning || r.State == proto.RolloutStopping:
 		return &proto.Error{Code: proto.Busy, Field: "software", Limit: "one roll-out at a time", Reason: "that of " + r.Software + " is under way; ocsctl rollout stop ends it"}
 	}
 	r.head = head{State: r.State, Software: proto.Release(software), Firmware: firmware, Author: author}
-	r.has = nil
+	r.has = map[proto.NodeID]bool{}
 	r.become(proto.RolloutRunning)
 	r.at, r.waits, r.idleAt = r.j.Now, "", 0
 	r.keep()

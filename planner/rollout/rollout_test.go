@@ -23,6 +23,7 @@ type cell struct {
 	told   [][]proto.NodeID // by step
 	comes  func(id proto.NodeID, l *Look, software string)
 	refuse map[proto.NodeID]proto.Code
+	asked  []time.Duration // for firmware
 }
 
 func newCell(t *testing.T, n, k int) *cell {
@@ -87,6 +88,11 @@ func (c *cell) do(f func()) {
 		var m proto.Command
 		if _, err := proto.Decode(a.Packet.Payload, &m); err != nil {
 			c.t.Fatal(err)
+		}
+		if m.Verb == proto.VerbFirmware {
+			c.asked = append(c.asked, c.at)
+			c.r.Answer(m.Node, &proto.Ack{Code: c.refuse[m.Node], Corr: m.Corr, Reason: "says the test"})
+			continue
 		}
 		if m.Verb != proto.VerbRestart {
 			c.t.Errorf("node %d is told %+v", m.Node, m)
@@ -491,5 +497,43 @@ func TestPlanIsWhatGoesOut(t *testing.T) {
 	}
 	if err := c.r.Begin("ringlight ", "", false); err == nil || err.Field != "software" {
 		t.Errorf("no software: %v", err)
+	}
+}
+
+// Goal: a node that is busy is asked for firmware every 10 minutes, for each time its idle
+// bundles go dark; software of the same name is another roll-out; and a planner that took
+// over does not count what nobody told it.
+func TestFirmwareIsAskedSeldom(t *testing.T) {
+	c := newCell(t, 3, 1)
+	c.refuse[0] = proto.Busy
+	begin := func(firmware bool) *proto.Error { return c.r.Begin("1.2.0", "alice", firmware) }
+	c.do(func() {
+		if err := begin(true); err != nil {
+			t.Fatal(err)
+		}
+	})
+	c.run(25 * time.Minute)
+	if len(c.asked) != 3 || c.asked[2]-c.asked[0] != 20*time.Minute {
+		t.Errorf("asked at %v", c.asked)
+	}
+	c.do(func() {
+		if err := begin(true); err == nil || err.Code != proto.Duplicate {
+			t.Errorf("the same: %v", err)
+		}
+		if err := begin(false); err == nil || err.Code != proto.Busy {
+			t.Errorf("software of that name: %v", err)
+		}
+	})
+	if s := c.r.Status(); s.Nodes != 3 || s.Current != 0 {
+		t.Errorf("%+v", s)
+	}
+	delete(c.refuse, 0)
+	c.run(20 * time.Minute)
+	if s := c.r.Status(); s.State != proto.RolloutDone || s.Current != 3 || s.Nodes != 3 {
+		t.Errorf("%+v", s)
+	}
+	c.live()
+	if s := c.r.Status(); s.State != proto.RolloutDone || s.Nodes != 0 || s.LeftTotal != 0 || s.Back != 3 {
+		t.Errorf("after a takeover %+v", s)
 	}
 }

@@ -23,7 +23,9 @@ func (r *Rollout) Status() proto.RolloutStatus {
 			s.UnderWay = append(s.UnderWay, proto.RolloutNode{Node: x.Node, Why: x.words(), ByHand: x.ByHand})
 		}
 	}
-	r.count(&s, nil)
+	if !r.Firmware || r.has != nil { // else nobody has said so far
+		r.count(&s, nil)
+	}
 	return s
 }
 
