@@ -86,6 +86,9 @@ func describe(q *proto.OpRequest) string {
 			text += fmt.Sprintf(", rings %v may end", q.Rings)
 		}
 	case proto.NounRollout:
+		if q.Firmware {
+			text += " firmware"
+		}
 		text += " " + q.Software
 	case proto.NounRouted:
 		text += " " + q.Name + " " + string(q.Text)

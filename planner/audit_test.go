@@ -89,6 +89,16 @@ func TestActsAndDecisionsAreChained(t *testing.T) {
 	}
 }
 
+// Goal: a roll-out of modules' firmware does not read as one of agents' software.
+func TestFirmwareIsChainedAsSuch(t *testing.T) {
+	q := proto.OpRequest{Noun: proto.NounRollout, Software: "1.2.0"}
+	software := describe(&q)
+	q.Firmware = true
+	if got := describe(&q); software != "rollout 1.2.0" || got != "rollout firmware 1.2.0" {
+		t.Errorf("%q, %q", software, got)
+	}
+}
+
 // Goal: an act is on disk before anything comes of it, also when it is never
 // answered. Method: what the planner asks for when told to command an agent, in order.
 func TestActIsStoredBeforeItIsDone(t *testing.T) {
