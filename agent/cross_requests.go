@@ -144,14 +144,19 @@ func (a *crossOptics) connectByHand(now time.Duration, c *proto.Command) error {
 	a.served.Now = now
 	s := sonic.Server{Box: &face{a: a}, Dialect: sonic.Auto}
 	err := s.Update(c.Disconnect, add)
+	if err == nil {
+		return nil
+	}
+	e := &proto.Error{Code: proto.HardwareFailed, Field: "connect", Reason: err.Error()}
 	var refused *sonic.Error
 	switch {
 	case errors.As(err, &refused):
-		return &proto.Error{Code: cmp.Or(statusCodes[refused.Status], proto.Invalid), Field: "connect", Reason: proto.Clip(refused.Message)}
-	case err != nil:
-		return &proto.Error{Code: proto.HardwareFailed, Field: "connect", Reason: proto.Clip(err.Error())}
+		e.Code, e.Reason = cmp.Or(statusCodes[refused.Status], proto.Invalid), refused.Message
+	case errors.Is(err, circuit.ErrNotReady), errors.Is(err, hal.ErrQueueFull):
+		e.Code = proto.Busy
 	}
-	return nil
+	e.Reason = proto.Clip(e.Reason)
+	return e
 }
 
 func (f *face) SetPorts(list []sonic.PortSetting) error {

@@ -6,8 +6,18 @@ import (
 	"testing"
 	"time"
 
+	"ringlight/hal"
+	"ringlight/ocs/circuit"
 	"ringlight/proto"
 )
+
+// refusing is a crossbar that takes no change.
+type refusing struct {
+	crossbar
+	err error
+}
+
+func (x refusing) Apply(time.Duration, circuit.Change) error { return x.err }
 
 func TestCircuitsByHandStay(t *testing.T) {
 	// Goal: circuits that an operator has made through the planner stay over plans that do not
@@ -109,6 +119,18 @@ func TestCircuitsByHandStay(t *testing.T) {
 	if hand() != 0 || r.lit(proto.Circuit{A: 6, B: 6}) || r.lit(proto.Circuit{A: 7, B: 7}) {
 		t.Errorf("%+v after a plan that wants their ports", r.last.Circuits)
 	}
+	o := r.agent.optics.(*crossOptics)
+	own := o.cross
+	for _, x := range []struct {
+		err  error
+		code proto.Code
+	}{{circuit.ErrNotReady, proto.Busy}, {hal.ErrQueueFull, proto.Busy}, {circuit.ErrOutOfService, proto.HardwareFailed}} {
+		o.cross = refusing{own, x.err}
+		if a := connect("", "8A-7B"); a.Code != x.code {
+			t.Errorf("%v: %+v", x.err, a)
+		}
+	}
+	o.cross = own
 	if a := connect("", "8A-7B"); a.Code != proto.OK {
 		t.Fatalf("%+v", a)
 	}
