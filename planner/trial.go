@@ -224,20 +224,23 @@ func (t *trial) why(i int) string {
 	return proto.Clip(fmt.Sprintf("fibre %v shows no light at node %d: %s", x.Fibre, x.A.Node, why[0]))
 }
 
-// shown says which ends of a fibre have light, "" where both have. An end whose other one
-// only looks waits for none.
+// shown says which ends of a fibre have light, "" where both have. Where one end only looks
+// light goes one way.
 func (t *trial) shown(i int) string {
 	x, why := &t.fibres[i], t.dark[i]
 	if why == nil {
 		return ""
 	}
 	var parts []string
+	other := ""
 	for end, at := range x.ends() {
 		if why[end] != "" {
 			parts = append(parts, fmt.Sprintf("node %d: %s", at.Node, why[end]))
-		} else if !x.looks[0] && !x.looks[1] {
+		} else if x.looks[0] || x.looks[1] {
+			other = "; the other way was not tried"
+		} else {
 			parts = append(parts, fmt.Sprintf("node %d has light", at.Node))
 		}
 	}
-	return strings.Join(parts, "; ")
+	return strings.Join(parts, "; ") + other
 }
