@@ -302,6 +302,13 @@ var states = []made{
 		w.late = 0
 		w.run(5 * time.Second)
 	}, proto.HealthDegraded, "planner/stood-still", "for 45s, until", fabric.Params{}},
+	{"the planner stood still, and messages of that time are lost", func(w *fleet) {
+		w.late = 45 * time.Second
+		w.run(2 * time.Second)
+		w.late = 0
+		w.run(5 * time.Second)
+		w.losesReports(3)
+	}, proto.HealthDegraded, "planner/stood-still", "for 45s, until", fabric.Params{}},
 	{"the planner stood still some time ago", func(w *fleet) {
 		w.late = 45 * time.Second
 		w.run(2 * time.Second)

@@ -167,6 +167,8 @@ func (u *under) cause(a *proto.AlarmStatus) string {
 		late = "broker/slow"
 	}
 	switch {
+	case a.Check == "broker_slow" && u.x.Stood != 0: // messages of that time, in a broker of the same process or not
+		id = "planner/stood-still"
 	case late != "" && (a.Check == "took_no_plan" || a.Check == "silent" || a.Check == "does_not_follow" || a.SinceMillis == 0 && (a.Check == "nodes" || a.Check == "offline")):
 		id = late
 	case a.Peer != nil: // an end that has failed since was the cause
