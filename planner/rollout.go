@@ -57,9 +57,11 @@ func (f nodesOf) Look(id proto.NodeID) (l rollout.Look) {
 func (f nodesOf) answer(q *proto.OpRequest, r *proto.OpReply) {
 	p := f.p
 	var err *proto.Error
+	if q.Noun == proto.NounRollout && q.Firmware {
+		_, err = proto.ParseFirmware(q.Software)
+	}
 	switch {
-	case q.Noun == proto.NounRollout && q.Firmware && unread(q.Software) != nil:
-		err = unread(q.Software)
+	case err != nil:
 	case q.Noun == proto.NounRollout && q.DryRun:
 		if proto.Release(q.Software) == "" {
 			err = &proto.Error{Code: proto.Invalid, Field: "software", Limit: "the version that is installed, as ocs-agent version prints it", Reason: "none"}
@@ -81,12 +83,6 @@ func (f nodesOf) answer(q *proto.OpRequest, r *proto.OpReply) {
 	}
 	s := p.rollout.Status()
 	r.Rollout = &s
-}
-
-// unread is why a version of firmware is none.
-func unread(version string) *proto.Error {
-	_, err := proto.ParseFirmware(version)
-	return err
 }
 
 // RolloutOf is how the roll-out of a planner stands.

@@ -97,11 +97,8 @@ type client struct {
 
 // knowsWhere adds to an agent that is offline that its number speaks for another fabric.
 func (cl *client) knowsWhere(a *proto.AlarmStatus) {
-	if a.Check != "offline" || a.Node == nil {
-		return
-	}
-	if other := cl.elsewhere[*a.Node]; other != "" {
-		a.Why = fmt.Sprintf("an agent of its number speaks on this broker for fabric %s", other)
+	if a.Check == "offline" && a.Node != nil && cl.elsewhere[*a.Node] != "" {
+		a.Why = fmt.Sprintf("an agent of its number speaks on this broker for fabric %s", cl.elsewhere[*a.Node])
 		a.Remedy = "if that is the one: 'fabric' in its configuration, then restart it"
 	}
 }
@@ -188,7 +185,7 @@ func tellOnce(out io.Writer, asJSON bool) func(why string) {
 // fabrics at once; only where none does, agents do.
 func (cl *client) findFabric(ctx context.Context, broker, wanted string, every proto.Topics) (string, error) {
 	var names, served []string            // fabrics, those with a planner in service
-	spoken := map[string][]proto.NodeID{} // agents online, by fabric
+	spoken := map[string][]proto.NodeID{} // agents online, by fabric, some more than once
 	limit := time.After(cl.Patience)
 	for look, asked := time.After(lookRound), wanted == ""; ; {
 		select {
@@ -205,7 +202,7 @@ func (cl *client) findFabric(ctx context.Context, broker, wanted string, every p
 				}
 			}
 			if b := new(proto.Presence); topic.Kind == proto.TopicPresence && err == nil {
-				if _, err := proto.Decode(p.Payload, b); err == nil && b.Online && !slices.Contains(spoken[topic.Fabric], b.Node) {
+				if _, err := proto.Decode(p.Payload, b); err == nil && b.Online {
 					spoken[topic.Fabric] = append(spoken[topic.Fabric], b.Node)
 				}
 			}
@@ -234,8 +231,7 @@ func (cl *client) findFabric(ctx context.Context, broker, wanted string, every p
 		case len(served) == 1:
 			slices.Sort(names)
 			for _, name := range names {
-				if ids := spoken[name]; name != served[0] && len(ids) > 0 {
-					slices.Sort(ids)
+				if ids := slices.Compact(slices.Sorted(slices.Values(spoken[name]))); name != served[0] && len(ids) > 0 {
 					for _, id := range ids {
 						cl.elsewhere[id] = name
 					}

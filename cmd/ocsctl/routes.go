@@ -60,14 +60,15 @@ func routesList(ctx context.Context, args []string, out io.Writer) error {
 	return j.print(out, map[string]any{"routers": all}, func() {
 		table(out, func(w io.Writer) {
 			fmt.Fprintln(w, "ROUTER\tJOB OR PORT\tROUTES\tHELD\tWHY NOT")
+			row := func(router, of, must string, held bool, says string) {
+				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", router, of, must, map[bool]string{true: "yes", false: "not confirmed"}[held], dash(says))
+			}
 			for _, r := range all {
 				for _, x := range r.Jobs {
-					held := map[bool]string{true: "yes", false: "not confirmed"}[x.Held]
-					fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", r.Router, x.Job, cmp.Or(x.Want, "to be taken away"), held, dash(x.Says))
+					row(r.Router, x.Job, cmp.Or(x.Want, "to be taken away"), x.Held, x.Says)
 				}
 				for _, x := range r.Ports {
-					held := map[bool]string{true: "yes", false: "not confirmed"}[x.Held]
-					fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", r.Router, x.Port, map[bool]string{true: "to be drained", false: "to be used again"}[x.Drained], held, dash(x.Says))
+					row(r.Router, x.Port, map[bool]string{true: "to be drained", false: "to be used again"}[x.Drained], x.Held, x.Says)
 				}
 			}
 		})

@@ -226,9 +226,9 @@ func (j *statusJSON) text(out io.Writer, s *proto.Status, planner string) {
 		t.Row("  standby", text)
 	}
 	n := j.Nodes
-	apart := ""
-	if n.Isolated+n.HostDown+n.Drained > 0 {
-		apart = " (" + strings.TrimPrefix(counts(0, []count{{n.Isolated, "isolated"}, {n.HostDown, "host down"}, {n.Drained, "drained"}}), "0: ") + ")"
+	apart := some([]count{{n.Isolated, "isolated"}, {n.HostDown, "host down"}, {n.Drained, "drained"}})
+	if apart != "" {
+		apart = " (" + apart + ")"
 	}
 	t.Row("  nodes", counts(n.Total, []count{{n.Online, "online"}, {n.Silent, "silent"}})+apart+spares)
 	r := j.Rings
@@ -325,13 +325,18 @@ type count struct {
 
 // counts says how many there are, and of what kind those are of which there is any.
 func counts(total uint32, parts []count) string {
+	return strings.TrimSuffix(strconv.Itoa(int(total))+": "+some(parts), ": ")
+}
+
+// some says of what there is any, and how many.
+func some(parts []count) string {
 	var out []string
 	for _, p := range parts {
 		if p.n > 0 {
 			out = append(out, fmt.Sprintf("%d %s", p.n, p.what))
 		}
 	}
-	return strings.TrimSuffix(strconv.Itoa(int(total))+": "+strings.Join(out, ", "), ": ")
+	return strings.Join(out, ", ")
 }
 
 // when is a moment for people, with its date and zone; nil: nobody knows.
