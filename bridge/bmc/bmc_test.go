@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -24,6 +25,7 @@ type stand struct {
 	address string
 	says    atomic.Pointer[string] // nil: it hangs up
 	signals chan *dbus.Signal
+	heard   []*dbus.Signal // that nobody has waited for yet, in order
 }
 
 func newStand(t *testing.T) *stand {
@@ -91,15 +93,20 @@ func (s *stand) shows() {
 	})
 }
 
-// await waits for a signal of a path.
+// await waits for a signal of a path; signals of one change come in any order.
 func (s *stand) await(name string, path dbus.ObjectPath, word string) {
 	s.t.Helper()
+	wanted := func(x *dbus.Signal) bool {
+		return strings.HasSuffix(x.Name, name) && (x.Path == path || strings.Contains(fmt.Sprint(x.Body), string(path))) && strings.Contains(fmt.Sprint(x.Body), word)
+	}
 	for limit := time.After(time.Minute); ; {
+		if i := slices.IndexFunc(s.heard, wanted); i >= 0 {
+			s.heard = slices.Delete(s.heard, i, i+1)
+			return
+		}
 		select {
 		case x := <-s.signals:
-			if strings.HasSuffix(x.Name, name) && (x.Path == path || strings.Contains(fmt.Sprint(x.Body), string(path))) && strings.Contains(fmt.Sprint(x.Body), word) {
-				return
-			}
+			s.heard = append(s.heard, x)
 		case <-limit:
 			s.t.Fatalf("no %s of %s with %q", name, path, word)
 		}
