@@ -43,6 +43,7 @@ type fakeSwitch struct {
 	applied  *proto.Desired
 	light    map[uint16]litCircuit // by port of A
 	broken   map[[2]uint16]bool
+	blind    bool               // it has no power meters
 	dead     map[[2]uint16]bool // lost its light; comes back when told again
 	byHand   uint64
 	refuse   proto.Code
@@ -265,6 +266,8 @@ func (w *coreWorld) report(v *fakeSwitch) {
 		}
 		r := proto.CircuitReport{A: a, B: x.b, Job: x.job, State: proto.Tuned, Loss: 1800}
 		switch {
+		case v.blind:
+			r.State, r.Loss = proto.Unproven, proto.NoPower
 		case v.broken[[2]uint16{a, x.b}], v.dead[[2]uint16{a, x.b}]:
 			r.State, r.Loss = proto.Failed, proto.NoPower
 		case x.tuned > w.now:

@@ -54,7 +54,7 @@ func (b *alarmBook) facts() health.Facts {
 	}
 	if p.core != nil {
 		c := p.core.Status()
-		x.Circuits, x.CircuitsTuned = int(c.Circuits), int(c.Tuned)
+		x.Circuits, x.CircuitsTuned, x.CircuitsUnproven = int(c.Circuits), int(c.Tuned), int(c.Unproven)
 		if n := c.Jobs - c.Placed; n > 0 {
 			x.Jobs = append(x.Jobs, health.Job{Name: "list", Cause: fmt.Sprintf("%d of %s have no servers: ocsctl circuit jobs", n, proto.Count(int(c.Jobs), "job"))})
 		}

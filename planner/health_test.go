@@ -124,29 +124,33 @@ func TestCauseOfTwoBundlesIsToldOnce(t *testing.T) {
 	}
 }
 
-// Goal: light that nobody can call good any more is counted, where a ring uses it.
+// doubt has all bundles of a node report a state.
+func (w *fleet) doubt(id proto.NodeID, s proto.PortState) {
+	n := &w.nodes[id]
+	r := w.reportOf(n)
+	n.repSeq++
+	r.Seq = n.repSeq
+	for b := range r.Bundles {
+		r.Bundles[b].State = s
+	}
+	w.publish(n, w.topics.Reported(id), proto.TopicReported, r)
+	w.run(time.Second)
+}
+
+// Goal: light that nobody can call good any more is counted, where a ring uses it, and the
+// fabric is not well with it.
 func TestUnprovenLinksAreCounted(t *testing.T) {
 	w := states[0].make(t)
-	doubt := func(id proto.NodeID, s proto.PortState) {
-		n := &w.nodes[id]
-		r := w.reportOf(n)
-		n.repSeq++
-		r.Seq = n.repSeq
-		for b := range r.Bundles {
-			r.Bundles[b].State = s
-		}
-		w.publish(n, w.topics.Reported(id), proto.TopicReported, r)
-		w.run(time.Second)
-	}
 	member, spare := w.p.Rings()[0].Nodes[2], w.idle()
 	for _, x := range []struct {
-		node proto.NodeID
-		is   proto.PortState
-		want uint32
-	}{{spare, proto.Unproven, 0}, {member, proto.Unproven, 2}, {member, proto.Tuned, 0}} {
-		doubt(x.node, x.is)
-		if s := w.p.Status(); s.Unproven != x.want || s.Confirmed != s.Links {
-			t.Errorf("node %d %v: %d links unproven, want %d; %d of %d confirmed", x.node, x.is, s.Unproven, x.want, s.Confirmed, s.Links)
+		node   proto.NodeID
+		is     proto.PortState
+		want   uint32
+		health proto.HealthState
+	}{{spare, proto.Unproven, 0, proto.HealthOK}, {member, proto.Unproven, 2, proto.HealthDegraded}, {member, proto.Tuned, 0, proto.HealthOK}} {
+		w.doubt(x.node, x.is)
+		if s := w.p.Status(); s.Unproven != x.want || s.Confirmed != s.Links || s.Health != x.health {
+			t.Errorf("node %d %v: %v with %d links unproven, want %v with %d; %d of %d confirmed", x.node, x.is, s.Health, s.Unproven, x.health, x.want, s.Confirmed, s.Links)
 		}
 	}
 }
@@ -209,6 +213,12 @@ var states = []made{
 	{"a member refuses every plan", func(w *fleet) { w.nodes[2].refuse = proto.Conflict; w.die(4) }, proto.HealthDegraded, "4/dead, 2/refused-a-plan", "have lost its light", fabric.Params{}},
 	{"a member says nothing", func(w *fleet) { w.nodes[2].mute = true; w.die(4); w.run(15 * time.Second) }, proto.HealthDegraded, "4/dead, 2/silent", "have lost its light", fabric.Params{}},
 	{"telemetry of a member stops", func(w *fleet) { w.telemetry(4, true); w.nodes[4].offline = true; w.run(50 * time.Second) }, proto.HealthDegraded, "4/silent", "says nothing any more", fabric.Params{}},
+	{"light of one is unproven", func(w *fleet) { w.doubt(4, proto.Unproven) }, proto.HealthDegraded, "links/unproven", "at an end of fibre 3-4, 4-5: nobody has looked", fabric.Params{}},
+	{"no light has been looked at", func(w *fleet) {
+		for i := range w.nodes {
+			w.doubt(proto.NodeID(i), proto.Unproven)
+		}
+	}, proto.HealthDegraded, "links/unproven", "and more: nobody has looked", fabric.Params{}},
 	{"a board hangs", func(w *fleet) { w.telemetry(4, false) }, proto.HealthDegraded, "4/board-silent", "has read nothing of the board since", fabric.Params{}},
 	{"an agent has a tenth of a processor", func(w *fleet) { w.telemetry(4, true, 5, 5, 90, 87) }, proto.HealthDegraded, "4/agent-late", "began 87ms too late", fabric.Params{}},
 	{"an agent was late at its start", func(w *fleet) { w.telemetry(4, true, 700, 5, 24, 90) }, proto.HealthOK, "", "", fabric.Params{}},
@@ -462,13 +472,14 @@ func agree(t testing.TB, p *Planner, is proto.HealthState, found []proto.AlarmSt
 }
 
 // Goal: of circuits, too, all say the same, in the words in which they are listed.
-// Method: a mirror that does not come up, and a switch whose agent is away.
+// Method: a mirror that does not come up, a box without meters, a switch whose agent is away.
 func TestHowCircuitsAre(t *testing.T) {
 	for _, c := range []struct {
 		name, causes string
 		begin        func(w *coreWorld)
 	}{
 		{"a mirror does not come up", "circuits/not-tuned", func(w *coreWorld) { w.switches[0].broken[[2]uint16{0, 1}] = true; w.apply(spec(1, 4, 4, 1)) }},
+		{"a box has no power meters", "circuits/unproven", func(w *coreWorld) { w.switches[0].blind = true; w.apply(spec(1, 4, 4, 1)) }},
 		{"a switch is away", "switch-0/offline", func(w *coreWorld) { w.apply(spec(1, 4, 4, 1)); w.run(5 * time.Second); w.die(0) }},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -17,9 +17,7 @@ func (p *Planner) Status() proto.Status {
 	o := p.rings.Totals()
 	s := proto.Status{Term: p.j.Term, Generation: o.Generation,
 		Spares: uint32(o.Spares), Links: uint32(o.LinksTotal), Confirmed: uint32(o.LinksConfirmed), Waiting: p.waits()}
-	var unproven int
-	s.Nodes, s.Rings, unproven = p.rings.Counts()
-	s.Unproven = uint32(unproven)
+	s.Nodes, s.Rings = p.rings.Counts()
 	p.election.copies(&s)
 	var all []proto.AlarmStatus
 	s.Health, all = HealthOf(p)
@@ -34,7 +32,7 @@ func (p *Planner) Status() proto.Status {
 	}
 	var x health.Facts
 	hbd.FactsOf(p.rings, &x)
-	s.RingsWanted, s.GPUs, s.GPUWanted, s.SparesWanted = uint32(x.RingsWanted), uint32(x.GPUsLit), uint32(x.GPUsWanted), uint32(x.SparesWanted)
+	s.Unproven, s.RingsWanted, s.GPUs, s.GPUWanted, s.SparesWanted = uint32(x.LinksUnproven), uint32(x.RingsWanted), uint32(x.GPUsLit), uint32(x.GPUsWanted), uint32(x.SparesWanted)
 	if p.core != nil {
 		c := p.core.Status()
 		s.Switches, s.SwitchesOn = c.Switches, c.Online

@@ -198,8 +198,9 @@ type CoreStatus struct {
 	Asked      uint32     `cbor:"8,keyasint" json:"links_asked"`     // links
 	Granted    uint32     `cbor:"9,keyasint" json:"links_granted"`
 	Realised   uint32     `cbor:"10,keyasint" json:"links_realised"`
-	Quiet      bool       `cbor:"11,keyasint" json:"quiet"`       // no stage under way, nothing wanted that is not told
-	DarkMicros uint32     `cbor:"12,keyasint" json:"dark_us_max"` // longest that any switch reported
+	Quiet      bool       `cbor:"11,keyasint" json:"quiet"`                       // no stage under way, nothing wanted that is not told
+	DarkMicros uint32     `cbor:"12,keyasint" json:"dark_us_max"`                 // longest that any switch reported
+	Unproven   uint32     `cbor:"13,keyasint,omitempty" json:"circuits_unproven"` // of the tuned, whose light nobody can call good
 }
 
 // ChangeStatus is what a new job list would do, or does.

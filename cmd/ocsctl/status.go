@@ -241,7 +241,7 @@ func (j *statusJSON) text(out io.Writer, s *proto.Status, planner string) {
 		links += ", ends at boards that do not answer as last read"
 	}
 	if n := int(j.Links.Unproven); n > 0 {
-		links += fmt.Sprintf(", %d of them unproven: not looked at lately; 'ocsctl why NODE' says more", n)
+		links += fmt.Sprintf(", %d of them unproven", n)
 	}
 	t.Row("  links", links)
 	if s.Switches > 0 {

@@ -35,7 +35,7 @@ func (c *Circuits) Answer(q *proto.OpRequest, r *proto.OpReply) {
 			r.Refuse(&proto.Error{Code: proto.NotFound, Field: "job", Limit: c.jobs.limit(), Reason: fmt.Sprintf("no job %d", q.Job)})
 			return
 		}
-		lit, _ := c.lit()
+		lit, _, _ := c.lit()
 		s := c.jobStatus(j, lit)
 		describe(c, j, &s)
 		r.Jobs = []proto.JobStatus{s}
@@ -107,7 +107,7 @@ func (c *Circuits) circuitsPage(from uint64, of proto.JobID, r *proto.OpReply) {
 }
 
 func (c *Circuits) jobsPage(q *proto.OpRequest, r *proto.OpReply) {
-	lit, _ := c.lit()
+	lit, _, _ := c.lit()
 	for _, j := range c.jobs.all {
 		if uint64(j.spec.Job) < q.Page {
 			continue
@@ -141,8 +141,9 @@ func Halve(r *proto.OpReply) bool {
 }
 
 // lit counts each job's links that have light both ways, as far as anybody can say, and all
-// circuits that have. Of a job that stands by it is the mirrors' light.
-func (c *Circuits) lit() (links map[proto.JobID]int, circuits int) {
+// circuits that have, and of how many nobody can call it good. Of a job that stands by it is
+// the mirrors' light.
+func (c *Circuits) lit() (links map[proto.JobID]int, circuits, unproven int) {
 	links = map[proto.JobID]int{}
 	tuned := func(s slot) bool { return c.stateOf(s.sw, proto.Circuit{A: s.a, B: s.b}).Lit() }
 	for at, d := range c.maps {
@@ -159,11 +160,14 @@ func (c *Circuits) lit() (links map[proto.JobID]int, circuits int) {
 			for _, x := range c.circuitsOf(s, d) {
 				if k := (slot{s, x.A, x.B}); tuned(k) && c.out.hits(k) == "" {
 					circuits++
+					if c.stateOf(s, x) == proto.Unproven {
+						unproven++
+					}
 				}
 			}
 		}
 	}
-	return links, circuits
+	return links, circuits, unproven
 }
 
 func (c *Circuits) jobStatus(j *job, lit map[proto.JobID]int) proto.JobStatus {
@@ -255,8 +259,8 @@ func (c *Circuits) Status() proto.CoreStatus {
 			}
 		}
 	}
-	lit, circuits := c.lit()
-	s.Tuned = uint32(circuits)
+	lit, circuits, unproven := c.lit()
+	s.Tuned, s.Unproven = uint32(circuits), uint32(unproven)
 	there := c.made(c.maps, &c.out)
 	for _, j := range c.jobs.all {
 		s.Realised += uint32(lit[j.spec.Job])

@@ -149,7 +149,7 @@ func (x Claims) Release(id proto.JobID) {
 // Lent is what each job that has a name has.
 func (x Claims) Lent() map[proto.JobID]*Lent {
 	c, out := x.c, map[proto.JobID]*Lent{}
-	lit, _ := c.lit()
+	lit, _, _ := c.lit()
 	made, d := c.made(c.maps, &c.out), designing(c.designer, standingOf(c))
 	for _, j := range c.jobs.all {
 		if j.owner != "" {
@@ -178,7 +178,7 @@ func (x Claims) Lent() map[proto.JobID]*Lent {
 // Describe is a job with where its ranks are.
 func (x Claims) Describe(id proto.JobID) (s proto.JobStatus) {
 	if j := x.c.jobs.find(id); j != nil {
-		lit, _ := x.c.lit()
+		lit, _, _ := x.c.lit()
 		s = x.c.jobStatus(j, lit)
 		describe(x.c, j, &s)
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"ringlight/planner/fabric"
+	"ringlight/planner/health"
 	"ringlight/planner/member"
 	"ringlight/planner/ring"
 	"ringlight/proto"
@@ -74,14 +75,16 @@ func (r *ringView) confirmed(at int) bool {
 	return r.side(at, proto.Right) && r.side(at+1, proto.Left)
 }
 
-// linksUnproven are those that shine, and at an end nobody can say whether well.
-func (r *ringView) linksUnproven() (count int) {
+// unproven counts the links that shine, and of which at an end nobody can say whether well.
+func (r *ringView) unproven(x *health.Facts) {
 	for at := range max(0, len(r.nodes)-1) {
+		x.Links++
 		if r.port(at, proto.Right) == proto.Unproven || r.port(at+1, proto.Left) == proto.Unproven {
-			count++
+			if x.LinksUnproven++; len(x.Unproven) < 4 {
+				x.Unproven = append(x.Unproven, r.pl.fibre(r.nodes[at], r.nodes[at+1]))
+			}
 		}
 	}
-	return count
 }
 
 func (r *ringView) linksConfirmed() int {

@@ -54,6 +54,7 @@ func FactsOf(h *Rings, x *health.Facts) {
 		}
 	}
 	for _, r := range h.rings {
+		r.unproven(x)
 		x.GPUs += r.size * h.fab.GPUsPerNode
 		if r.serves() {
 			x.GPUsLit += r.size * h.fab.GPUsPerNode
@@ -142,8 +143,8 @@ const (
 	lowLight = proto.MilliDBm(500)
 )
 
-// Counts are nodes and rings by state, and links whose light nobody can call good at an end.
-func (p *placement) Counts() (nodes proto.NodeCounts, rings proto.RingCounts, unproven int) {
+// Counts are nodes and rings by state.
+func (p *placement) Counts() (nodes proto.NodeCounts, rings proto.RingCounts) {
 	nodes.Total, rings.Total = uint32(len(p.nodes)), uint32(len(p.rings))
 	for i := range p.nodes {
 		n := &p.nodes[i]
@@ -166,7 +167,6 @@ func (p *placement) Counts() (nodes proto.NodeCounts, rings proto.RingCounts, un
 		}
 	}
 	for _, r := range p.rings {
-		unproven += r.linksUnproven()
 		switch r.stateNow() {
 		case proto.RingInService:
 			rings.InService++
@@ -178,5 +178,5 @@ func (p *placement) Counts() (nodes proto.NodeCounts, rings proto.RingCounts, un
 			rings.Down++
 		}
 	}
-	return nodes, rings, unproven
+	return nodes, rings
 }

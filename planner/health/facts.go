@@ -32,9 +32,12 @@ type Facts struct {
 	GPUsLit                   int // in rings that have light
 	Spares, SparesWanted      int
 
-	Circuits, CircuitsTuned int
-	Jobs                    []Job   // that wait
-	Routes                  []Route // that a router does not hold, or still holds
+	Links, LinksUnproven int      // of rings; that shine, and at an end nobody can say whether well
+	Unproven             []string // fibres of those, the first few
+
+	Circuits, CircuitsTuned, CircuitsUnproven int
+	Jobs                                      []Job   // that wait
+	Routes                                    []Route // that a router does not hold, or still holds
 
 	Given []proto.AlarmStatus // what others than the planner found, by the names of checks
 }
