@@ -130,9 +130,9 @@ func (l *language) answered(m Message, w hal.BoxWord, s *hal.BoxState) (err erro
 		clear(l.alarms)
 		l.standing(m.Text, 0, s)
 	case w.Verb == hal.BoxRead && l.cfg.Patch:
-		s.Map, err = l.cfg.Names.parsePatches(m.Text)
+		err = l.cfg.Names.parsePatches(m.Text, s)
 	case w.Verb == hal.BoxRead:
-		s.Map, err = l.cfg.Names.parseMap(m.Text, l.cfg.Group)
+		err = l.cfg.Names.parseMap(m.Text, l.cfg.Group, s)
 	case w.Verb == hal.BoxPorts:
 		s.Blocked = slices.DeleteFunc(slices.Clone(w.Ports), func(p int) bool {
 			return !slices.ContainsFunc(m.Text, func(line string) bool { return strings.EqualFold(line, l.portName(p)+":CLOSED") })

@@ -126,21 +126,28 @@ func DefaultNames(ports int) Names {
 	return n
 }
 
-// parseMap reads the reply to RTRV-CRS. A port in two connections is refused.
-func (n *Names) parseMap(text []string, group string) (pairs []hal.PortPair, err error) {
+// parseMap reads the reply to RTRV-CRS. A port in two connections is refused. What is
+// entered and not activated, or cancelled and not deleted, has the administrative state
+// UMA: it is stale.
+func (n *Names) parseMap(text []string, group string, s *hal.BoxState) error {
+	s.Map, s.Stale = nil, nil
 	for _, line := range text {
 		f := fields(line)
 		if g, ok := f["GRPNAME"]; ok && g != group {
 			continue // another owner's; its ports are not ours to touch
 		}
 		in, out := slices.Index(n.In, f["SRCPORT"]), slices.Index(n.Out, f["DSTPORT"])
-		if in < 0 || out < 0 || slices.ContainsFunc(pairs, func(p hal.PortPair) bool { return int(p.In) == in || int(p.Out) == out }) {
-			return nil, bad("connection %.60q", line)
+		if in < 0 || out < 0 || slices.ContainsFunc(s.Map, func(p hal.PortPair) bool { return int(p.In) == in || int(p.Out) == out }) {
+			return bad("connection %.60q", line)
 		}
-		pairs = append(pairs, hal.PortPair{In: uint16(in), Out: uint16(out)})
+		list := &s.Map
+		if f["AS"] == "UMA" {
+			list = &s.Stale
+		}
+		*list = append(*list, hal.PortPair{In: uint16(in), Out: uint16(out)})
 	}
-	slices.SortFunc(pairs, func(p, q hal.PortPair) int { return int(p.In) - int(q.In) })
-	return pairs, nil
+	slices.SortFunc(s.Map, func(p, q hal.PortPair) int { return int(p.In) - int(q.In) })
+	return nil
 }
 
 // unasked takes what a box says by itself. Alarms stand until they are cleared, and so

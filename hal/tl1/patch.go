@@ -57,16 +57,16 @@ func (l *language) sayPatch(dst []byte, w hal.BoxWord) []byte {
 }
 
 // parsePatches reads the reply to RTRV-PATCH. Nobody owns a patch.
-func (n *Names) parsePatches(text []string) ([]hal.PortPair, error) {
+func (n *Names) parsePatches(text []string, s *hal.BoxState) error {
 	var lines []string
 	for _, line := range text {
 		in, out, ok := strings.Cut(line, ",")
 		if !ok {
-			return nil, bad("patch %.60q", line)
+			return bad("patch %.60q", line)
 		}
 		lines = append(lines, "SRCPORT="+strings.TrimSpace(in)+",DSTPORT="+strings.TrimSpace(out))
 	}
-	return n.parseMap(lines, "")
+	return n.parseMap(lines, "", s)
 }
 
 // patchPowers reads all meters at once.

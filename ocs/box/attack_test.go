@@ -12,6 +12,7 @@ import (
 	"ringlight/agent"
 	"ringlight/ocs/circuit"
 	"ringlight/proto"
+	"ringlight/sim/boxes"
 )
 
 var runs = flag.Int("runs", 3, "boxes of random manners, of each protocol")
@@ -63,28 +64,28 @@ func (a *attacked) act() string {
 		return fmt.Sprint("answers take ", f.delay)
 	case 9:
 		owner := []string{"", "bob"}[a.r.IntN(2)]
-		f.lock(owner)
+		f.Lock(owner)
 		return "locked by " + owner
 	case 10:
 		x, y := a.pair()
-		f.cut(x, y)
+		f.Cut(x, y)
 		return fmt.Sprintf("cut at %dA %dB", x+1, y+1)
 	case 11:
 		x, y := a.pair()
 		group := []string{"G", "other"}[a.r.IntN(2)]
-		f.join(x, y, group)
+		f.Join(x, y, group)
 		return fmt.Sprintf("join %v of %s", circuit.Pair{A: x, B: y}, group)
 	case 12:
-		f.restart()
+		f.Restart()
 		return "restart"
 	case 13:
 		n := a.r.IntN(8)
-		if f.scpi != nil {
-			f.scpi.swallow = n
-		} else if f.sonic != nil {
-			f.sonic.swallow, f.sonic.failing, f.sonic.lag = n/3, n%3, n
+		if f.scpi() != nil {
+			f.scpi().Swallow = n
+		} else if f.sonic() != nil {
+			f.sonic().Swallow, f.sonic().Failing, f.sonic().Lag = n/3, n%3, n
 		} else {
-			f.tl1.s.Swallow = n
+			f.tl1().Swallow = n
 		}
 		return fmt.Sprint("swallow ", n)
 	case 14:
@@ -105,22 +106,22 @@ func (a *attacked) act() string {
 func (a *attacked) calm() {
 	f := a.far
 	f.mute, f.halfOpen, f.refused, f.babble, f.delay = false, false, false, false, 0
-	f.lock("")
-	if f.sonic != nil {
-		f.sonic.swallow, f.sonic.failing, f.sonic.lag = 0, 0, 0
-		for _, c := range slices.Clone(f.sonic.wanted) {
+	f.Lock("")
+	if f.sonic() != nil {
+		f.sonic().Swallow, f.sonic().Failing, f.sonic().Lag = 0, 0, 0
+		for _, c := range slices.Clone(f.sonic().Wanted) {
 			if strings.HasPrefix(c.ID, "other") {
-				_, _ = f.sonic.Update([]string{c.ID}, nil)
+				_, _ = f.sonic().Update([]string{c.ID}, nil)
 			}
 		}
 		return
 	}
-	if f.scpi != nil {
-		f.scpi.swallow = 0
+	if f.scpi() != nil {
+		f.scpi().Swallow = 0
 		return
 	}
-	f.tl1.s.Swallow = 0
-	f.tl1.s.made = slices.DeleteFunc(f.tl1.s.made, func(c crossConnection) bool { return c.Group == "other" })
+	f.tl1().Swallow = 0
+	f.tl1().Made = slices.DeleteFunc(f.tl1().Made, func(c boxes.CrossConnection) bool { return c.Group == "other" })
 }
 
 // untrue is what is told and not so, or so and not told, "" nothing.
@@ -135,7 +136,7 @@ func (a *attacked) untrue() string {
 		told[circuit.Pair{A: c.A, B: c.B}.String()] = c.State.Lit()
 	}
 	var wrong []string
-	for _, p := range a.far.lit() {
+	for _, p := range a.far.Lit() {
 		w := p.String() // what keeps another from its port is told by that one's cause
 		inWay := slices.ContainsFunc(r.Circuits, func(c proto.CircuitReport) bool { return c.State == proto.Failed && (c.A == p.A) != (c.B == p.B) })
 		if !told[w] && !inWay && !slices.ContainsFunc(a.last.Alarms, func(x proto.Alarm) bool { return strings.Contains(x.Text, w+": is not taken away") }) {

@@ -4,23 +4,22 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"slices"
 	"testing"
 	"time"
 
 	"ringlight/hal"
 	"ringlight/hal/scpi"
-	"ringlight/hal/tl1"
 	"ringlight/ocs/box"
 	"ringlight/ocs/circuit"
 	"ringlight/proto"
+	"ringlight/sim/boxes"
 )
 
 // farEnd is the other end of a text line: it takes what was sent and answers when
 // it likes.
 type farEnd interface {
-	say(b []byte)
-	hear() []byte
+	Say(b []byte)
+	Hear() []byte
 }
 
 // rig steps a Box against a far end.
@@ -50,10 +49,10 @@ func (r *rig) settle() {
 			if r.dead {
 				c.Err = hal.ErrTimeout
 			} else {
-				r.far.say(m.W)
+				r.far.Say(m.W)
 				var reply []byte
 				for tries := 0; len(reply) == 0 && tries < 10_000; tries++ {
-					reply = r.far.hear()
+					reply = r.far.Hear()
 				}
 				if len(reply) == 0 { // as the transport does: silence is a timeout, and the line is opened anew
 					c.Err = hal.ErrTimeout
@@ -85,54 +84,23 @@ func (r *rig) circuits() (s string) {
 	return s
 }
 
-// scriptEnd is a scripted Calient whose meters follow its connections.
-type scriptEnd struct {
-	s    *tl1Server
-	out  []byte
-	dark bool // no light comes in
-}
-
-func (e *scriptEnd) say(b []byte) {
-	e.s.Powers = map[string][2]string{}
-	for _, n := range e.s.Names.In {
-		e.s.Powers[n] = [2]string{"-1.00", "-60.00"}
-	}
-	for _, c := range e.s.Connections() {
-		if c.Active {
-			e.s.Powers[c.Destination] = [2]string{e.s.Powers[c.Destination][0], "-3.10"}
-		}
-	}
-	if e.dark {
-		clear(e.s.Powers)
-	}
-	e.out = e.s.Take(b, e.out)
-}
-
-// hear gives up to one semicolon at a time, as the transport does.
-func (e *scriptEnd) hear() []byte {
-	n := slices.Index(e.out, ';') + 1
-	b := slices.Clone(e.out[:n])
-	e.out = e.out[n:]
-	return b
-}
-
 // Circuits through a box that chatters, and one
 // that swallows, denies and dies.
 func TestBoxOverTL1(t *testing.T) {
-	names := tl1.DefaultNames(8)
-	far := &scriptEnd{s: &tl1Server{Name: "box", User: "u", Password: "pw", Names: names, Chatter: "REPT EVT CRS"}}
-	r := &rig{t: t, far: far, x: box.New(box.Config{Client: tl1.NewClient(tl1.Config{Names: names, User: "u", Password: "pw"}), End: ';'})}
+	far := boxes.NewTL1(8, false)
+	far.Chatter = "REPT EVT CRS"
+	r := &rig{t: t, far: far, x: box.New(box.Config{Client: far.Client(), End: ';'})}
 	if err := r.x.Apply(0, circuit.Change{}); !errors.Is(err, circuit.ErrNotReady) {
 		t.Errorf("before start: %v", err)
 	}
 	r.x.Start(0)
 	r.settle()
-	far.s.Swallow = 4
+	far.Swallow = 4
 	r.apply(circuit.Change{Create: []circuit.Pair{{A: 0, B: 4}, {A: 1, B: 5}, {A: 2, B: 6}}})
 	if got, want := r.circuits(), "1A-5B tuned;2A-6B tuned;3A-7B tuned;"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
-	far.s.Deny = 1000
+	far.Deny = 1000
 	r.apply(circuit.Change{Create: []circuit.Pair{{A: 3, B: 3}}})
 	if c := r.x.Circuits(nil)[3]; c.State != proto.Failed || !errors.Is(c.Err, hal.ErrBoxDenied) {
 		t.Errorf("denied: %+v", c)
@@ -140,7 +108,7 @@ func TestBoxOverTL1(t *testing.T) {
 	if got := r.circuits()[:45]; got != "1A-5B tuned;2A-6B tuned;3A-7B tuned;4A-4B fai" {
 		t.Errorf("the others: %s", got)
 	}
-	far.s.Deny = 0
+	far.Deny = 0
 	r.apply(circuit.Change{Mode: circuit.Overwrite, Create: []circuit.Pair{{A: 0, B: 0}}})
 	if got, want := r.circuits(), "1A-1B tuned;"; got != want {
 		t.Errorf("%s, want %s", got, want)
@@ -166,18 +134,18 @@ var _ circuit.Switch = (*box.Box)(nil)
 
 // oddEnd is a scripted Polatis that answers one question in its own way.
 type oddEnd struct {
-	*scpiEnd
+	*boxes.SCPI
 	to, with string
 	odd      bool
 }
 
-func (e *oddEnd) say(b []byte) {
+func (e *oddEnd) Say(b []byte) {
 	e.odd = e.to != "" && bytes.Contains(b, []byte(e.to))
-	e.scpiEnd.say(b)
+	e.SCPI.Say(b)
 }
 
-func (e *oddEnd) hear() []byte {
-	b := e.scpiEnd.hear()
+func (e *oddEnd) Hear() []byte {
+	b := e.SCPI.Hear()
 	if e.odd && len(b) > 0 {
 		e.odd = false
 		return []byte(e.with + "\n")
@@ -191,12 +159,12 @@ func (e *oddEnd) hear() []byte {
 // makes two circuits, and another in place of one.
 func TestBoxWithoutMetersIsSwitched(t *testing.T) {
 	for name, odd := range map[string]*oddEnd{ // any order: independent
-		"no meters":   {scpiEnd: newSCPIEnd(4)},
-		"odd reading": {scpiEnd: newSCPIEnd(4), to: "pmon:pow", with: "(-1.0,OVERLOAD)"},
+		"no meters":   {SCPI: boxes.NewSCPI(4)},
+		"odd reading": {SCPI: boxes.NewSCPI(4), to: "pmon:pow", with: "(-1.0,OVERLOAD)"},
 	} {
-		odd.state.HasMeters = odd.to != ""
+		odd.SCPI.Box.HasMeters = odd.to != ""
 		if odd.to == "" {
-			odd.state.Identity = "Polatis,I-OST-4x4-LA1,1,6.5"
+			odd.SCPI.Box.Identity = "Polatis,I-OST-4x4-LA1,1,6.5"
 		}
 		r := &rig{t: t, far: odd, x: box.New(box.Config{Client: scpi.NewClient(), End: '\n'})}
 		r.x.Start(0)
@@ -216,7 +184,7 @@ func TestBoxWithoutMetersIsSwitched(t *testing.T) {
 			t.Errorf("%s: told %d times; %v, %v", name, told, link, err)
 		}
 		odd.to = "" // its meters are read again
-		if odd.state.HasMeters {
+		if odd.SCPI.Box.HasMeters {
 			r.x.HealthRound(r.now)
 			r.settle()
 			if got, want := r.circuits(), "1A-4B tuned;2A-3B tuned;"; got != want {

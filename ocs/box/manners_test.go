@@ -8,6 +8,7 @@ import (
 	"ringlight/agent"
 	"ringlight/hal"
 	"ringlight/proto"
+	"ringlight/sim/boxes"
 )
 
 // want compares what is told, of circuits and alarms, and what is lit. Words of a line
@@ -71,7 +72,7 @@ var manners = []struct {
 		s.far.babble = true
 		s.plan("1-5 2-6 4-8")
 		s.run(time.Minute)
-		if s.far.scpi != nil {
+		if s.far.scpi() != nil {
 			s.want("meanwhile", "out of service: scpi: identity \"odd\": reply is not what\n1A-5B tuned\n2A-6B tuned\n4A-8B tuning", threeLit)
 		} else {
 			s.want("meanwhile", "out of service: box does not answer within 5s\n1A-5B tuned\n2A-6B tuned\n4A-8B tuning", threeLit)
@@ -81,10 +82,10 @@ var manners = []struct {
 		s.want("over", "1A-5B tuned\n2A-6B tuned\n4A-8B tuned", "1A-5B 2A-6B 4A-8B")
 	}},
 	{"silence", "", nil, func(s *service) {
-		s.far.lock("bob") // one is wanted, and has failed before it
+		s.far.Lock("bob") // one is wanted, and has failed before it
 		s.plan("1-5 2-6 3-7 6-2")
 		s.run(time.Second)
-		s.far.lock("")
+		s.far.Lock("")
 		s.far.mute = true
 		s.run(time.Minute)
 		s.want("meanwhile", "out of service: box does not answer within 5s\n1A-5B tuned\n2A-6B tuned\n3A-7B tuned\n6A-2B", threeLit)
@@ -127,7 +128,7 @@ var manners = []struct {
 	{"a restart without its circuits", "", nil, func(s *service) {
 		s.far.refused = true
 		s.run(20 * time.Second)
-		s.far.restart()
+		s.far.Restart()
 		s.far.refused = false
 		s.run(6 * time.Second)
 		s.want("back", "1A-5B failed\n2A-6B failed\n3A-7B failed", "")
@@ -135,38 +136,38 @@ var manners = []struct {
 		s.want("a minute on", threeTold, threeLit)
 	}},
 	{"foreign changes", "", nil, func(s *service) {
-		s.far.cut(0, 4)
-		s.far.join(3, 7, "G")
+		s.far.Cut(0, 4)
+		s.far.Join(3, 7, "G")
 		s.run(6 * time.Second)
 		s.want("seen", "1A-5B failed: box reports connections other than those that were set: the connection was removed at the box\n2A-6B tuned\n3A-7B tuned\n4A-8B tuned", "2A-6B 3A-7B 4A-8B")
 		s.tellsOnce(proto.EvSwitched, "by hand")
 		s.run(time.Minute)
 		s.want("a minute on", threeTold+"\n4A-8B tuned", threeLit+" 4A-8B")
-		s.far.join(0, 0, "G") // over the port of one of ours
+		s.far.Join(0, 0, "G") // over the port of one of ours
 		s.run(6 * time.Second)
 		s.want("taken over", "1A-5B failed: box reports connections other than those that were set: 1A-1B has a port of it\n2A-6B tuned\n3A-7B tuned\n4A-8B tuned", "1A-1B 2A-6B 3A-7B 4A-8B")
-		s.far.cut(3, 7)
+		s.far.Cut(3, 7)
 		s.run(time.Minute)
 		s.want("over", threeTold, threeLit)
 	}},
 	{"a foreign group's port", "tl1", nil, func(s *service) {
-		s.far.join(4, 0, "other")
+		s.far.Join(4, 0, "other")
 		s.plan("1-5 5-2 6-3")
 		s.run(time.Second)
 		s.want("refused", "1A-5B tuned\n5A-2B failed: box denied the command: SRCN\n6A-3B tuned", "1A-5B 5A-1B 6A-3B")
-		s.far.cut(4, 0)
+		s.far.Cut(4, 0)
 		s.run(time.Minute)
 		s.want("over", "1A-5B tuned\n5A-2B tuned\n6A-3B tuned", "1A-5B 5A-2B 6A-3B")
 	}},
 	{"another user's lock", "", nil, func(s *service) {
-		s.far.lock("bob")
+		s.far.Lock("bob")
 		s.plan("1-5 3-7 6-2")
 		s.run(20 * time.Second)
 		s.want("locked", "1A-5B tuned\n3A-7B tuned\n6A-2B failed: box denied the command: "+map[string]string{"scpi": `-203,"Command protected;locked by bob"`, "sonic-ocs": "locked by bob"}[s.far.protocol], threeLit)
 		if len(s.last.Alarms) != 2 || !strings.Contains(s.last.Alarms[0].Text, "locked by bob") || !strings.HasPrefix(s.last.Alarms[1].Text, "box, circuit 2A-6B: is not taken away: ") || !strings.Contains(s.last.Alarms[1].Text, "locked by bob") {
 			s.t.Errorf("alarms %+v", s.last.Alarms)
 		}
-		s.far.lock("")
+		s.far.Lock("")
 		s.run(time.Minute)
 		s.want("over", "1A-5B tuned\n3A-7B tuned\n6A-2B tuned", "1A-5B 3A-7B 6A-2B")
 		if len(s.last.Alarms) != 0 {
@@ -174,11 +175,11 @@ var manners = []struct {
 		}
 	}},
 	{"another user's lock on the login", "tl1", nil, func(s *service) {
-		s.far.tl1.s.User = "bob"
-		s.far.hangUp()
+		s.far.tl1().User = "bob"
+		s.far.HangUp()
 		s.run(6 * time.Second)
 		s.want("locked out", "out of service: box denied the command: P\n"+threeTold, threeLit)
-		s.far.tl1.s.User = "u"
+		s.far.tl1().User = "u"
 		s.run(5 * time.Second)
 		s.want("over", threeTold, threeLit)
 	}},
@@ -200,7 +201,7 @@ var manners = []struct {
 		s.far.open("2")
 		s.run(6 * time.Second)
 		s.want("another life", "1A-5B tuned\n2A-6B blocked\n3A-7B blocked", "1A-5B")
-		s.far.lock("bob")
+		s.far.Lock("bob")
 		if err := s.hold(agent.Ask{Verb: agent.AskHold, Array: 0, Port: 1}); err != nil {
 			s.t.Fatal(err)
 		}
@@ -209,11 +210,11 @@ var manners = []struct {
 		if len(s.last.Alarms) != 1 || !strings.HasPrefix(s.last.Alarms[0].Text, "box, port 2A: shutter") {
 			s.t.Errorf("alarms %+v", s.last.Alarms)
 		}
-		s.far.lock("")
+		s.far.Lock("")
 		s.run(6 * time.Second)
 		s.want("let go", "1A-5B tuned\n2A-6B tuned\n3A-7B blocked", "1A-5B 2A-6B")
 	}},
-	{"no shutters", "scpi", func(s *service) { s.far.scpi.noShutters = true }, func(s *service) {
+	{"no shutters", "scpi", func(s *service) { s.far.scpi().NoShutters = true }, func(s *service) {
 		if err := s.hold(agent.Ask{Verb: agent.AskHold, Override: proto.ForceBlocked}); err != nil {
 			s.t.Fatal(err)
 		}
@@ -223,7 +224,7 @@ var manners = []struct {
 			s.t.Errorf("alarms %+v", s.last.Alarms)
 		}
 	}},
-	{"alarms of its own", "tl1 tl1-patch", func(s *service) { s.far.tl1.s.Alarms = map[string]string{"FAN-1 HITEMP": "MN"} }, func(s *service) {
+	{"alarms of its own", "tl1 tl1-patch", func(s *service) { s.far.tl1().Alarms = map[string]string{"FAN-1 HITEMP": "MN"} }, func(s *service) {
 		alarms := func(when string, want ...string) {
 			s.t.Helper()
 			same := len(s.last.Alarms) == len(want)
@@ -236,15 +237,15 @@ var manners = []struct {
 		}
 		const hot, fails = "box, FAN-1 HITEMP (MN): of the box", "box, PWR-2 FAIL (CR): of the box"
 		alarms("found", hot)
-		s.far.report("ALM EQPT", alarmLine("PWR-2 FAIL", "CR"))
+		s.far.report("ALM EQPT", boxes.AlarmLine("PWR-2 FAIL", "CR"))
 		s.far.report("EVT CRS", "1.1.3:SWITCHED,TC") // of the moment: nothing stands
 		s.run(6 * time.Second)
 		alarms("told unasked", hot, fails)
 		s.tellsOnce(proto.EvAlarm, "PWR-2")
-		s.far.report("ALM EQPT", alarmLine("FAN-1 HITEMP", "CL"))
+		s.far.report("ALM EQPT", boxes.AlarmLine("FAN-1 HITEMP", "CL"))
 		s.run(6 * time.Second)
 		alarms("cleared", fails)
-		s.far.tl1.s.Alarms = nil // the other goes while nobody listens
+		s.far.tl1().Alarms = nil // the other goes while nobody listens
 		s.far.refused = true
 		s.run(6 * time.Second)
 		s.far.refused = false
@@ -261,7 +262,7 @@ var manners = []struct {
 		s.want("light", threeTold, threeLit)
 	}},
 	{"a wrong size", "scpi", nil, func(s *service) {
-		s.far.scpi.state.In, s.far.scpi.state.Out, s.far.scpi.state.Map = 4, 4, nil
+		s.far.scpi().Box.In, s.far.scpi().Box.Out, s.far.scpi().Box.Map = 4, 4, nil
 		s.far.refused = true
 		s.run(6 * time.Second)
 		s.far.refused = false
@@ -320,7 +321,7 @@ func TestScriptsHearWhatBecameOfTheirChange(t *testing.T) {
 			}
 		}
 		s.far.delay = 0
-		s.far.lock("bob")
+		s.far.Lock("bob")
 		got := say("nonsense;:oxc:swit:conn:add (@3),(@15);*OPC?;:syst:err?;:syst:err?;:syst:err?", time.Minute)
 		if !strings.HasPrefix(got, `1;-113,"Undefined header";-200,"Execution error;(@3),(@15) box denied the command: `) || !strings.Contains(got, "locked by bob") || !strings.HasSuffix(got, `";0,"No error"`+"\n") {
 			t.Errorf("%s: locked: %s", protocol, got)

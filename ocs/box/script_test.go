@@ -1,18 +1,15 @@
 package box_test
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
-	"ringlight/hal"
-	"ringlight/hal/scpi"
-	"ringlight/hal/tl1"
 	"ringlight/ocs/box"
 	"ringlight/ocs/circuit"
+	"ringlight/sim/boxes"
 	"ringlight/sim/script"
 )
 
@@ -39,13 +36,13 @@ type tornEnd struct {
 	rest       []byte
 }
 
-func (e *tornEnd) hear() []byte {
+func (e *tornEnd) Hear() []byte {
 	if len(e.rest) > 0 {
 		rest := e.rest
 		e.rest = nil
 		return rest
 	}
-	b := e.farEnd.hear()
+	b := e.farEnd.Hear()
 	switch {
 	case len(b) < 2:
 	case e.tear > 0:
@@ -58,110 +55,6 @@ func (e *tornEnd) hear() []byte {
 		return append(slices.Clone(b[:len(b)/2]), e.end)
 	}
 	return b
-}
-
-// scpiEnd is a scripted Polatis whose meters follow its connections. Of the
-// next sets, so many are answered and not done.
-type scpiEnd struct {
-	server  *scpi.Server
-	state   hal.BoxState
-	swallow int
-	locked  string // by another user
-	error   string // what it has against the last command
-	out     []string
-	closed  map[string]bool // shutters
-	// noShutters: it does not know their commands.
-	noShutters bool
-	dark       bool // no light comes in
-}
-
-func newSCPIEnd(ports int) *scpiEnd {
-	e := &scpiEnd{closed: map[string]bool{}, state: hal.BoxState{In: ports, Out: ports, Identity: "Polatis,N-OST-scripted,1,6.5", HasMeters: true}}
-	e.server = scpi.NewServer(e)
-	return e
-}
-
-func (e *scpiEnd) State() (hal.BoxState, bool) {
-	s := e.state
-	s.Powers = make([]int32, s.In+s.Out)
-	for i := range s.Powers {
-		s.Powers[i] = -1000
-		if e.dark {
-			s.Powers[i] = -60_000
-		}
-		if i >= s.In && !slices.ContainsFunc(s.Map, func(p hal.PortPair) bool { return s.In+int(p.Out) == i }) {
-			s.Powers[i] = -60_000
-		}
-	}
-	return s, false
-}
-
-func (e *scpiEnd) Change(g hal.BoxGoal) error {
-	if e.locked != "" {
-		e.error = `-203,"Command protected;locked by ` + e.locked + `"`
-		return fmt.Errorf("locked by %s", e.locked)
-	}
-	if e.swallow > 0 {
-		e.swallow--
-		return nil
-	}
-	keep := e.state.Map[:0:0]
-	for _, p := range e.state.Map {
-		if !g.Only && !slices.Contains(g.Remove, p) && !slices.ContainsFunc(g.Create, func(q hal.PortPair) bool { return q.In == p.In || q.Out == p.Out }) {
-			keep = append(keep, p)
-		}
-	}
-	e.state.Map = append(keep, g.Create...)
-	return nil
-}
-
-// say: of connections it answers as our own server does; errors, which a Polatis has only
-// of what it refuses, and shutters are its own.
-func (e *scpiEnd) say(b []byte) {
-	for line := range strings.Lines(string(b)) {
-		line = strings.TrimSpace(line)
-		verb, arg, _ := strings.Cut(strings.TrimPrefix(line, ":oxc:swit:port:"), " ")
-		switch {
-		case line == ":syst:err?":
-			e.out = append(e.out, cmp.Or(e.error, `0,"No error"`)+"\n")
-			e.error = ""
-		case strings.HasPrefix(line, ":oxc:swit:port:") && e.noShutters:
-			e.out = append(e.out, "1\n")
-		case strings.HasPrefix(line, ":oxc:swit:port:"):
-			e.out = append(e.out, e.shutters(verb, arg)+"\n")
-		default:
-			e.error = ""
-			e.server.Take([]byte(line))
-			e.out = append(e.out, string(e.server.Poll(nil)))
-		}
-	}
-}
-
-// shutters are ports that are off, by their number.
-func (e *scpiEnd) shutters(verb, arg string) string {
-	arg = strings.TrimSuffix(strings.TrimPrefix(arg, "(@"), ");*OPC?")
-	var states []string
-	for p := range strings.SplitSeq(arg, ",") {
-		switch {
-		case verb == "stat?":
-			states = append(states, map[bool]string{true: "D", false: "E"}[e.closed[p]])
-		case e.locked == "":
-			e.closed[p] = verb == "dis"
-		}
-	}
-	if verb == "stat?" {
-		return "(" + strings.Join(states, ",") + ");1"
-	}
-	return "1"
-}
-
-func (e *scpiEnd) hear() []byte {
-	if len(e.out) == 0 {
-		return nil
-	}
-	line := e.out[0]
-	e.out = e.out[1:]
-	return []byte(line)
 }
 
 // command does one line and gives what came of it:
@@ -211,20 +104,12 @@ func (s *boxScript) command(w []string) string {
 }
 
 func (s *boxScript) open(kind string, ports int) {
-	s.far = &tornEnd{end: '\n'}
-	cfg := box.Config{End: '\n'}
-	if kind == "scpi" {
-		s.far.farEnd = newSCPIEnd(ports)
-		cfg.Client = scpi.NewClient()
-	} else {
-		names := tl1.DefaultNames(ports)
-		if kind == "patch" {
-			names = tl1.PatchNames(ports, ports)
-		}
-		s.far.farEnd = &scriptEnd{s: &tl1Server{Name: "box", User: "u", Password: "pw", Names: names}}
-		s.far.end, cfg.End = ';', ';'
-		cfg.Client = tl1.NewClient(tl1.Config{Names: names, User: "u", Password: "pw", Patch: kind == "patch"})
+	if kind == "patch" {
+		kind = "tl1-patch"
 	}
+	far := boxes.New(kind, ports)
+	s.far = &tornEnd{farEnd: far, end: far.End()}
+	cfg := box.Config{Client: far.Client(), End: far.End()}
 	s.r = &rig{t: s.t, far: s.far, x: box.New(cfg)}
 	s.r.x.Start(0)
 	s.r.settle()
@@ -232,16 +117,16 @@ func (s *boxScript) open(kind string, ports int) {
 
 func (s *boxScript) knob(name, arg string, num func(string) int) {
 	switch far := s.far.farEnd.(type) {
-	case *scpiEnd:
-		far.swallow = num(arg)
-	case *scriptEnd:
+	case *boxes.SCPI:
+		far.Swallow = num(arg)
+	case *boxes.TL1:
 		switch name {
 		case "swallow":
-			far.s.Swallow = num(arg)
+			far.Swallow = num(arg)
 		case "deny":
-			far.s.Deny = num(arg)
+			far.Deny = num(arg)
 		default:
-			far.s.Chatter = arg
+			far.Chatter = arg
 		}
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -12,22 +11,16 @@ import (
 	"ringlight/agent"
 	"ringlight/hal"
 	"ringlight/hal/scpi"
-	"ringlight/hal/sonic"
-	"ringlight/hal/tl1"
 	"ringlight/ocs/box"
 	"ringlight/ocs/circuit"
 	"ringlight/proto"
+	"ringlight/sim/boxes"
 )
 
-// fakeBox is a commercial switch at the far end of a network, with the manners of one:
-// what it tells is one thing, what its crossbar does another.
+// fakeBox is a commercial switch at the far end of a network, with the manners of one.
 type fakeBox struct {
+	boxes.Box
 	protocol string
-	sonic    *sonicEnd  // one of the three
-	scpi     *scpiEnd   //
-	tl1      *scriptEnd // with its crossbar
-	far      farEnd
-	end      byte
 
 	refused  bool          // nobody takes the connection
 	halfOpen bool          // lines go out, and arrive nowhere
@@ -41,166 +34,38 @@ type fakeBox struct {
 const fakePorts = 8
 
 func newFakeBox(protocol string) *fakeBox {
-	f := &fakeBox{protocol: protocol, end: ';'}
-	switch protocol {
-	case "scpi":
-		f.scpi, f.end = newSCPIEnd(fakePorts), '\n'
-		f.far = f.scpi
-		return f
-	case "sonic-ocs":
-		f.sonic, f.end = newSonicEnd(fakePorts, sonic.Tables), 0
-		f.far = f.sonic
-		return f
-	case "tl1":
-		f.tl1 = &scriptEnd{s: &tl1Server{Name: "box", User: "u", Password: "pw", Names: tl1.DefaultNames(fakePorts)}}
-	default:
-		f.tl1 = &scriptEnd{s: &tl1Server{Name: "box", User: "u", Password: "pw", Names: tl1.PatchNames(fakePorts, fakePorts)}}
-	}
-	f.far = f.tl1
+	f := &fakeBox{protocol: protocol, Box: boxes.New(protocol, fakePorts)}
+	f.SetDark(func(int) bool { return f.dark })
 	return f
 }
 
-func (f *fakeBox) client() *hal.BoxClient {
-	if f.sonic != nil {
-		return f.sonic.client()
-	}
-	if f.scpi != nil {
-		return scpi.NewClient()
-	}
-	return tl1.NewClient(tl1.Config{Names: f.tl1.s.Names, User: "u", Password: "pw", Group: "G", Patch: f.protocol == "tl1-patch"})
-}
-
-// hangUp is the end of a connection: what was not read is lost, nobody is logged in.
-func (f *fakeBox) hangUp() {
-	if f.sonic != nil {
-		f.sonic.out = nil
-		return
-	}
-	if f.scpi != nil {
-		f.scpi.server, f.scpi.out = scpi.NewServer(f.scpi), nil
-		return
-	}
-	f.tl1.out, f.tl1.s.buf, f.tl1.s.in = nil, nil, false
-}
+func (f *fakeBox) tl1() *boxes.TL1     { x, _ := f.Box.(*boxes.TL1); return x }
+func (f *fakeBox) scpi() *boxes.SCPI   { x, _ := f.Box.(*boxes.SCPI); return x }
+func (f *fakeBox) sonic() *boxes.Sonic { x, _ := f.Box.(*boxes.Sonic); return x }
 
 // noMeters: the box was ordered without.
 func (f *fakeBox) noMeters() {
-	if f.scpi != nil {
-		f.scpi.state.HasMeters, f.scpi.state.Identity = false, "Polatis,I-OST-8x8-LA1,1,6.5"
+	if e := f.scpi(); e != nil {
+		e.Box.HasMeters, e.Box.Identity = false, "Polatis,I-OST-8x8-LA1,1,6.5"
 	} else {
-		f.tl1.s.NoMeters = true
+		f.tl1().NoMeters = true
 	}
 }
 
 // report is what the box says unasked, before its next answer.
 func (f *fakeBox) report(about, line string) {
-	f.tl1.out = fmt.Appendf(f.tl1.out, "\r\n\n   box 26-01-01 00:00:00\r\n** 77 REPT %s\r\n   \"%s\"\r\n;", about, line)
+	f.tl1().Out = fmt.Appendf(f.tl1().Out, "\r\n\n   box 26-01-01 00:00:00\r\n** 77 REPT %s\r\n   \"%s\"\r\n;", about, line)
 }
 
 // open is a shutter that somebody opens at the box.
 func (f *fakeBox) open(port string) {
-	if f.sonic != nil {
-		delete(f.sonic.override, port+"A")
-	} else if f.scpi != nil {
-		f.scpi.closed[port] = false
-	} else {
-		f.tl1.s.Closed[port] = false
-	}
-}
-
-// lit are the connections that the crossbar makes and no shutter closes, whoever asked
-// for them.
-func (f *fakeBox) lit() (out []circuit.Pair) {
-	if f.sonic != nil {
-		return f.sonic.lit()
-	}
-	if f.scpi != nil {
-		for _, p := range f.scpi.state.Map {
-			out = append(out, circuit.Pair{A: p.In, B: p.Out})
-		}
-	} else {
-		for _, c := range f.tl1.s.made {
-			if c.Active {
-				out = append(out, circuit.Pair{A: uint16(slices.Index(f.tl1.s.Names.In, c.Source)), B: uint16(slices.Index(f.tl1.s.Names.Out, c.Destination))})
-			}
-		}
-	}
-	closed := f.closed()
-	out = slices.DeleteFunc(out, func(p circuit.Pair) bool {
-		return closed[strconv.Itoa(int(p.A)+1)] || closed[strconv.Itoa(int(p.B)+1+fakePorts)]
-	})
-	slices.SortFunc(out, func(p, q circuit.Pair) int { return int(p.A) - int(q.A) })
-	return out
-}
-
-func (f *fakeBox) closed() map[string]bool {
-	if f.scpi != nil {
-		return f.scpi.closed
-	}
-	return f.tl1.s.Closed
-}
-
-// cut is a connection taken away at the box itself, and join one made there.
-func (f *fakeBox) cut(a, b uint16) {
-	if f.sonic != nil {
-		locked := f.sonic.locked
-		f.sonic.locked = ""
-		for _, c := range slices.Clone(f.sonic.wanted) {
-			if x, y := pairOf(c); x == int(a) || y == int(b) {
-				_, _ = f.sonic.Update([]string{c.ID}, nil)
-			}
-		}
-		f.sonic.locked = locked
-		return
-	}
-	if f.scpi != nil {
-		f.scpi.state.Map = slices.DeleteFunc(f.scpi.state.Map, func(p hal.PortPair) bool { return p.In == a || p.Out == b })
-		return
-	}
-	n := f.tl1.s.Names
-	f.tl1.s.made = slices.DeleteFunc(f.tl1.s.made, func(c crossConnection) bool { return c.Source == n.In[a] || c.Destination == n.Out[b] })
-}
-
-func (f *fakeBox) join(a, b uint16, group string) {
-	if f.sonic != nil { // what is in its way stays in the list, and is invalid
-		for _, m := range f.sonic.made { // any order: all are treated alike
-			m.invalid = m.invalid || m.a == int(a) || m.b == int(b)
-		}
-		c := sonic.Connection{ID: fmt.Sprint(group, a, b), A: name(0, int(a)), B: name(1, int(b))}
-		f.sonic.wanted = append(slices.DeleteFunc(f.sonic.wanted, func(o sonic.Connection) bool { return o.ID == c.ID }), c)
-		delete(f.sonic.made, c.ID)
-		f.sonic.make([]sonic.Connection{c})
-		return
-	}
-	f.cut(a, b)
-	if f.scpi != nil {
-		f.scpi.state.Map = append(f.scpi.state.Map, hal.PortPair{In: a, Out: b})
-		return
-	}
-	n := f.tl1.s.Names
-	f.tl1.s.made = append(f.tl1.s.made, crossConnection{Source: n.In[a], Destination: n.Out[b], Group: group, Name: n.In[a] + ">" + n.Out[b], Active: true})
-}
-
-// lock is another user's, "" nobody's.
-func (f *fakeBox) lock(owner string) {
-	if f.sonic != nil {
-		f.sonic.locked = owner
-	} else if f.scpi != nil {
-		f.scpi.locked = owner
-	} else {
-		f.tl1.s.Locked = owner
-	}
-}
-
-// restart takes all connections with it.
-func (f *fakeBox) restart() {
-	f.hangUp()
-	if f.sonic != nil {
-		f.sonic.reboot(false)
-	} else if f.scpi != nil {
-		f.scpi.state.Map = nil
-	} else {
-		f.tl1.s.made = nil
+	switch e := f.Box.(type) {
+	case *boxes.Sonic:
+		delete(e.Override, port+"A")
+	case *boxes.SCPI:
+		e.Closed[port] = false
+	case *boxes.TL1:
+		e.Closed[port] = false
 	}
 }
 
@@ -246,10 +111,10 @@ func (s *service) boot() {
 	s.t.Helper()
 	s.life++
 	s.watch, s.jobs = nil, nil
-	s.far.hangUp()
+	s.far.HangUp()
 	board := &hal.Board{Buses: []hal.Bus{{Kind: hal.TextLine, Device: "10.0.0.9:3082"}}}
 	s.host = agent.NewHost(agent.Config{Fabric: "f1", Node: boxNode, Board: board, BoxPorts: fakePorts, Session: proto.Session(s.life),
-		Box: &box.Config{Client: s.far.client(), End: s.far.end, Ports: fakePorts, Deadline: s.limit}, HealthPeriod: 5 * time.Second,
+		Box: &box.Config{Client: s.far.Client(), End: s.far.End(), Ports: fakePorts, Deadline: s.limit}, HealthPeriod: 5 * time.Second,
 		Lines: func(b *circuit.Served) agent.LineServer { return scpi.NewServer(b) }}, s.disk.Restore(), s, nil)
 	s.host.Line = func(_ uint64, reply []byte) { s.lines += string(reply) }
 	s.poll()
@@ -265,20 +130,15 @@ func (s *service) Submit(now time.Duration, w agent.Work) error {
 	case f.refused:
 		c.Err = fmt.Errorf("dial tcp: connection refused: %w", hal.ErrNoDevice)
 	case f.babble:
-		if at, reply = now+300*time.Millisecond, append([]byte("odd"), f.end); f.tl1 != nil {
+		if at, reply = now+300*time.Millisecond, append([]byte("odd"), f.End()); f.tl1() != nil {
 			reply = []byte("\r\n\n   box 26-01-01 00:00:00\r\nA  1 REPT EVT CRS\r\n;")
 		}
 	case !f.halfOpen:
-		if f.scpi != nil {
-			f.scpi.dark = f.dark
-		} else if f.tl1 != nil {
-			f.tl1.dark = f.dark
-		}
-		f.far.say(m.W)
+		f.Say(m.W)
 		for tries := 0; len(reply) == 0 && tries < 10; tries++ {
-			reply = f.far.hear()
+			reply = f.Hear()
 		}
-		if power := "-1.0"; f.oddMeter != "" && (f.tl1 != nil || bytes.Contains(m.W, []byte("pmon"))) {
+		if power := "-1.0"; f.oddMeter != "" && (f.tl1() != nil || bytes.Contains(m.W, []byte("pmon"))) {
 			reply = bytes.Replace(reply, []byte(power), []byte(f.oddMeter), 1)
 		}
 		if at = max(at, now+f.delay); f.mute {
@@ -292,7 +152,7 @@ func (s *service) Submit(now time.Duration, w agent.Work) error {
 		at, c.Err = now+w.Op.Deadline, hal.ErrTimeout
 	}
 	if c.Err != nil {
-		f.hangUp()
+		f.HangUp()
 	}
 	copy(m.R, reply)
 	s.jobs = append(s.jobs, job{at, c})
@@ -459,7 +319,7 @@ func (s *service) told() string {
 // lit is what the box's crossbar does.
 func (s *service) lit() string {
 	var out []string
-	for _, p := range s.far.lit() {
+	for _, p := range s.far.Lit() {
 		out = append(out, p.String())
 	}
 	return strings.Join(out, " ")

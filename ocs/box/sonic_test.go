@@ -13,26 +13,27 @@ import (
 	"ringlight/ocs/box"
 	"ringlight/ocs/circuit"
 	"ringlight/proto"
+	"ringlight/sim/boxes"
 )
 
 // sonicFaults are what happens to a box while changes are asked of it.
 var sonicFaults = []struct {
 	name string
 	// does it, before a change; over ends it.
-	does, over func(s *sonicEnd, r *rand.Rand)
+	does, over func(s *boxes.Sonic, r *rand.Rand)
 }{
 	{"nothing", nil, nil},
-	{"states come late", func(s *sonicEnd, r *rand.Rand) { s.lag = r.IntN(12) }, nil},
-	{"bulk-update is not known", func(s *sonicEnd, _ *rand.Rand) { s.plain = true }, nil},
-	{"answers come in pieces", func(s *sonicEnd, r *rand.Rand) { s.piece = 1 + r.IntN(300) }, nil},
-	{"sets are reported as failed and done", func(s *sonicEnd, r *rand.Rand) { s.failing = r.IntN(4) }, nil},
-	{"sets are counted and not done", func(s *sonicEnd, r *rand.Rand) { s.swallow = r.IntN(3) }, func(s *sonicEnd, _ *rand.Rand) { s.swallow = 0 }},
-	{"another user drives it too", func(s *sonicEnd, r *rand.Rand) {
+	{"states come late", func(s *boxes.Sonic, r *rand.Rand) { s.Lag = r.IntN(12) }, nil},
+	{"bulk-update is not known", func(s *boxes.Sonic, _ *rand.Rand) { s.Plain = true }, nil},
+	{"answers come in pieces", func(s *boxes.Sonic, r *rand.Rand) { s.Piece = 1 + r.IntN(300) }, nil},
+	{"sets are reported as failed and done", func(s *boxes.Sonic, r *rand.Rand) { s.Failing = r.IntN(4) }, nil},
+	{"sets are counted and not done", func(s *boxes.Sonic, r *rand.Rand) { s.Swallow = r.IntN(3) }, func(s *boxes.Sonic, _ *rand.Rand) { s.Swallow = 0 }},
+	{"another user drives it too", func(s *boxes.Sonic, r *rand.Rand) {
 		one := func() sonic.Connection {
-			a, b := name(0, r.IntN(s.ports)), name(1, r.IntN(s.ports))
+			a, b := boxes.Name(0, r.IntN(s.Ports)), boxes.Name(1, r.IntN(s.Ports))
 			return sonic.Connection{ID: fmt.Sprint(r.IntN(2), ":", a, b), A: a, B: b}
 		}
-		act := func(s *sonicEnd) {
+		act := func(s *boxes.Sonic) {
 			switch x, y := one(), one(); r.IntN(4) {
 			case 0:
 				_, _ = s.Update(nil, []sonic.Connection{x}) // invalid where it is in a way
@@ -45,35 +46,35 @@ var sonicFaults = []struct {
 			}
 		}
 		if act(s); r.IntN(2) == 0 {
-			s.before = act
+			s.Before = act
 		}
 	}, nil},
-	{"it reboots", func(s *sonicEnd, r *rand.Rand) {
+	{"it reboots", func(s *boxes.Sonic, r *rand.Rand) {
 		if r.IntN(3) == 0 {
-			s.lag = r.IntN(6)
-			s.reboot(r.IntN(4) > 0)
+			s.Lag = r.IntN(6)
+			s.Reboot(r.IntN(4) > 0)
 		}
 	}, nil},
-	{"driver cards go out and in", func(s *sonicEnd, r *rand.Rand) {
-		for side := range s.cards {
-			for port := range s.cards[side] {
-				s.cards[side][port] = r.IntN(6) == 0
+	{"driver cards go out and in", func(s *boxes.Sonic, r *rand.Rand) {
+		for side := range s.Cards {
+			for port := range s.Cards[side] {
+				s.Cards[side][port] = r.IntN(6) == 0
 			}
 		}
-	}, func(s *sonicEnd, _ *rand.Rand) {
-		for side := range s.cards {
-			clear(s.cards[side])
+	}, func(s *boxes.Sonic, _ *rand.Rand) {
+		for side := range s.Cards {
+			clear(s.Cards[side])
 		}
 	}},
-	{"ports are forced at the box", func(s *sonicEnd, r *rand.Rand) {
+	{"ports are forced at the box", func(s *boxes.Sonic, r *rand.Rand) {
 		word := []string{"", "force_blocked", "powered_off"}[r.IntN(3)]
-		s.override[name(r.IntN(2), r.IntN(s.ports))] = word
-	}, func(s *sonicEnd, _ *rand.Rand) { clear(s.override) }},
-	{"another user has locked it", func(s *sonicEnd, r *rand.Rand) { s.locked = []string{"", "bob"}[r.IntN(2)] }, func(s *sonicEnd, _ *rand.Rand) { s.locked = "" }},
+		s.Override[boxes.Name(r.IntN(2), r.IntN(s.Ports))] = word
+	}, func(s *boxes.Sonic, _ *rand.Rand) { clear(s.Override) }},
+	{"another user has locked it", func(s *boxes.Sonic, r *rand.Rand) { s.Locked = []string{"", "bob"}[r.IntN(2)] }, func(s *boxes.Sonic, _ *rand.Rand) { s.Locked = "" }},
 }
 
-func keysOf(s *sonicEnd, port string) (keys []string) {
-	for _, c := range s.wanted {
+func keysOf(s *boxes.Sonic, port string) (keys []string) {
+	for _, c := range s.Wanted {
 		if c.A == port {
 			keys = append(keys, c.ID)
 		}
@@ -96,8 +97,8 @@ func TestSonicBoxesTellWhatIsLit(t *testing.T) {
 		for n, fault := range sonicFaults {
 			t.Run(fmt.Sprintf("%s, %s", fault.name, dialect), func(t *testing.T) {
 				random := rand.New(rand.NewPCG(uint64(n), 32))
-				far := newSonicEnd(6, dialect)
-				r := &rig{t: t, far: far, x: box.New(box.Config{Client: far.client(), Ports: far.ports})}
+				far := boxes.NewSonic(6, dialect)
+				r := &rig{t: t, far: far, x: box.New(box.Config{Client: far.Client(), Ports: far.Ports})}
 				r.x.Start(0)
 				r.settle()
 				lit := 0
@@ -105,7 +106,7 @@ func TestSonicBoxesTellWhatIsLit(t *testing.T) {
 					if fault.does != nil {
 						fault.does(far, random)
 					}
-					ch := randomChange(random, far.ports)
+					ch := randomChange(random, far.Ports)
 					if err := r.x.Apply(r.now, ch); err != nil {
 						t.Fatalf("change %d: %v", i, err)
 					}
@@ -127,15 +128,15 @@ func TestSonicBoxesTellWhatIsLit(t *testing.T) {
 							r.rest()
 						}
 					}
-					if wrong := r.untrue(far.lit()); wrong != "" {
-						t.Fatalf("change %d, %+v: %s, lit %v\n%s", i, ch, wrong, far.lit(), r.circuits())
+					if wrong := r.untrue(far.Lit()); wrong != "" {
+						t.Fatalf("change %d, %+v: %s, lit %v\n%s", i, ch, wrong, far.Lit(), r.circuits())
 					}
 					for _, p := range ch.Create {
-						if over && !slices.Contains(far.lit(), p) && fault.name != "another user drives it too" {
+						if over && !slices.Contains(far.Lit(), p) && fault.name != "another user drives it too" {
 							t.Fatalf("change %d: %v is wanted and not lit\n%s", i, p, r.circuits())
 						}
 					}
-					lit += len(far.lit())
+					lit += len(far.Lit())
 				}
 				if lit < changes {
 					t.Errorf("%d lit in all: that shows nothing", lit)

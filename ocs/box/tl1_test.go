@@ -8,16 +8,17 @@ import (
 
 	"ringlight/hal"
 	"ringlight/hal/tl1"
+	"ringlight/sim/boxes"
 )
 
-func newServer(ports int) *tl1Server {
-	return &tl1Server{Name: "box", User: "u", Password: "pw", Names: tl1.DefaultNames(ports),
+func newServer(ports int) *boxes.TL1Server {
+	return &boxes.TL1Server{Name: "box", User: "u", Password: "pw", Names: tl1.DefaultNames(ports),
 		Powers: map[string][2]string{"1.1.1": {"-1.25", "-40.00"}, "1.1.2": {"-2.50", "-3.75"}}}
 }
 
 // talk lets a client and a server speak, the answers coming in pieces of so
 // many bytes, and returns what the client said.
-func talk(c *hal.BoxClient, s *tl1Server, goal hal.BoxGoal, piece int) (said []string) {
+func talk(c *hal.BoxClient, s *boxes.TL1Server, goal hal.BoxGoal, piece int) (said []string) {
 	c.Begin(goal)
 	for range 500 {
 		line, ok := c.Next(nil)
@@ -65,7 +66,7 @@ func TestClientTranscript(t *testing.T) {
 // denials, half-made connections, another owner's circuits.
 func TestClientAgainstDifficultBox(t *testing.T) {
 	names := tl1.DefaultNames(16)
-	fresh := func() (*hal.BoxClient, *tl1Server) {
+	fresh := func() (*hal.BoxClient, *boxes.TL1Server) {
 		return tl1.NewClient(tl1.Config{Names: names, User: "u", Password: "pw", Group: "G"}), newServer(16)
 	}
 	goal := hal.BoxGoal{Create: []hal.PortPair{{In: 3, Out: 4}}}
@@ -99,6 +100,11 @@ func TestClientAgainstDifficultBox(t *testing.T) {
 	s.Take([]byte("ACT-USER::u:1::pw;ENT-CRS::1.1.4,1.1.5:2::G,1WAY;"), nil)
 	if talk(c, s, goal, 100); failure(c) != nil || !s.Connections()[0].Active {
 		t.Errorf("half made: %v", failure(c))
+	}
+	c, s = fresh() // another that was cancelled and not deleted, and one that was only entered, in its way
+	s.Take([]byte("ACT-USER::u:1::pw;ENT-CRS::1.1.4,1.1.6:2::G,1WAY;ENT-CRS::1.1.1,1.1.5:3::G,1WAY;ACT-CRS::1.1.1,1.1.5:4::1.1.1>1.1.5,G;CANC-CRS::1.1.1,1.1.5:5::,G,1.1.1>1.1.5;"), nil)
+	if talk(c, s, goal, 100); failure(c) != nil || len(s.Connections()) != 1 || !s.Connections()[0].Active || s.Connections()[0].Source != "1.1.4" {
+		t.Errorf("half made, of other ports: %v, %+v", failure(c), s.Connections())
 	}
 	c, s = fresh()
 	s.Take([]byte("ACT-USER::u:1::pw;ENT-CRS::1.2.1,1.2.2:2::other,1WAY;ACT-CRS::1.2.1,1.2.2:3::1.2.1>1.2.2,other;"), nil)
@@ -163,10 +169,10 @@ func state(c *hal.BoxClient) hal.BoxState {
 	return s
 }
 
-func newPatchBox(in, out int) (*hal.BoxClient, *tl1Server) {
+func newPatchBox(in, out int) (*hal.BoxClient, *boxes.TL1Server) {
 	names := tl1.PatchNames(in, out)
 	return tl1.NewClient(tl1.Config{Names: names, User: "u", Password: "pw", Patch: true}),
-		&tl1Server{Name: "box", User: "u", Password: "pw", Names: names, Powers: map[string][2]string{"1": {"-1.25", ""}, "4": {"", "-3.75"}}}
+		&boxes.TL1Server{Name: "box", User: "u", Password: "pw", Names: names, Powers: map[string][2]string{"1": {"-1.25", ""}, "4": {"", "-3.75"}}}
 }
 
 // Goal: a box of patches is told, read back and metered in its own words.

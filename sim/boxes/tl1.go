@@ -1,4 +1,4 @@
-package box_test
+package boxes
 
 import (
 	"fmt"
@@ -6,12 +6,14 @@ import (
 	"slices"
 	"strings"
 
+	"ringlight/hal"
 	"ringlight/hal/tl1"
+	"ringlight/ocs/circuit"
 )
 
-// tl1Server is a box that answers commands from its own state, a scripted one:
+// TL1Server is a box that answers commands from its own state, a scripted one:
 // its knobs make it do what boxes do to clients.
-type tl1Server struct {
+type TL1Server struct {
 	Name           string
 	User, Password string
 	Names          tl1.Names
@@ -30,21 +32,21 @@ type tl1Server struct {
 
 	buf   []byte
 	in    bool
-	made  []crossConnection
+	Made  []CrossConnection
 	clock int
 }
 
-// crossConnection is one of a tl1Server's: entered, and perhaps active.
-type crossConnection struct {
+// CrossConnection is one of a TL1Server's: entered, and perhaps active.
+type CrossConnection struct {
 	Source, Destination, Group, Name string
 	TwoWay, Active                   bool
 }
 
-// Connections are what a tl1Server holds.
-func (s *tl1Server) Connections() []crossConnection { return slices.Clone(s.made) }
+// Connections are what a TL1Server holds.
+func (s *TL1Server) Connections() []CrossConnection { return slices.Clone(s.Made) }
 
 // Take takes bytes and appends the answers to the commands that are whole.
-func (s *tl1Server) Take(b, dst []byte) []byte {
+func (s *TL1Server) Take(b, dst []byte) []byte {
 	s.buf = append(s.buf, b...)
 	for {
 		i := slices.Index(s.buf, ';')
@@ -60,8 +62,8 @@ func (s *tl1Server) Take(b, dst []byte) []byte {
 	}
 }
 
-// alarmLine is an alarm as a box words it.
-func alarmLine(about, level string) string {
+// AlarmLine is an alarm as a box words it.
+func AlarmLine(about, level string) string {
 	aid, condition, _ := strings.Cut(about, " ")
 	return fmt.Sprintf(`%s:%s,%s,SA,11-26,14-14-33,NEND:\"of the box\"`, aid, level, condition)
 }
@@ -77,7 +79,7 @@ const (
 	codeDenied = "SROF" // status, requested operation failed
 )
 
-func (s *tl1Server) answer(dst []byte, command string) []byte {
+func (s *TL1Server) answer(dst []byte, command string) []byte {
 	// VERB:TID:AID:CTAG:GENERAL:parameters
 	part := strings.Split(command, ":")
 	for len(part) < 6 {
@@ -104,7 +106,7 @@ func (s *tl1Server) answer(dst []byte, command string) []byte {
 	return append(dst, ';')
 }
 
-func (s *tl1Server) run(verb string, part []string) (text []string, code string) {
+func (s *TL1Server) run(verb string, part []string) (text []string, code string) {
 	if verb == "ACT-USER" {
 		if part[2] != s.User || part[5] != s.Password {
 			return nil, codeAccess
@@ -121,19 +123,21 @@ func (s *tl1Server) run(verb string, part []string) (text []string, code string)
 	case "RTRV-HDR":
 	case "RTRV-ALM-ALL":
 		for _, about := range slices.Sorted(maps.Keys(s.Alarms)) {
-			text = append(text, alarmLine(about, s.Alarms[about]))
+			text = append(text, AlarmLine(about, s.Alarms[about]))
 		}
 	case "RTRV-NE":
 		text = []string{fmt.Sprintf("SERIALNUMBER=%s-1,SWPACKAGE=1.0,STATUS=OK,CHASSISTYPE=scripted", s.Name)}
 	case "RTRV-CRS":
-		for _, c := range s.made {
+		for _, c := range s.Made {
 			kind := "1WAY"
 			if c.TwoWay {
 				kind = "2WAY"
 			}
+			state := "AS=UMA,OS=RDY"
 			if c.Active {
-				text = append(text, fmt.Sprintf("%s:SRCPORT=%s,DSTPORT=%s,GRPNAME=%s,CONNNAME=%s,CONNTYPE=%s", c.Name, c.Source, c.Destination, c.Group, c.Name, kind))
+				state = "AS=IS,OS=IS"
 			}
+			text = append(text, fmt.Sprintf("%s:SRCPORT=%s,DSTPORT=%s,GRPNAME=%s,CONNNAME=%s,CONNTYPE=%s,%s,OC=OK", c.Name, c.Source, c.Destination, c.Group, c.Name, kind, state))
 		}
 	case "RTRV-PORT-SUM":
 		return s.port(part[2])
@@ -147,7 +151,7 @@ func (s *tl1Server) run(verb string, part []string) (text []string, code string)
 	return text, ""
 }
 
-func (s *tl1Server) port(name string) ([]string, string) {
+func (s *TL1Server) port(name string) ([]string, string) {
 	in := slices.Contains(s.Names.In, name)
 	out := slices.Contains(s.Names.Out, name)
 	if !in && !out {
@@ -164,7 +168,7 @@ func (s *tl1Server) port(name string) ([]string, string) {
 }
 
 // change is one of the four commands that make and take away.
-func (s *tl1Server) change(verb string, part []string) (code string) {
+func (s *TL1Server) change(verb string, part []string) (code string) {
 	from, to, _ := strings.Cut(part[2], ",")
 	okIn := slices.Contains(s.Names.In, from)
 	okOut := slices.Contains(s.Names.Out, to)
@@ -183,44 +187,44 @@ func (s *tl1Server) change(verb string, part []string) (code string) {
 		return ""
 	}
 	args := strings.Split(part[5], ",")
-	at := slices.IndexFunc(s.made, func(c crossConnection) bool { return c.Source == from && c.Destination == to })
+	at := slices.IndexFunc(s.Made, func(c CrossConnection) bool { return c.Source == from && c.Destination == to })
 	switch verb {
 	case "ENT-CRS":
-		if at >= 0 || slices.ContainsFunc(s.made, func(c crossConnection) bool { return c.Source == from || c.Destination == to }) {
+		if at >= 0 || slices.ContainsFunc(s.Made, func(c CrossConnection) bool { return c.Source == from || c.Destination == to }) {
 			return codeInUse
 		}
-		c := crossConnection{Source: from, Destination: to, Group: args[0], TwoWay: len(args) > 1 && args[1] == "2WAY"}
+		c := CrossConnection{Source: from, Destination: to, Group: args[0], TwoWay: len(args) > 1 && args[1] == "2WAY"}
 		c.Name = from + ">" + to
 		if c.TwoWay {
 			c.Name = from + "-" + to
 		}
-		s.made = append(s.made, c)
+		s.Made = append(s.Made, c)
 	case "ACT-CRS":
-		if at < 0 || args[0] != s.made[at].Name {
+		if at < 0 || args[0] != s.Made[at].Name {
 			return codeNone
 		}
-		s.made[at].Active = true
+		s.Made[at].Active = true
 	case "CANC-CRS":
-		if at < 0 || !s.made[at].Active {
+		if at < 0 || !s.Made[at].Active {
 			return codeNone
 		}
-		s.made[at].Active = false
+		s.Made[at].Active = false
 	case "DLT-CRS":
-		if at < 0 || s.made[at].Active {
+		if at < 0 || s.Made[at].Active {
 			return codeNone
 		}
-		s.made = slices.Delete(s.made, at, at+1)
+		s.Made = slices.Delete(s.Made, at, at+1)
 	}
 	return ""
 }
 
-// patch carries out a tl1Server's patch commands.
-func (s *tl1Server) patch(verb string, part []string) (text []string, code string) {
+// patch carries out a TL1Server's patch commands.
+func (s *TL1Server) patch(verb string, part []string) (text []string, code string) {
 	switch verb {
 	case "RTRV-NETYPE":
 		return []string{"Polatis,scripted,OST,1.0"}, ""
 	case "RTRV-PATCH":
-		for _, c := range s.made {
+		for _, c := range s.Made {
 			text = append(text, c.Source+","+c.Destination)
 		}
 		return text, ""
@@ -275,19 +279,105 @@ func (s *tl1Server) patch(verb string, part []string) (text []string, code strin
 		s.Swallow--
 		return nil, ""
 	}
-	keep, found := s.made[:0:0], false
-	for _, c := range s.made {
+	keep, found := s.Made[:0:0], false
+	for _, c := range s.Made {
 		if c.Source == from || verb == "ENT-PATCH" && c.Destination == to {
 			found = true // gives way
 			continue
 		}
 		keep = append(keep, c)
 	}
-	s.made = keep
+	s.Made = keep
 	if verb == "ENT-PATCH" {
-		s.made = append(s.made, crossConnection{Source: from, Destination: to, Active: true})
+		s.Made = append(s.Made, CrossConnection{Source: from, Destination: to, Active: true})
 	} else if !found {
 		return nil, codeNone
 	}
 	return nil, ""
+}
+
+// TL1 is a TL1Server at the end of a line, whose meters follow its connections.
+type TL1 struct {
+	dark
+	*TL1Server
+	Patch bool
+	Out   []byte // what it has to say
+}
+
+// NewTL1 makes one of so many ports of either side, of groups or of patches.
+func NewTL1(ports int, patch bool) *TL1 {
+	names := tl1.DefaultNames(ports)
+	if patch {
+		names = tl1.PatchNames(ports, ports)
+	}
+	return &TL1{TL1Server: &TL1Server{Name: "box", User: "u", Password: "pw", Names: names}, Patch: patch}
+}
+
+// Client speaks to it.
+func (e *TL1) Client() *hal.BoxClient {
+	return tl1.NewClient(tl1.Config{Names: e.Names, User: "u", Password: "pw", Group: "G", Patch: e.Patch})
+}
+
+// End ends its answers.
+func (e *TL1) End() byte { return ';' }
+
+// Say takes bytes.
+func (e *TL1) Say(b []byte) {
+	const light, none = "-1.00", "-60.00"
+	e.Powers = map[string][2]string{}
+	for port, n := range e.Names.In {
+		if e.Powers[n] = [2]string{light, none}; e.isDark(port) {
+			e.Powers[n] = [2]string{none, none}
+		}
+	}
+	for _, c := range e.Made {
+		if c.Active && e.Powers[c.Source][0] == light {
+			e.Powers[c.Destination] = [2]string{e.Powers[c.Destination][0], "-3.10"}
+		}
+	}
+	e.Out = e.Take(b, e.Out)
+}
+
+// Hear gives up to one semicolon at a time, as the transport does.
+func (e *TL1) Hear() []byte {
+	n := slices.Index(e.Out, ';') + 1
+	b := slices.Clone(e.Out[:n])
+	e.Out = e.Out[n:]
+	return b
+}
+
+// HangUp is the end of a connection: nobody is logged in.
+func (e *TL1) HangUp() { e.Out, e.buf, e.in = nil, nil, false }
+
+// Restart loses all connections.
+func (e *TL1) Restart() {
+	e.HangUp()
+	e.Made = nil
+}
+
+// Lock is another user's, "" nobody's.
+func (e *TL1) Lock(owner string) { e.Locked = owner }
+
+// Lit are the connections that no shutter closes.
+func (e *TL1) Lit() (out []circuit.Pair) {
+	for _, c := range e.Made {
+		if c.Active {
+			out = append(out, circuit.Pair{A: uint16(slices.Index(e.Names.In, c.Source)), B: uint16(slices.Index(e.Names.Out, c.Destination))})
+		}
+	}
+	return open(out, e.Closed, len(e.Names.In))
+}
+
+// Cut takes away what has one of two ports.
+func (e *TL1) Cut(a, b uint16) {
+	e.Made = slices.DeleteFunc(e.Made, func(c CrossConnection) bool {
+		return c.Source == e.Names.In[a] || c.Destination == e.Names.Out[b]
+	})
+}
+
+// Join makes a connection of a group at the box.
+func (e *TL1) Join(a, b uint16, group string) {
+	e.Cut(a, b)
+	from, to := e.Names.In[a], e.Names.Out[b]
+	e.Made = append(e.Made, CrossConnection{Source: from, Destination: to, Group: group, Name: from + ">" + to, Active: true})
 }
