@@ -152,6 +152,7 @@ bench-core: build ## switch agents killed in the middle of every stage, RUNS (20
 	bin/ocs-sim core -changes 8 -runs $(or $(RUNS),200) -grow 8,6
 	bin/ocs-sim core -kind leaf-spine -changes 8 -runs $(or $(RUNS),50) -grow 12,10
 	bin/ocs-sim core -kind direct -servers 16 -changes 8 -runs $(or $(RUNS),50) -grow 24,10
+	bin/ocs-sim core -runs $(or $(RUNS),20) -boxes mirrors,scpi,tl1,sonic-ocs
 
 .PHONY: bench-lock
 bench-lock: ## the unbounded walk of docs/board.md for a simulated day; a day of +-10 K in each mode of the lock, external and loopback; a step, a ramp; lasers that die, wander, hop (BOARDS, 1)

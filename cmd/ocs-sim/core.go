@@ -12,6 +12,7 @@ import (
 	"ringlight/cmd/cli"
 	"ringlight/planner/fabric"
 	"ringlight/proto"
+	"ringlight/sim/boxes"
 	"ringlight/sim/fleet"
 	"ringlight/sim/live"
 )
@@ -28,6 +29,7 @@ func core(ctx context.Context, args []string, t cli.Terminal) error {
 	ahead := fs.Bool("look-ahead", true, "with -runs, of a direct core: provision jobs beside those whose servers they get, and flip")
 	kill := fs.Bool("kill", true, "with -runs: an agent dies in the middle of every stage, planner or broker in some")
 	fail := fs.String("fail", "", "with -runs: parts of these kinds fail after each list and come back later, in what the planner is told and a switch in its supply: any of "+strings.Join(fleet.Fails, ", ")+", or all")
+	mixed := fs.String("boxes", "", "with -runs: what the switches are, in turn, any of "+strings.Join(switchKinds, ", ")+", or all; without it they have mirrors")
 	grow := fs.String("grow", "", "with -runs: numbers of pods, of leaves, or of servers joined directly that the core comes to have while jobs run, as 8,6; planner and agents die meanwhile")
 	trace := fs.Bool("trace", false, "with -runs: print strikes, violations and the planner's log on stderr")
 	fs.Bool("wide", false, "lines of any length")
@@ -40,6 +42,7 @@ example: ocs-sim core -pods 6 -changes 10 -json
 example: ocs-sim core -kind leaf-spine -leaves 8 -changes 10
 example: ocs-sim core -kind direct -servers 32 -degree 4 -runs 50
 example: ocs-sim core -runs 50 -fail all
+example: ocs-sim core -runs 20 -boxes mirrors,scpi,tl1,sonic-ocs
 example: ocs-sim core -runs 50 -changes 8 -grow 8,6
 example: ocs-sim core -kind direct -servers 16 -runs 20 -changes 8 -grow 24,20`); err != nil {
 		return err
@@ -66,16 +69,23 @@ example: ocs-sim core -kind direct -servers 16 -runs 20 -changes 8 -grow 24,20`)
 	if cfg.Core.Direct != nil && *runs == 0 {
 		return cli.AsUsage(&proto.Error{Code: proto.Invalid, Field: "runs", Limit: "1 and up on a direct core", Reason: "0"})
 	}
-	kinds, err := failKinds(*fail, *runs)
+	kinds, err := someOf("fail", *fail, fleet.Fails, *runs)
 	if err != nil {
 		return err
+	}
+	switches, err := someOf("boxes", *mixed, switchKinds, *runs)
+	if err != nil {
+		return err
+	}
+	if len(switches) > 0 && cfg.Core.Direct != nil {
+		return cli.AsUsage(&proto.Error{Code: proto.Invalid, Field: "boxes", Limit: "of pods, or of leaves and spines", Reason: "of a direct core only mirrors lead its light"})
 	}
 	sizes, err := growList(*grow, *runs, kinds, cfg.Core)
 	if err != nil {
 		return err
 	}
 	if *runs > 0 {
-		return coreSeeds(ctx, t, fs, args, &cfg, sizes, kinds, *runs, *ahead, *kill, *trace, *asJSON)
+		return coreSeeds(ctx, t, fs, args, &cfg, sizes, kinds, switches, *runs, *ahead, *kill, *trace, *asJSON)
 	}
 	if cfg.Hold {
 		cfg.Listen = holdAddress
@@ -98,23 +108,26 @@ example: ocs-sim core -kind direct -servers 16 -runs 20 -changes 8 -grow 24,20`)
 // maxCoreRuns is chosen: an hour.
 const maxCoreRuns = 100_000
 
-// failKinds reads kinds of parts that fail.
-func failKinds(text string, runs int) (kinds []string, err error) {
+// switchKinds are what switches may be.
+var switchKinds = append([]string{fleet.OfMirrors}, boxes.Protocols...)
+
+// someOf reads words of a flag that goes with -runs.
+func someOf(field, text string, words []string, runs int) (some []string, err error) {
 	switch {
 	case text == "":
 		return nil, nil
 	case runs == 0:
-		return nil, cli.AsUsage(&proto.Error{Code: proto.Invalid, Field: "fail", Limit: "with -runs", Reason: text})
+		return nil, cli.AsUsage(&proto.Error{Code: proto.Invalid, Field: field, Limit: "with -runs", Reason: text})
 	case text == "all":
-		return fleet.Fails, nil
+		return words, nil
 	}
-	for _, kind := range strings.Split(text, ",") {
-		if !slices.Contains(fleet.Fails, kind) {
-			return nil, cli.AsUsage(&proto.Error{Code: proto.Invalid, Field: "fail", Limit: strings.Join(fleet.Fails, ", ") + " or all", Reason: fmt.Sprintf("%.40q", kind)})
+	for _, word := range strings.Split(text, ",") {
+		if !slices.Contains(words, word) {
+			return nil, cli.AsUsage(&proto.Error{Code: proto.Invalid, Field: field, Limit: strings.Join(words, ", ") + " or all", Reason: fmt.Sprintf("%.40q", word)})
 		}
-		kinds = append(kinds, kind)
+		some = append(some, word)
 	}
-	return kinds, nil
+	return some, nil
 }
 
 // growList reads numbers of pods, leaves or servers.
@@ -133,8 +146,8 @@ func growList(text string, runs int, fail []string, c *fabric.Core) (sizes []int
 }
 
 // coreSeeds runs a core on the virtual clock, once for each seed.
-func coreSeeds(ctx context.Context, t cli.Terminal, fs *flag.FlagSet, args []string, cfg *live.CoreConfig, grow []int, fail []string, runs int, ahead, kill, trace, asJSON bool) error {
-	seeds := live.CoreSeedsConfig{Core: cfg.Core, Seed: cfg.Seed, Runs: runs, Lists: cfg.Changes + 1, Mix: cfg.Mix, Alone: !ahead, Calm: !kill, Fail: fail, Grow: grow,
+func coreSeeds(ctx context.Context, t cli.Terminal, fs *flag.FlagSet, args []string, cfg *live.CoreConfig, grow []int, fail, switches []string, runs int, ahead, kill, trace, asJSON bool) error {
+	seeds := live.CoreSeedsConfig{Core: cfg.Core, Seed: cfg.Seed, Runs: runs, Lists: cfg.Changes + 1, Mix: cfg.Mix, Alone: !ahead, Calm: !kill, Fail: fail, Boxes: switches, Grow: grow,
 		Replay: func(seed uint64) string { return replay(fs, args, "core", seed) + " -runs 1 -trace" }}
 	if trace {
 		seeds.TraceOut = t.Err

@@ -10,6 +10,7 @@ import (
 	"ringlight/agent"
 	"ringlight/planner/fabric"
 	"ringlight/proto"
+	"ringlight/sim/boxes"
 )
 
 // testCores are small, of both wirings.
@@ -157,6 +158,47 @@ func TestCoreRunsRepeat(t *testing.T) {
 	a, b := coreRun(t, testCores, 2, nil), coreRun(t, testCores, 2, nil)
 	if a.TraceSHA256 != b.TraceSHA256 || a.Steps != b.Steps {
 		t.Errorf("%+v and then %+v", a, b)
+	}
+}
+
+// Goal: a core of mirrors and of boxes in every protocol keeps what a core of mirrors does,
+// whoever dies in the middle of a stage; a run is the same each time, and a box that loses
+// its circuits with its agent is seen.
+// Method: every core, switches of each kind in turn, agents killed after every commit, parts
+// without light in every second seed.
+func TestMixedSwitchesKilledInMidStage(t *testing.T) {
+	kinds, failed := append([]string{OfMirrors}, boxes.Protocols...), 0
+	for seed := uint64(1); seed <= 4; seed++ {
+		cores := [][]fabric.Core{testCores, aloneCores}[seed%2]
+		mixed := func(c *Config) {
+			c.Boxes = kinds
+			if seed%4 < 2 {
+				c.Jobs = Failing(c.Fabric.Core, seed, c.Jobs, Fails)
+			}
+		}
+		res := coreRun(t, cores, seed, mixed)
+		clean(t, res)
+		if c := res.Core; c.Killed == 0 || c.Looks == 0 || c.Realised != c.Granted {
+			t.Errorf("seed %d: %+v", seed, c)
+		}
+		failed += res.Core.Failed
+		if seed > 2 {
+			continue
+		}
+		if again := coreRun(t, cores, seed, mixed); again.TraceSHA256 != res.TraceSHA256 || again.Steps != res.Steps {
+			t.Errorf("seed %d: %+v and then %+v", seed, res, again)
+		}
+	}
+	lost := coreRun(t, testCores, 1, func(c *Config) {
+		c.Boxes = kinds
+		c.mutant = &mutant{born: func(_ *Run, st *station) {
+			if x := st.box(); x != nil {
+				x.Restart()
+			}
+		}}
+	})
+	if lost.Violations == 0 || failed == 0 {
+		t.Errorf("%d violations of boxes that lose their circuits, %d parts failed", lost.Violations, failed)
 	}
 }
 

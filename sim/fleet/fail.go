@@ -11,7 +11,6 @@ import (
 	"ringlight/planner"
 	"ringlight/planner/fabric"
 	"ringlight/proto"
-	"ringlight/sim"
 )
 
 // Parts of a core fail between two lists of jobs: an entry of Config.Jobs that begins
@@ -209,7 +208,7 @@ func (c *circuits) shine(part string) {
 	for s := range c.core.Mirrors() {
 		for port := range c.core.Ports() {
 			if c.core.Direct == nil && c.source(part, s, port) {
-				c.r.world.SetMirrorInput(c.r.mirrors.ID(s), port, sim.InputLight{Lit: !c.isGone(s, port), MilliTHz: sim.DefaultMilliTHz})
+				c.r.mirrors.shine(c.r.world, s, port, !c.isGone(s, port))
 			}
 		}
 	}

@@ -246,6 +246,9 @@ func (in *injector) powerOn(st *station, after time.Duration) {
 // registers and all that was not on disk are lost, and nobody tells the broker.
 func (in *injector) powerOff(st *station) {
 	in.world.SetPower(st.board, false)
+	if x := st.box(); x != nil {
+		x.Restart()
+	}
 	st.dark = true
 	st.watch.full, st.watch.death = false, nil
 	in.audit.darkens(st)

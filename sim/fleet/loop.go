@@ -3,6 +3,7 @@ package fleet
 import (
 	"time"
 
+	"ringlight/agent"
 	"ringlight/proto"
 	"ringlight/sim"
 	"ringlight/sim/agenda"
@@ -28,6 +29,7 @@ const (
 	taskAsk                       // the operator of an edit asks again, if nobody has answered
 	taskEdited                    // what an edit had to leave alone is looked at
 	taskRest                      // nothing has happened for a while: look for nodes that are usable and out
+	taskBox                       // what an agent says reaches its box
 	taskCompare                   // what was noted before a death is compared
 )
 
@@ -165,4 +167,5 @@ type task struct {
 	gen    uint32
 	n      int
 	packet proto.Packet
+	work   *agent.Work // of taskBox
 }

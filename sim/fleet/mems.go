@@ -2,15 +2,18 @@ package fleet
 
 import (
 	"fmt"
+	"slices"
 
 	"ringlight/agent"
 	"ringlight/hal"
 	"ringlight/mzi/detmath"
+	"ringlight/ocs/box"
 	"ringlight/ocs/circuit"
 	"ringlight/ocs/mems"
 	"ringlight/planner/fabric"
 	"ringlight/proto"
 	"ringlight/sim"
+	"ringlight/sim/boxes"
 )
 
 // Mirrors are the boards of a fabric's optical switches in a world: one
@@ -21,13 +24,25 @@ type Mirrors struct {
 	First     sim.BoardID
 	Factories []*mems.Factory
 	Servers   *Servers // nil: none are joined directly
+	kinds     []string // of switches, in turn; none: all have mirrors
+	boxes     []*far   // by switch; nil: it has mirrors
 	ports     int      // with fibres
 	plug      func(layer, port int) int
 }
 
+// far is a commercial box. Its board in the world is its place and has no part in it.
+type far struct {
+	boxes.Box
+	dark []bool // ports of side A
+}
+
+// OfMirrors is the kind of a switch that is no box.
+const OfMirrors = "mirrors"
+
 // BuildMirrors puts a board for every switch of a core into a world. What
 // they join shines into the first ports of side A; the others have no fibre.
-func BuildMirrors(w *sim.World, core *fabric.Core, seed uint64) (*Mirrors, error) {
+// Kinds say what the switches are, in turn: OfMirrors, or one of boxes.Protocols.
+func BuildMirrors(w *sim.World, core *fabric.Core, seed uint64, kinds ...string) (*Mirrors, error) {
 	if core.SwitchSize() > hal.MaxCrossbarPorts {
 		return nil, &proto.Error{Code: proto.Invalid, Field: "core.switch_ports", Limit: fmt.Sprintf("at most %d in the simulator", hal.MaxCrossbarPorts),
 			Reason: fmt.Sprintf("%d ports", core.SwitchSize())}
@@ -39,7 +54,7 @@ func BuildMirrors(w *sim.World, core *fabric.Core, seed uint64) (*Mirrors, error
 	if err != nil {
 		return nil, err
 	}
-	m := &Mirrors{Board: &board}
+	m := &Mirrors{Board: &board, kinds: kinds}
 	return m, m.lay(w, core, seed, nil)
 }
 
@@ -57,20 +72,42 @@ func (m *Mirrors) lay(w *sim.World, core *fabric.Core, seed uint64, dead func(s,
 		} else if id != m.ID(s) {
 			return fmt.Errorf("fleet: switch %d: it is board %d, behind others", s, id)
 		}
+		m.boxes = append(m.boxes, nil)
+		if n := len(m.kinds); n > 0 && m.kinds[s%n] != OfMirrors {
+			x := &far{boxes.New(m.kinds[s%n], m.Board.Mirrors.Ports), make([]bool, m.Board.Mirrors.Ports)}
+			x.SetDark(func(port int) bool { return x.dark[port] })
+			m.boxes[s] = x
+		}
 		for p := range m.Board.Mirrors.Ports {
-			w.SetMirrorInput(id, p, sim.InputLight{})
+			m.shine(w, s, p, false)
 		}
 		m.Factories = append(m.Factories, mems.Measure(w.Maker(id), m.Board.Mirrors.Ports))
 	}
 	for s := range core.Mirrors() {
 		for p := range core.Ports() {
 			if (s >= was || p >= m.ports) && (dead == nil || !dead(s, p)) {
-				w.SetMirrorInput(m.ID(s), p, sim.InputLight{Lit: true, MilliTHz: sim.DefaultMilliTHz})
+				m.shine(w, s, p, true)
 			}
 		}
 	}
 	m.ports = max(m.ports, core.Ports())
 	return m.layServers(w, core, seed)
+}
+
+// shine says whether light comes into a port.
+func (m *Mirrors) shine(w *sim.World, s, port int, lit bool) {
+	w.SetMirrorInput(m.ID(s), port, sim.InputLight{Lit: lit, MilliTHz: sim.DefaultMilliTHz})
+	if x := m.boxes[s]; x != nil {
+		x.dark[port] = !lit
+	}
+}
+
+// box is switch s, where it is one; nil: it is none.
+func (m *Mirrors) box(s int) *far {
+	if m == nil || s < 0 || s >= len(m.boxes) {
+		return nil
+	}
+	return m.boxes[s]
 }
 
 // ID is the board of switch s.
@@ -87,6 +124,12 @@ func (m *Mirrors) Switches() int {
 
 // Agent fills in what the agent of switch s is told of its board.
 func (m *Mirrors) Agent(s int, cfg *agent.Config) {
+	if x := m.box(s); x != nil {
+		x.HangUp()
+		cfg.Board, cfg.BoxPorts = &hal.Board{Buses: []hal.Bus{{Kind: hal.TextLine, Device: "box"}}}, len(x.dark)
+		cfg.Box = &box.Config{Client: x.Client(), End: x.End(), Ports: len(x.dark)}
+		return
+	}
 	if s < len(m.Factories) {
 		cfg.Board, cfg.Factory = m.Board, m.Factories[s]
 		return
@@ -103,6 +146,9 @@ const passes = 8_000
 func (m *Mirrors) Passes(w *sim.World, s int, a, b uint16) bool {
 	if s >= len(m.Factories) {
 		return m.hears(w, s, a, b)
+	}
+	if x := m.box(s); x != nil {
+		return slices.Contains(x.Lit(), circuit.Pair{A: a, B: b})
 	}
 	return int(a) < m.ports && Passes(w, m.ID(s), int(a), int(b))
 }
@@ -123,6 +169,9 @@ func (m *Mirrors) Lit(w *sim.World, s int) []circuit.Pair {
 			}
 		}
 		return lit
+	}
+	if x := m.box(s); x != nil {
+		return x.Lit()
 	}
 	for a := range uint16(m.ports) {
 		for b := range uint16(m.Board.Mirrors.Ports) {

@@ -195,3 +195,6 @@ func (b *process) Log(l *planner.Line) {
 	}
 	b.r.tracer.linef("%s", s)
 }
+
+// process is the planner's computer behind a client's number.
+func (r *Run) process(who int32) *process { return r.planners[plannerID-who] }

@@ -28,6 +28,7 @@ type Config struct {
 	// HealthModules is how many modules a node reads in that time, 0: all.
 	HealthModules int
 	Optics        *Optics   // of nodes and servers
+	Boxes         []string  // what switches are, see BuildMirrors
 	Costs         sim.Costs // of all boards' computers; without a source: sim.DefaultCosts
 	Jobs          []string  // lists of jobs for the core, each applied when all is quiet, before Span begins
 	Faults        []Fault   // in order of time
@@ -147,7 +148,7 @@ func (r *Run) build() error {
 	if f.Core == nil {
 		return nil
 	}
-	if r.mirrors, err = BuildMirrors(r.world, f.Core, r.cfg.Seed); err != nil {
+	if r.mirrors, err = BuildMirrors(r.world, f.Core, r.cfg.Seed, r.cfg.Boxes...); err != nil {
 		return err
 	}
 	if m := r.cfg.mutant; m != nil {
@@ -374,6 +375,8 @@ func (r *Run) do(t *task) error {
 		return r.stations[t.who].deliver(agent.Input{Kind: agent.InPacket, Packet: proto.Packet{Kind: proto.LinkDown}})
 	case taskPersisted:
 		return r.persisted(t)
+	case taskBox:
+		return r.stations[t.who].exchange(t)
 	case taskFault:
 		return r.inject.apply(&r.cfg.Faults[t.n])
 	case taskStep:
@@ -418,9 +421,6 @@ func (r *Run) persisted(t *task) error {
 	}
 	return nil
 }
-
-// process is the planner's computer behind a client's number.
-func (r *Run) process(who int32) *process { return r.planners[plannerID-who] }
 
 // touch notes that something happened at a node: what follows from it has its
 // time, then the checkers look.

@@ -84,8 +84,10 @@ const (
 	streamShare
 )
 
-// Times of a device's computer. chosen.
+// Times of a device's computer, and of a box on the network. chosen.
 const (
+	boxLeast     = 2 * time.Millisecond
+	boxMean      = 10 * time.Millisecond  // boxes of the field switch in 10 to 25 ms
 	persistLeast = 700 * time.Microsecond // append and sync to a flash chip
 	persistMean  = 500 * time.Microsecond
 	bootTime     = 2 * time.Second // from supply to agent
@@ -313,7 +315,29 @@ func (st *station) Submit(now time.Duration, w agent.Work) error {
 		st.host.Deliver(now, agent.Input{Kind: agent.InHardware, Hardware: hal.Event{Completion: done}})
 		return nil
 	}
+	if st.box() != nil {
+		r.agenda.Push(leaves+boxLeast+r.disk.wait(boxMean), task{kind: taskBox, who: st.who, gen: st.life, work: &w})
+		return nil
+	}
 	return r.world.Submit(leaves, st.board, w.Bus, w.Op)
+}
+
+// box is the commercial box that the agent drives; nil: it has a board.
+func (st *station) box() *far { return st.r.mirrors.box(int(st.id) - int(proto.FirstSwitch)) }
+
+// exchange carries what an agent said to its box and the answer back, if the line is the same still.
+func (st *station) exchange(t *task) error {
+	if t.gen != st.life || st.dark {
+		return nil
+	}
+	far, m := st.box(), &t.work.Op.Msgs[0]
+	far.Say(m.W)
+	c := &hal.Completion{Bus: t.work.Bus, Op: t.work.Op, Start: st.r.now, End: st.r.now}
+	if copy(m.R, far.Hear()) == 0 {
+		c.Err = hal.ErrTimeout
+	}
+	st.r.audit.stepped(st)
+	return st.hardware(hal.Event{Completion: c})
 }
 
 // Send gives a packet to the network, which loses some.

@@ -19,6 +19,7 @@ type CoreSeedsConfig struct {
 	Runs     int
 	Lists    int                // job lists of a run
 	Mix      []proto.Collective // of the jobs, any of them
+	Boxes    []string           // what the switches are, in turn, see fleet.BuildMirrors
 	Alone    bool               // of a direct core: no job is provisioned beside another
 	Calm     bool               // nobody dies
 	Fail     []string           // kinds of parts that fail, see fleet.Fails
@@ -105,7 +106,7 @@ func CoreSeeds(ctx context.Context, cfg CoreSeedsConfig) (*CoreSeedsResult, erro
 		return fleet.Failing(cfg.Core, seed, draw(seed), cfg.Fail)
 	}
 	runs := seeds{first: cfg.Seed, runs: cfg.Runs, trace: cfg.TraceOut, progress: progressTo(cfg.Progress, "runs"), of: func(seed uint64) fleet.Config {
-		return fleet.Config{Fabric: f, Seed: seed, Health: coreHealth, Jobs: lists(seed), Optics: optics, Modules: directModules,
+		return fleet.Config{Fabric: f, Seed: seed, Health: coreHealth, Jobs: lists(seed), Boxes: cfg.Boxes, Optics: optics, Modules: directModules,
 			Faults: fleet.Strikes(seed, strikes), Replay: cfg.Replay(seed)}
 	}}
 	results, err := runs.run(ctx)
