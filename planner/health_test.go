@@ -213,12 +213,12 @@ var states = []made{
 	{"a member refuses every plan", func(w *fleet) { w.nodes[2].refuse = proto.Conflict; w.die(4) }, proto.HealthDegraded, "4/dead, 2/refused-a-plan", "have lost its light", fabric.Params{}},
 	{"a member says nothing", func(w *fleet) { w.nodes[2].mute = true; w.die(4); w.run(15 * time.Second) }, proto.HealthDegraded, "4/dead, 2/silent", "have lost its light", fabric.Params{}},
 	{"telemetry of a member stops", func(w *fleet) { w.telemetry(4, true); w.nodes[4].offline = true; w.run(50 * time.Second) }, proto.HealthDegraded, "4/silent", "says nothing any more", fabric.Params{}},
-	{"light of one is unproven", func(w *fleet) { w.doubt(4, proto.Unproven) }, proto.HealthDegraded, "links/unproven", "at an end of fibre 3-4, 4-5: nobody has looked", fabric.Params{}},
+	{"light of one is unproven", func(w *fleet) { w.doubt(4, proto.Unproven) }, proto.HealthDegraded, "links/unproven", "at an end of fibre 3-4, 4-5: not looked at", fabric.Params{}},
 	{"no light has been looked at", func(w *fleet) {
 		for i := range w.nodes {
 			w.doubt(proto.NodeID(i), proto.Unproven)
 		}
-	}, proto.HealthDegraded, "links/unproven", "and more: nobody has looked", fabric.Params{}},
+	}, proto.HealthDegraded, "links/unproven", "and more: not looked at", fabric.Params{}},
 	{"a board hangs", func(w *fleet) { w.telemetry(4, false) }, proto.HealthDegraded, "4/board-silent", "has read nothing of the board since", fabric.Params{}},
 	{"an agent has a tenth of a processor", func(w *fleet) { w.telemetry(4, true, 5, 5, 90, 87) }, proto.HealthDegraded, "4/agent-late", "began 87ms too late", fabric.Params{}},
 	{"an agent was late at its start", func(w *fleet) { w.telemetry(4, true, 700, 5, 24, 90) }, proto.HealthOK, "", "", fabric.Params{}},

@@ -124,7 +124,7 @@ var Checks = []Check{
 	ringsThat(proto.RingForming, "ring_forming", "every ring has light on all its links", proto.HealthDegraded, false),
 	{"rings_missing", "all rings are there that are wanted", proto.HealthDegraded, "ocsctl node list: bring back what is out, or ask for fewer rings", false, missing},
 	{"spares", "as many spares are well as are wanted", proto.HealthDegraded, "bring back a node that is out: ocsctl node list", false, spares},
-	{"light_unproven", "light that carries traffic has been looked at", proto.HealthDegraded, "after a start the agents look by themselves, within a minute or two; if it stays: 'ocsctl why NODE' has the reason, 'lock' in the agents' configuration has them look again and again", false, unproven},
+	{"light_unproven", "light that carries traffic has been looked at", proto.HealthDegraded, "agents look by themselves within two minutes of a start or a switch; if it stays: 'ocsctl why NODE' has the reason; 'lock' of its agent", false, unproven},
 	{"circuits", "every circuit that is wanted is tuned", proto.HealthDegraded, "ocsctl circuit list has the state of each", false,
 		func(x *Facts, tell func(finding)) {
 			if n := x.Circuits - x.CircuitsTuned; n > 0 {
@@ -344,7 +344,7 @@ func unproven(x *Facts, tell func(finding)) {
 			continue
 		}
 		f := finding{id: of.what + "s/unproven", subject: of.what + "s", text: fmt.Sprintf("%d of %s unproven", of.unproven, proto.Count(of.all, of.what)),
-			cause: "nobody has looked since it got warmer or colder, for too long, or at all, so nobody can say whether the light is good; it carries traffic"}
+			cause: "not looked at since it was switched, or got warmer or colder, or for too long, so nobody can say whether the light is good; it carries traffic"}
 		if len(of.first) > 0 {
 			f.cause = "at an end of fibre " + strings.Join(of.first, ", ") + map[bool]string{true: " and more"}[of.unproven > len(of.first)] + ": " + f.cause
 		}

@@ -1,7 +1,7 @@
 // The fabric: strips of rings, and beside them where it stands.
 import { LIGHT } from './wire.js';
 import { FabricCanvas, ray, hook, stamp } from './draw.js';
-import { el, get, keep, link, plural, lineToPaste, ago } from './parts.js';
+import { el, get, keep, link, noLoss, plural, lineToPaste, ago } from './parts.js';
 
 // swatch draws a class as the fabric does.
 export function swatch(kind, value) {
@@ -56,7 +56,7 @@ export function fabricPage(root, app) {
   };
   const breaks = keep(async () => {
     const r = await get('next');
-    risks.replaceChildren(...r.breaks_next.slice(0, 6).map(riskRow), r.losses > 6 ? el('li.dim', el('a', { href: '#/next' }, `and ${r.losses - 6} more`)) : r.losses ? '' : !app.picture.rings.size ? el('li.dim', 'No ring stands.') : el('li.good', 'Any one node or fibre may be lost.'));
+    risks.replaceChildren(...r.breaks_next.slice(0, 6).map(riskRow), r.losses > 6 ? el('li.dim', el('a', { href: '#/next' }, `and ${r.losses - 6} more`)) : r.losses ? '' : el('li', noLoss(app)));
   });
   const standing = keep(async () => {
     const r = await get('status');

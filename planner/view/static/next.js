@@ -1,5 +1,5 @@
 // What breaks next: every single loss, tried on a copy.
-import { el, get, keep, link, plural, ago, clock } from './parts.js';
+import { el, get, keep, link, noLoss, plural, ago, clock } from './parts.js';
 
 const rows = (head, list) => list.length ? el('table', el('tr', head.map((h) => el('th', h))), list) : null;
 const nodes = (ids) => { const out = []; ids.slice(0, 24).forEach((n, i) => out.push(i ? ', ' : '', link('node', n, String(n)))); if (ids.length > 24) out.push(` and ${ids.length - 24} more`); return out; };
@@ -10,7 +10,7 @@ export function nextPage(root, app) {
   const told = keep(async () => {
     const r = await get('next');
     head.replaceChildren(el('h1', 'What breaks next', el('small', `each of ${app.about.nodes} nodes, and each fibre in use, lost once on a copy, ${clock(r.at_ms)}, in ${(r.took_us / 1000).toFixed(0)} ms`)),
-      el('p', !app.picture.rings.size ? 'No ring stands, so none can break.' : r.losses === 0 ? el('span.good', 'Any one node or fibre may be lost: the ring closes past it, and a spare takes its place.')
+      el('p', r.losses === 0 ? noLoss(app)
         : `${r.losses === 1 ? '1 loss is' : `${r.losses} losses are`} not made good at once. ${plural(r.spares, 'spare')} left.`));
     losses.replaceChildren(el('h2', 'Worst losses'), rows(['lose', 'of', 'rings that end or get smaller', 'GPUs lost', 'until it is mended'], r.breaks_next.slice(0, 60).map((b) => el('tr', el('td', link('node', b.node, b.lose)), el('td', link('ring', b.ring)),
       el('td', b.rings.length ? b.rings.map((x, i) => [i ? ', ' : '', link('ring', x, String(x))]) : '-'), el('td.n', String(b.gpus_lost)), el('td', b.torn ? el('span.dead', 'the ring is in pieces') : 'closed past it')))) ?? el('p.good', 'None.'));

@@ -29,6 +29,10 @@ export const plural = (n, one, many) => `${n} ${n === 1 ? one : many ?? one + 's
 const RINGCLASS = ['wait', 'lit', 'bypass', 'dead'];
 export const ringPill = (state) => { const k = typeof state === 'number' ? state : RING.indexOf(state); return el(`span.pill.${RINGCLASS[k]}`, RING[k].replace('_', ' ')); };
 
+// noLoss says what it means that the forecast has no loss that is not made good
+export const noLoss = ({ picture: p }) => !p.rings.size ? el('span.dim', 'No ring stands, so none can break.') : !p.serving || !p.linked ? el('span.dim', 'Not known: nothing is planned now.')
+  : el('span.good', 'The loss of any one node or fibre is made good, if fibres that no ring uses are whole.');
+
 export async function get(path) {
   const got = await fetch('/view/' + path);
   const body = await got.json();
