@@ -183,7 +183,7 @@ var states = []made{
 		}
 	}, proto.HealthFailed, "0/host-down, 1/host-down", "reported by the node", tiny},
 	{"a fibre is cut, a spare takes over", func(w *fleet) { w.cuts[pair(3, 4)] = true; w.light() }, proto.HealthDegraded, "fibre-3-4", "next try at", fabric.Params{}},
-	{"a fibre was cut and waits to be proven", func(w *fleet) { w.cuts[pair(3, 4)] = true; w.light(); w.run(20 * time.Second) }, proto.HealthDegraded, "fibre-3-4", "tried with no ring on it, node 4: no light; the other way was not tried; next try at", fabric.Params{}},
+	{"a fibre was cut and waits to be proven", func(w *fleet) { w.cuts[pair(3, 4)] = true; w.light(); w.run(20 * time.Second) }, proto.HealthDegraded, "fibre-3-4", "tried with no ring on it, node 4: no light; the other way was not tried, as node 4 is in a ring; next try at", fabric.Params{}},
 	{"a fibre comes and goes", func(w *fleet) {
 		for range 3 {
 			w.cuts[pair(3, 4)] = true

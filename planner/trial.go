@@ -237,7 +237,7 @@ func (t *trial) shown(i int) string {
 		if why[end] != "" {
 			parts = append(parts, fmt.Sprintf("node %d: %s", at.Node, why[end]))
 		} else if x.looks[0] || x.looks[1] {
-			other = "; the other way was not tried"
+			other = fmt.Sprintf("; the other way was not tried, as node %d is in a ring", x.ends()[1-end].Node)
 		} else {
 			parts = append(parts, fmt.Sprintf("node %d has light", at.Node))
 		}

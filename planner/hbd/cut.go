@@ -355,7 +355,7 @@ func (e *evidence) concludeParted(r *ringView) (apart bool) {
 			continue
 		}
 		r.lit[at] = false
-		e.hold(r, at, "light lost at both ends")
+		e.hold(r, at, "light lost at one end, or at both,")
 		e.mark(r)
 		e.replan(debounce)
 	}

@@ -29,8 +29,10 @@ func (h *Rings) Facts(id proto.NodeID, bundle int16) []proto.WhyLine {
 		}
 	case n.Unassigned:
 		out = append(out, fact(-1, "placement", "in no ring; waits to be told so"))
-	default:
+	case n.spare():
 		out = append(out, fact(-1, "placement", "in no ring: spare"))
+	default:
+		out = append(out, fact(-1, "placement", "in no ring, and no spare"))
 	}
 	if why := n.whyNot(); why != "" {
 		out = append(out, fact(-1, "usable", why))

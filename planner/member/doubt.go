@@ -204,8 +204,8 @@ func (t *Table) prove(d *Device, other proto.Session) {
 		return
 	}
 	x.doubt.proven = true
-	x.claim = fmt.Sprintf("two agents claim this number: %s and %s; stop one of them, then 'ocsctl clear %d'",
-		x.doubt.who(min(other, d.Session)), x.doubt.who(max(other, d.Session)), d.ID)
+	x.claim = fmt.Sprintf("two agents claim this number: %s and %s; stop one of them; then 'ocsctl clear %d', or %d minutes, end it",
+		x.doubt.who(min(other, d.Session)), x.doubt.who(max(other, d.Session)), d.ID, quarantine/time.Minute)
 	t.j.Note(journal.Error, "two agents with one number", journal.Note{Rule: "duplicate", Node: int64(d.ID), Ring: d.ring(),
 		Text: d.claim + fmt.Sprintf("; nothing is planned for it until it is cleared, one is alone for %v, or only one answers for %v", quarantine, unverified)})
 }
