@@ -29,10 +29,8 @@ func (h *Rings) Facts(id proto.NodeID, bundle int16) []proto.WhyLine {
 		}
 	case n.Unassigned:
 		out = append(out, fact(-1, "placement", "in no ring; waits to be told so"))
-	case n.spare():
-		out = append(out, fact(-1, "placement", "in no ring: spare"))
 	default:
-		out = append(out, fact(-1, "placement", "in no ring, and no spare"))
+		out = append(out, fact(-1, "placement", "in no ring"+map[bool]string{true: ": spare", false: ", and no spare"}[n.spare()]))
 	}
 	if why := n.whyNot(); why != "" {
 		out = append(out, fact(-1, "usable", why))
