@@ -14,7 +14,7 @@ import (
 )
 
 const circuitHelp = `ocsctl circuit list | show JOB | tables [JOB] | apply FILE | plan FILE | flip JOB |
-drain PART | undrain PART [flags]
+drain PART | undrain PART | connect SWITCH CIRCUIT... | disconnect SWITCH CIRCUIT... [flags]
 
 Jobs between pods, on leaves and spines, or on servers joined directly, and the
 circuits of optical switches that carry them. list: every circuit with its switch, ports, job, state and loss,
@@ -32,6 +32,9 @@ drain: PART is given to no job: a server by its name, SERVER/gpu1, leaf3, leaf3/
 pod0-spine1 or spine1, switch3, switch3/a5 or b5, SERVER/if1 of servers joined
 directly. A job that has some of it gets other servers or links, another place, or where
 there is none is named degraded. undrain lets it in again. Both take -dry-run and -reason.
+connect: SWITCH, such as switch-3, makes circuits such as 7A-9B, ports from 1, at ports
+that no plan uses, all of them or none; what was made by hand there gives way. They
+stay until disconnect, or until a job needs a port.
 
 FILE is JSON, "-" is stdin:
   {"jobs": [{"id": 1, "tp": 4, "pp": 2, "dp": 10},
@@ -53,13 +56,14 @@ it gets the servers of that job when that ends, and is provisioned meanwhile.
 
   ocsctl circuit plan jobs.json
   ocsctl circuit apply jobs.json && ocsctl circuit list
+  ocsctl circuit connect switch-3 7A-9B 8A-10B -reason "loss of fibre 7"
 `
 
 func circuit(ctx context.Context, args []string, out io.Writer) error {
 	var c clientFlags
 	fs := cli.NewFlags("circuit")
 	dryRun := fs.Bool("dry-run", false, "flip, drain, undrain: only say what it would do")
-	reason := fs.String("reason", "", "drain: why, `TEXT`, for those who come after")
+	reason := fs.String("reason", "", "drain, connect: why, `TEXT`, for those who come after")
 	prune := fs.Bool("prune", false, "apply: jobs that are not in FILE end")
 	words, err := c.read(fs, args, circuitHelp)
 	if err != nil {
@@ -77,6 +81,8 @@ func circuit(ctx context.Context, args []string, out io.Writer) error {
 	case len(words) == 2 && (words[0] == "drain" || words[0] == "undrain"):
 		return circuitDrain(ctx, &c, proto.OpRequest{Noun: map[string]proto.Noun{"drain": proto.NounDrain, "undrain": proto.NounUndrain}[words[0]],
 			Node: proto.FirstSwitch - 1, Name: words[1], Reason: *reason, DryRun: *dryRun}, out)
+	case len(words) > 2 && (words[0] == "connect" || words[0] == "disconnect") && !*dryRun:
+		return circuitByHand(ctx, &c, words[1], words[2:], words[0] == "connect", *reason, out)
 	case len(words) == 2 && words[0] == "flip":
 		id, err := number("job", words[1], 1)
 		if err != nil {
@@ -99,7 +105,7 @@ func circuit(ctx context.Context, args []string, out io.Writer) error {
 		dry := words[0] == "plan"
 		return circuitApply(ctx, &c, jobs, dry, dry || *prune, out)
 	}
-	return wrongUsage("circuit", "list, show JOB, tables [JOB], apply FILE, plan FILE or flip JOB", "%q", strings.Join(words, " "))
+	return wrongUsage("circuit", "list, show JOB, tables [JOB], apply FILE, plan FILE, flip JOB, drain PART, undrain PART, connect SWITCH CIRCUIT or disconnect SWITCH CIRCUIT", "%q", strings.Join(words, " "))
 }
 
 // circuitJSON, jobStatusJSON and changeJSON are the forms that
@@ -337,6 +343,10 @@ func printJobs(out io.Writer, jobs []jobStatusJSON) {
 
 func printCircuits(out io.Writer, circuits []circuitJSON) {
 	rows(out, "SWITCH\tA\tB\tJOB\tSTATE\tLOSS", circuits, func(x circuitJSON) string {
-		return fmt.Sprintf("%d\t%d\t%d\t%d\t%s\t%s", x.Switch, x.PortA, x.PortB, x.Job, x.State, decibel(x.Loss))
+		job := fmt.Sprint(x.Job)
+		if x.Job == proto.ByHand {
+			job = "by hand"
+		}
+		return fmt.Sprintf("%d\t%d\t%d\t%s\t%s\t%s", x.Switch, x.PortA, x.PortB, job, x.State, decibel(x.Loss))
 	})
 }

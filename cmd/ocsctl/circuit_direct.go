@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"ringlight/cmd/cli"
 	"ringlight/planner/job"
 	"ringlight/planner/model"
 	"ringlight/planner/topo"
@@ -175,4 +176,35 @@ func circuitDrain(ctx context.Context, c *clientFlags, q proto.OpRequest, out io
 		return refused(err)
 	}
 	return printChange(c, r, q.DryRun, []proto.JobID{}, out)
+}
+
+type handJSON struct {
+	Switch int      `json:"switch"`
+	Made   []string `json:"connected"`
+	Gone   []string `json:"disconnected"`
+}
+
+// circuitByHand has a switch make circuits by hand, or take them away.
+func circuitByHand(ctx context.Context, c *clientFlags, name string, keys []string, makes bool, reason string, out io.Writer) error {
+	id, _, err := parsePlace(name)
+	if err == nil && !id.IsSwitch() {
+		err = wrongUsage("switch", "switch-N", "%q", cli.Clip(name))
+	}
+	if err != nil {
+		return err
+	}
+	j := handJSON{Switch: int(id - proto.FirstSwitch), Made: keys, Gone: []string{}}
+	if !makes {
+		j.Made, j.Gone = j.Gone, keys
+	}
+	if _, err := c.one(ctx, &proto.OpRequest{Noun: proto.NounConnect, Bundle: -1, Node: id, Names: j.Made, Gone: j.Gone, Reason: reason}); err != nil {
+		return refused(err)
+	}
+	return c.print(out, j, func() {
+		if makes {
+			c.say(out, "%s makes %s; ocsctl circuit list has their light", name, strings.Join(keys, ", "))
+		} else {
+			c.say(out, "%s has taken %s away", name, strings.Join(keys, ", "))
+		}
+	})
 }

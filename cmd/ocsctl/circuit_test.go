@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -81,6 +82,10 @@ func TestCircuitUsage(t *testing.T) {
 		"circuit apply":        "circuit",
 		"circuit apply /no/it": "file",
 		"circuit plan " + bad:  "jobs[0].servers",
+
+		"circuit connect switch-3":                "circuit",
+		"circuit connect 3 1A-2B":                 "switch",
+		"circuit connect switch-3 1A-2B -dry-run": "circuit",
 	} {
 		code, out, errs := ctl(t, append(strings.Fields(args), "-json")...)
 		if code != 2 || !strings.Contains(out, `"field":"`+field+`"`) {
@@ -165,6 +170,7 @@ func TestCircuitsAgainstARunningCore(t *testing.T) {
 	if code, out, _ := ctl(t, "pm", fmt.Sprintf("switch-%d/999A", x.Switch), "-json", "-broker", broker); code != 2 || !strings.Contains(out, `"field":"port","limit":"1 to `) {
 		t.Errorf("%d %s", code, out)
 	}
+	byHand(t, x, run)
 	var one struct {
 		jobStatusJSON
 		Circuits []circuitJSON
@@ -310,6 +316,45 @@ func TestWatchNamesSwitches(t *testing.T) {
 	if err := show(&people, &line, false); err != nil || !strings.HasSuffix(people.String(), "  4          OK        path failed\n") {
 		t.Errorf("%q, %v", people.String(), err)
 	}
+}
+
+// byHand has the switch of a job's circuit make others by hand, and take them away.
+func byHand(t *testing.T, x circuitJSON, run func(v any, args ...string) (code int, out string)) {
+	t.Helper()
+	name := fmt.Sprintf("switch-%d", x.Switch)
+	lists := func(want bool) {
+		t.Helper()
+		for end := time.Now().Add(30 * time.Second); time.Now().Before(end); { // a bound on a hang
+			var list struct{ Circuits []circuitJSON }
+			if code, out := run(&list, "list"); code != 0 {
+				t.Fatalf("list: %d %s", code, out)
+			}
+			if slices.ContainsFunc(list.Circuits, func(c circuitJSON) bool {
+				return c.Switch == x.Switch && c.PortA == 6 && c.PortB == 7 && c.Job == proto.ByHand && c.State == "tuning"
+			}) == want {
+				return
+			}
+		}
+		t.Errorf("circuit 7A-8B by hand is in the list: %v", !want)
+	}
+	var did handJSON
+	if code, out := run(&did, "connect", name, "7A-8B", "8A-7B"); code != 0 || len(did.Made) != 2 {
+		t.Fatalf("%d %s", code, out)
+	}
+	lists(true)
+	taken := fmt.Sprintf("%dA", x.PortA+1)
+	if code, out := run(nil, "connect", name, "6A-6B", taken+"-8B"); code != 1 || !strings.Contains(out, "port "+taken+" is the planner's") {
+		t.Errorf("a port of a job: %d %s", code, out)
+	}
+	for _, keys := range [][]string{{"9A-1B"}, {"7A"}, {"7A-8B", "7A-7B"}} {
+		if code, out := run(nil, append([]string{"connect", name}, keys...)...); code != 2 || !strings.Contains(out, `"field":"connect"`) {
+			t.Errorf("%v: %d %s", keys, code, out)
+		}
+	}
+	if code, out := run(&did, "disconnect", name, "7A-8B", "8A-7B"); code != 0 || len(did.Gone) != 2 {
+		t.Errorf("%d %s", code, out)
+	}
+	lists(false)
 }
 
 // coreRig starts a broker, a planner and the agents of a small core.

@@ -69,7 +69,7 @@ func program() *cli.Program {
 			row("routes push", "bring routers to hold it, by a command, and read it back", routesPush),
 			row("routes drain", "have them drain ports whose light will move, by a command or a webhook", routesDrain),
 			row("routes said", "say for a router that a port is drained, or in use again", routesSaid),
-			row("circuit", "jobs on optical switches and the circuits that carry them", circuit, "list", "show JOB", "tables [JOB]", "apply FILE", "plan FILE", "flip JOB", "drain SERVER", "undrain SERVER"),
+			row("circuit", "jobs on optical switches and the circuits that carry them", circuit, "list", "show JOB", "tables [JOB]", "apply FILE", "plan FILE", "flip JOB", "drain SERVER", "undrain SERVER", "connect SWITCH CIRCUIT...", "disconnect SWITCH CIRCUIT..."),
 			group("Describe a fabric", row("fabric new", "write a fabric description with the default wiring", fabricNew)),
 			row("fabric show", "what the planner runs, and what it had to refuse", fabricShow),
 			row("fabric cabling", "put a cabling sheet into a description, or write its sheet", fabricCabling, "FABRIC [SHEET]"),

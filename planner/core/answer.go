@@ -87,8 +87,7 @@ func takeJobs(c *Circuits, list []*job, q *proto.OpRequest, r *proto.OpReply) {
 // Pages of circuits go by switch and port of side A: page = switch<<16 | port.
 func (c *Circuits) circuitsPage(from uint64, of proto.JobID, r *proto.OpReply) {
 	for s := int(min(from>>16, uint64(len(c.switches)))); s < len(c.switches); s++ {
-		at, _ := c.mapOf(s)
-		for _, x := range c.circuitsOf(s, c.maps[at]) {
+		for _, x := range circuitsAt(c, s) {
 			page := uint64(s)<<16 | uint64(x.A)
 			if page < from || of != 0 && x.Job != of {
 				continue
@@ -97,13 +96,33 @@ func (c *Circuits) circuitsPage(from uint64, of proto.JobID, r *proto.OpReply) {
 				r.Next = page
 				return
 			}
-			status := proto.CircuitStatus{Switch: c.switches[s].ID, A: x.A, B: x.B, Job: x.Job, Loss: proto.NoPower}
-			if m := c.reportOf(s, x.A, x.B); m != nil {
-				status.State, status.Loss = m.State, m.Loss
-			}
-			r.Circuits = append(r.Circuits, status)
+			r.Circuits = append(r.Circuits, x)
 		}
 	}
+}
+
+// circuitsAt are the circuits that are wanted at a switch, as they are there, and those that
+// operators have made at other ports.
+func circuitsAt(c *Circuits, s int) (list []proto.CircuitStatus) {
+	v := &c.switches[s]
+	at, _ := c.mapOf(s)
+	for _, x := range c.circuitsOf(s, c.maps[at]) {
+		status := proto.CircuitStatus{Switch: v.ID, A: x.A, B: x.B, Job: x.Job, Loss: proto.NoPower}
+		if m := c.reportOf(s, x.A, x.B); m != nil {
+			status.State, status.Loss = m.State, m.Loss
+		}
+		list = append(list, status)
+	}
+	if v.Report == nil {
+		return list
+	}
+	for _, r := range v.Whole().Circuits {
+		if r.Job == proto.ByHand && !slices.ContainsFunc(list, func(x proto.CircuitStatus) bool { return x.A == r.A }) {
+			list = append(list, proto.CircuitStatus{Switch: v.ID, A: r.A, B: r.B, Job: r.Job, State: r.State, Loss: r.Loss})
+		}
+	}
+	slices.SortFunc(list, func(x, y proto.CircuitStatus) int { return cmp.Compare(x.A, y.A) })
+	return list
 }
 
 func (c *Circuits) jobsPage(q *proto.OpRequest, r *proto.OpReply) {

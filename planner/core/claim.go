@@ -216,33 +216,8 @@ func (x Claims) Stamp(id proto.JobID) string {
 	return stamp
 }
 
-// At are the circuits that are wanted at a switch, as they are there.
-func (x Claims) At(n int) (list []proto.CircuitStatus) {
-	for at := uint64(n) << 16; ; {
-		var r proto.OpReply
-		x.c.circuitsPage(at, 0, &r)
-		for _, c := range r.Circuits {
-			if c.Switch == x.c.switches[n].ID {
-				list = append(list, c)
-			}
-		}
-		if at = r.Next; at == 0 || at>>16 != uint64(n) {
-			return list
-		}
-	}
-}
-
-// ByHand are the circuits that operators have made at a switch.
-func (x Claims) ByHand(n int) (list []proto.CircuitReport) {
-	if v := &x.c.switches[n]; v.Report != nil {
-		for _, r := range v.Whole().Circuits {
-			if r.Job == proto.ByHand {
-				list = append(list, r)
-			}
-		}
-	}
-	return list
-}
+// At are the circuits that are wanted at a switch, as they are there, and those by hand.
+func (x Claims) At(n int) []proto.CircuitStatus { return circuitsAt(x.c, n) }
 
 // Parts are those that are out, in order.
 func (x Claims) Parts() []string { return slices.Sorted(maps.Keys(x.c.out.why)) }

@@ -51,9 +51,6 @@ func (f facts) view(ctx context.Context, device string) (v sonic.View, err error
 		}
 		there, ports = core.Switches(), core.SwitchSize()
 		list, out = planner.CircuitsOf(p).At(int(n)), planner.CircuitsOf(p).Parts()
-		for _, r := range planner.CircuitsOf(p).ByHand(int(n)) {
-			list = append(list, proto.CircuitStatus{A: r.A, B: r.B, State: r.State, Loss: r.Loss})
-		}
 	}); err != nil {
 		return v, err
 	}
