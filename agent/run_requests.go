@@ -48,15 +48,18 @@ func (v *scriptServer) request(ctx context.Context, conn *limit.Conn) {
 	for in := bufio.NewReader(room); ; {
 		room.N = 2 * maxRequest
 		r, err := http.ReadRequest(in)
-		if err != nil {
+		if err == io.EOF {
 			return
 		}
-		body, err := io.ReadAll(io.LimitReader(r.Body, maxRequest+1))
-		if err != nil {
-			return
+		var body, reply []byte
+		if err == nil {
+			body, err = io.ReadAll(io.LimitReader(r.Body, maxRequest+1))
 		}
-		status, reply := 0, []byte(nil)
-		if len(body) > maxRequest {
+		status := 0
+		if err != nil {
+			status, reply = sonic.ErrorReply(sonic.Refuse("malformed-message", "", "the request: %.200v", err))
+			r = &http.Request{Close: true}
+		} else if len(body) > maxRequest {
 			status, reply = sonic.ErrorReply(sonic.Refuse("too-big", "", "the document: want at most %d bytes", maxRequest))
 			r.Close = true
 		} else if err := v.requests.May(r, who); err != nil {
@@ -82,7 +85,10 @@ func (v *scriptServer) request(ctx context.Context, conn *limit.Conn) {
 		if r.Close {
 			out = append(out, "Connection: close\r\n"...)
 		}
-		if _, err := peer.Write(append(append(out, "\r\n"...), reply...)); err != nil || r.Close || ctx.Err() != nil {
+		if out = append(out, "\r\n"...); r.Method != http.MethodHead {
+			out = append(out, reply...)
+		}
+		if _, err := peer.Write(out); err != nil || r.Close || ctx.Err() != nil {
 			return
 		}
 		conn.SetReadDeadline(time.Now().Add(requestIdle))

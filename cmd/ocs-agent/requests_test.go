@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"io"
 	"net"
@@ -92,5 +93,19 @@ func TestRequestsAreServedToOperators(t *testing.T) {
 	}
 	if got := ask("operator", http.MethodGet); !strings.Contains(got, `"label":"operator"`) {
 		t.Errorf("the label is %s", got)
+	}
+	// A head without a body, on a connection that goes on; then what is no request.
+	to, err := cert.Client("127.0.0.1", ca, who["operator"].CertFile, who["operator"].KeyFile)
+	must(err)
+	conn, err := tls.Dial("tcp", "127.0.0.1:"+port, to)
+	must(err)
+	defer conn.Close()
+	_, err = io.WriteString(conn, "HEAD /restconf/data/sonic-ocs:sonic-ocs HTTP/1.1\r\nHost: x\r\n\r\nGET /%zz HTTP/1.1\r\nHost: x\r\n\r\n")
+	must(err)
+	raw, err := io.ReadAll(conn)
+	must(err)
+	if head, rest, _ := strings.Cut(string(raw), "\r\n\r\n"); !strings.HasPrefix(head, "HTTP/1.1 405") || !strings.HasPrefix(rest, "HTTP/1.1 400") ||
+		!strings.Contains(rest, `"error-tag":"malformed-message"`) || !strings.Contains(rest, "%zz") {
+		t.Errorf("%s", raw)
 	}
 }
