@@ -87,10 +87,11 @@ func (t *chipDrive) healthDone(now time.Duration, c *hal.Completion, module, n i
 }
 
 // strayed takes a look at a module's taps. What would be told if it stayed lets the
-// lock take hold first.
+// lock take hold first, as does what may be one cell's.
 func (t *chipDrive) strayed(now time.Duration, module int, below int32) {
 	a := &t.health.last[module].misrouted
 	a.sample(t.readings.path, below)
+	t.lock.strays(t, now, module)
 	if a.rounds > 0 {
 		t.lock.hurry(t, now, module)
 	}

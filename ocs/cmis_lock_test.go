@@ -15,10 +15,17 @@ import (
 // lockedCMIS is a bundle of two CMIS modules on a path.
 func lockedCMIS(t *testing.T, p proto.Path, mode ocs.LockMode, timing sim.MCITiming) *rig {
 	t.Helper()
-	cal := calibratedCMIS(t)
-	r := bareCMIS(t, 2, true, 3, timing)
+	return someCMIS(t, 2, p, mode, timing)
+}
+
+// someCMIS is one with the first of these modules, or both.
+func someCMIS(t *testing.T, modules int, p proto.Path, mode ocs.LockMode, timing sim.MCITiming) *rig {
+	t.Helper()
+	cal := *calibratedCMIS(t)
+	cal.Modules = cal.Modules[:modules]
+	r := bareCMIS(t, modules, true, 3, timing)
 	r.lock = ocs.LockConfig{Mode: mode}
-	r.boot([]*ocs.Calibration{cal})
+	r.boot([]*ocs.Calibration{&cal})
 	r.readyCMIS()
 	if err := r.optics[0].Select(r.world.Now(), p); err != nil {
 		t.Fatal(err)

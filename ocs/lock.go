@@ -94,7 +94,8 @@ type lockModule struct {
 	noise    [3]lightNoise // by mzi.Lit
 	carry    carry
 	hold     Hold
-	dim      bool // in the last look a lane may have been dark
+	dim      bool          // in the last look a lane may have been dark
+	strayed  [3][2]strayed // by mzi.Lit, light of MZI2, of loopback of both, and of MZI1
 }
 
 // Hold is how well a module is held.
@@ -346,6 +347,9 @@ func (m *lockModule) learn(t *chipDrive, now time.Duration, found []lockFinding)
 		m.variance[k] = min(m.variance[k]+walk, 1)
 	}
 	m.looked = now
+	for i := range m.strayed {
+		m.strayed[i][0].grown, m.strayed[i][1].grown = 0, 0
+	}
 	largest, square := 0.0, 0.0
 	h := &m.hold
 	sure, doubt := m.doubted(found)

@@ -92,10 +92,12 @@ func (t *Transceiver) judge(now time.Duration, module int) string {
 	if p.slope == 0 {
 		p.slope = claimKelvin
 	}
-	from, what, moves, limit := p.kelvin, "its last look", 0.0, proofKelvin
-	if p.since == 0 {
+	from, what, moves, limit := p.kelvin, "its last look", t.health.moves(module), proofKelvin
+	if p.carried { // and its case is read between rounds
+		moves = 0
+	} else if p.since == 0 {
 		p.since, p.moved = t.calibrated, cal
-		from, what, moves, limit = made, "its calibration", t.health.moves(module), proofAlone
+		from, what, limit = made, "its calibration", proofAlone
 	}
 	away := func(from float64, what string, moves, limit float64) string {
 		d := math.Abs(kelvin - from)
@@ -121,7 +123,7 @@ func (t *Transceiver) judge(now time.Duration, module int) string {
 		return ""
 	}
 	if !p.carried {
-		if why := away(made, "its calibration", t.health.moves(module), proofKelvin); why != "" {
+		if why := away(made, "its calibration", moves, proofKelvin); why != "" {
 			return "matrix " + why
 		}
 	}

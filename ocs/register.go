@@ -246,21 +246,13 @@ func (a *Access) give(bus hal.BusID, msgs []hal.Msg) (hal.BusID, *hal.Op) {
 
 // message reads or writes a register that is not of a DAC.
 func (r *Register) message(write bool, v uint32) (hal.BusID, []hal.Msg) {
-	hw := r.hw
-	reply := make([]byte, r.Bits/8)
-	bus := hw.Slow
+	hw, bus := r.hw, r.hw.Slow
 	if hw.Kind == hal.KindCMIS {
 		bus = hw.MCI
 	}
-	slow := func(addr uint16, w []byte) (hal.BusID, []hal.Msg) {
-		m := hal.Msg{Addr: addr, W: w, R: reply}
-		if write {
-			m.R = nil
-		}
-		if hw.Mux == 0 {
-			return bus, []hal.Msg{m}
-		}
-		return bus, []hal.Msg{{Addr: hw.Mux, W: pca9548.AppendSelect(nil, hw.MuxChannel)}, m}
+	m := hal.Msg{Addr: hw.EEPROM}
+	if !write {
+		m.R = make([]byte, r.Bits/8)
 	}
 	switch r.chip {
 	case "guard", "lanes":
@@ -272,29 +264,30 @@ func (r *Register) message(write bool, v uint32) (hal.BusID, []hal.Msg) {
 			return hw.ADC, []hal.Msg{r.adc.Write(addr, byte(v))}
 		}
 		return hw.ADC, []hal.Msg{r.adc.Read(addr)}
-	case "temp":
-		if write {
-			return slow(hw.Temp, tmp102.AppendWrite(nil, r.addr, uint16(v)))
-		}
-		return slow(hw.Temp, tmp102.AppendRead(nil, r.addr))
-	case "rail":
-		if write {
-			return slow(hw.Rail, ina219.AppendWrite(nil, r.addr, uint16(v)))
-		}
-		return slow(hw.Rail, ina219.AppendRead(nil, r.addr))
-	case "laser":
-		if write {
-			return slow(hw.LaneEnable, pca953x.TCA9534.AppendWrite(nil, r.addr, 0, byte(v)))
-		}
-		return slow(hw.LaneEnable, pca953x.TCA9534.AppendRead(nil, r.addr))
 	case "latch":
-		return r.latch.Bus, []hal.Msg{{Addr: r.latch.Addr, W: pca953x.Of(r.latch.Part).AppendRead(nil, r.addr), R: reply}}
+		m.Addr, m.W = r.latch.Addr, pca953x.Of(r.latch.Part).AppendRead(nil, r.addr)
+		return r.latch.Bus, []hal.Msg{m}
+	case "temp":
+		if m.Addr, m.W = hw.Temp, tmp102.AppendRead(nil, r.addr); write {
+			m.W = tmp102.AppendWrite(nil, r.addr, uint16(v))
+		}
+	case "rail":
+		if m.Addr, m.W = hw.Rail, ina219.AppendRead(nil, r.addr); write {
+			m.W = ina219.AppendWrite(nil, r.addr, uint16(v))
+		}
+	case "laser":
+		if m.Addr, m.W = hw.LaneEnable, pca953x.TCA9534.AppendRead(nil, r.addr); write {
+			m.W = pca953x.TCA9534.AppendWrite(nil, r.addr, 0, byte(v))
+		}
+	default:
+		if m.W = at24.Of(hw.Memory).AppendRead(nil, r.mem); write {
+			m.W, _ = at24.Of(hw.Memory).AppendWrite(nil, r.mem, []byte{byte(v)})
+		}
 	}
-	if write {
-		w, _ := at24.Of(hw.Memory).AppendWrite(nil, r.mem, []byte{byte(v)})
-		return slow(hw.EEPROM, w)
+	if hw.Mux == 0 {
+		return bus, []hal.Msg{m}
 	}
-	return slow(hw.EEPROM, at24.Of(hw.Memory).AppendRead(nil, r.mem))
+	return bus, []hal.Msg{{Addr: hw.Mux, W: pca9548.AppendSelect(nil, hw.MuxChannel)}, m}
 }
 
 // dac reads all DACs of the module back; a poke then passes the limits, is

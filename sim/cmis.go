@@ -27,6 +27,8 @@ type MCITiming struct {
 	NoSearch bool
 	// NoLock: a controller that holds no cell by itself.
 	NoLock bool
+	// LockRest is between two looks of its lock; 0: mciLockRest.
+	LockRest time.Duration
 	// NoFirmware: a controller that takes no firmware; NoEPL: only by the local payload;
 	// NoCommit: its commits come to nothing.
 	NoFirmware, NoEPL, NoCommit bool

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"encoding/binary"
 	"math"
 	"time"
@@ -16,7 +17,7 @@ import (
 // wrong way tells by how much it is to be moved. It knows the nominal heater, and of its
 // own lanes the light that the factory measured. All figures are chosen.
 const (
-	mciLockRest   = 200 * time.Millisecond  // between two looks
+	mciLockRest   = 200 * time.Millisecond
 	mciLockDwell  = 1200 * time.Microsecond // on one side: heat, and as many conversions of each channel as follow
 	mciLockShots  = 128
 	mciLockDither = 0.03 // radian
@@ -60,8 +61,13 @@ func (c *mci) freeze() {
 	}
 	if c.lower[cmis.LockMode] == 1 {
 		c.lower[cmis.LockState] = byte(cmis.LockSeeking)
-		c.later(mciLockRest, mciLockStep, l.gen)
+		c.rest()
 	}
+}
+
+// rest lets the next look begin later.
+func (c *mci) rest() {
+	c.later(cmp.Or(c.timing.LockRest, mciLockRest), mciLockStep, c.lock.gen)
 }
 
 // lockable says whether cells of a path can be seen, and how many there are.
@@ -99,7 +105,7 @@ func (c *mci) lockStep(gen byte) {
 	if l.k == cells {
 		l.side = 0
 		c.looked()
-		c.later(mciLockRest, mciLockStep, l.gen)
+		c.rest()
 		return
 	}
 	l.side = l.side%2 + 1
