@@ -18,13 +18,15 @@ type physicsRow struct {
 	faults []sim.Fault            // planted in the first module, on its buses and chips
 	during func(*rig)             // what happens ten seconds into each calibration
 	wires  func(real *hal.Optics) // how the board is wired that the file does not say
-	not    string                 // the kind of board for which there is no such row
+	chips  bool                   // there is no such row of modules with a controller
+	fibres []string               // laid, as plugs are; a trial of fibres tries them
+	trial  string                 // what a trial says, of the first bundle; "": there is none
 }
 
 // Causes that the physics of a row may give, and what a search calls them.
 const (
 	causeReach   = "its phase is beyond its heater's limits"
-	causeOdd     = "its resistance is none that is stated"
+	causeOdd     = "resistance is none that is stated"
 	causeSlow    = "its heat does not settle in time"
 	causeLeaks   = "too little extinction"
 	causeStrays  = "light comes out elsewhere"
@@ -58,12 +60,13 @@ var physicsRows = []physicsRow{
 	{name: "P_pi 32 mW, heaters of 60 mW", world: func(p *sim.Physics) { p.PPi = 32 }, causes: []string{causeReach}},
 	{name: "P_pi 32 mW, heaters of 80 mW", world: func(p *sim.Physics) { p.PPi = 32 }, maker: roomy(80, 10)},
 	{name: "P_pi 40 mW, heaters of 100 mW", world: func(p *sim.Physics) { p.PPi = 40 }, maker: roomy(100, 12)},
-	{name: "heater 500 ohm, 15 mA", world: func(p *sim.Physics) { p.HeaterOhm = 500 }, maker: roomy(60, 15)},
-	{name: "heater 700 ohm", world: func(p *sim.Physics) { p.HeaterOhm = 700 }},
-	{name: "heater 1,200 ohm", world: func(p *sim.Physics) { p.HeaterOhm = 1200 }},
-	{name: "heater 1,500 ohm, up to 10 V", world: func(p *sim.Physics) { p.HeaterOhm = 1500 }, maker: roomy(60, 10)},
-	{name: "heater 2,000 ohm, up to 10 V", world: func(p *sim.Physics) { p.HeaterOhm = 2000 }, maker: roomy(60, 10), causes: []string{causeReach}},
-	{name: "heater 2,000 ohm, P_pi 20 mW, 10 V", world: func(p *sim.Physics) { p.HeaterOhm, p.PPi = 2000, 20 }, maker: roomy(60, 10)},
+	// The file of riser states 850 to 1,150 ohm.
+	{name: "heater 500 ohm, 15 mA", world: func(p *sim.Physics) { p.HeaterOhm = 500 }, maker: roomy(60, 15), causes: []string{causeOdd}},
+	{name: "heater 700 ohm", world: func(p *sim.Physics) { p.HeaterOhm = 700 }, causes: []string{causeOdd}},
+	{name: "heater 1,200 ohm", world: func(p *sim.Physics) { p.HeaterOhm = 1200 }, causes: []string{causeOdd}},
+	{name: "heater 1,500 ohm, up to 10 V", world: func(p *sim.Physics) { p.HeaterOhm = 1500 }, maker: roomy(60, 10), causes: []string{causeOdd}},
+	{name: "heater 2,000 ohm, up to 10 V", world: func(p *sim.Physics) { p.HeaterOhm = 2000 }, maker: roomy(60, 10), causes: []string{causeReach, causeOdd}},
+	{name: "heater 2,000 ohm, P_pi 20 mW, 10 V", world: func(p *sim.Physics) { p.HeaterOhm, p.PPi = 2000, 20 }, maker: roomy(60, 10), causes: []string{causeOdd}},
 	{name: "heater +3 % at full drive", world: func(p *sim.Physics) { p.HeaterTCR = 0.03 }},
 	{name: "heater +8 % at full drive", world: func(p *sim.Physics) { p.HeaterTCR = 0.08 }},
 	{name: "heater +16 % at full drive", world: func(p *sim.Physics) { p.HeaterTCR = 0.16 }, causes: []string{causeReach, causeLeaks, causeStrays}},
@@ -122,24 +125,32 @@ var physicsRows = []physicsRow{
 	{name: "a short heater", world: same, causes: []string{"heater short"}, faults: []sim.Fault{{Kind: sim.HeaterShort, Index: 30}}},
 	{name: "a cell that walks", world: same, causes: []string{causeStill, causeLeaks}, faults: []sim.Fault{{Kind: sim.CellWalk, Index: 9}}},
 	{name: "noise of 12 codes on all diodes", world: same, causes: []string{causeNoise, causeLeaks, causeStrays}, faults: []sim.Fault{{Kind: sim.DiodeNoise, Index: 12}}},
-	{name: "lane diodes 2 and 3 swapped", world: same, wires: func(o *hal.Optics) { o.Lanes[2], o.Lanes[3] = o.Lanes[3], o.Lanes[2] }, not: kindCMIS},
-	{name: "lane diodes 2 and 6 swapped", world: same, causes: []string{"the board file has"}, wires: func(o *hal.Optics) { o.Lanes[2], o.Lanes[6] = o.Lanes[6], o.Lanes[2] }, not: kindCMIS},
-	// Tx taps that are swapped only fibres tell: agent/bench.
-	{name: "heaters of MZI1 2 and 3 swapped", world: same, wires: swapHeaters(2, 3), causes: []string{"moves it: swapped"}, not: kindCMIS},
-	{name: "heaters of MZI2 4 and MZI1 7 swapped", world: same, wires: swapHeaters(12, 7), causes: []string{"moves it: swapped"}, not: kindCMIS},
-	{name: "heaters of two matrix cells swapped", world: same, wires: swapHeaters(17, 30), causes: []string{causeFollow, "no way found through it"}, not: kindCMIS},
+	{name: "lane diodes 2 and 3 swapped", world: same, faults: []sim.Fault{{Kind: sim.Swapped, Index: 2}}},
+	{name: "lane diodes 2 and 6 swapped", world: same, causes: []string{"the board file has"}, wires: func(o *hal.Optics) { o.Lanes[2], o.Lanes[6] = o.Lanes[6], o.Lanes[2] }, chips: true},
+	{name: "half-sums of loopback swapped", world: same, faults: []sim.Fault{{Kind: sim.Swapped, Index: hal.Lanes + hal.GuardLoopUpper}}},
+	// Light that leaves by the other fibre only the far end tells.
+	{name: "Tx taps swapped", world: same, faults: []sim.Fault{{Kind: sim.Swapped, Index: hal.Lanes + hal.GuardTap1}}, fibres: fibresTold[:1],
+		trial: "bundle 0 of node 0 sends by the other path's fibre what it sends to external1: its Tx taps, or the fibres behind them, are swapped"},
+	{name: "fibres of both paths swapped", world: same, fibres: []string{"0/external1-1/external2", "0/external2-1/external1"},
+		trial: "swap the plugs at"},
+	{name: "heaters of MZI1 2 and 3 swapped", world: same, wires: swapHeaters(2, 3), causes: []string{"moves it: swapped"}, chips: true},
+	{name: "heaters of MZI2 4 and MZI1 7 swapped", world: same, wires: swapHeaters(12, 7), causes: []string{"moves it: swapped"}, chips: true},
+	{name: "heaters of two matrix cells swapped", world: same, wires: swapHeaters(17, 30), causes: []string{causeFollow, "no way found through it"}, chips: true},
 	{name: "a brown-out in calibration", world: same, causes: []string{"a supply that dipped", "supply may have dipped"}, during: func(r *rig) { r.plant(sim.Fault{Kind: sim.BrownOut}) }},
 	{name: "a bit wrong in 1 of 10,000 bytes read", world: same, causes: []string{"data errors"}, during: func(r *rig) { r.garble(10_000) }},
 	{name: "a bit wrong in 1 of 2,000 bytes read", world: same, causes: []string{"data errors"}, during: func(r *rig) { r.garble(2000) }},
 	// A module in a cage, on a riser: its connector is loose.
-	{name: "a bit wrong in 1 of 10,000 frames to DACs", world: same, causes: []string{"data errors"}, during: func(r *rig) { r.loosen(10_000) }, not: kindCMIS},
-	{name: "a bit wrong in 1 of 300 frames to DACs", world: same, causes: []string{"data errors"}, during: func(r *rig) { r.loosen(300) }, not: kindCMIS},
+	{name: "a bit wrong in 1 of 10,000 frames to DACs", world: same, causes: []string{"data errors"}, during: func(r *rig) { r.loosen(10_000) }, chips: true},
+	{name: "a bit wrong in 1 of 300 frames to DACs", world: same, causes: []string{"data errors"}, during: func(r *rig) { r.loosen(300) }, chips: true},
 	{name: "0.1 % of calls 3 ms late", world: func(p *sim.Physics) { p.LateCall = 0.001 }},
 	{name: "1 % of calls 3 ms late", world: func(p *sim.Physics) { p.LateCall = 0.01 }},
 }
 
 // same is the default board's physics.
 func same(*sim.Physics) {}
+
+// fibresTold are those that a trial is told of.
+var fibresTold = []string{"0/external1-1/external1", "0/external2-1/external2"}
 
 // swapHeaters is a module whose heaters of two cells are swapped.
 func swapHeaters(a, b int) func(*hal.Optics) {

@@ -51,7 +51,7 @@ func (r *rig) calibrates(b int) (ocs.Event, time.Duration) {
 		r.t.Fatal(err)
 	}
 	var end ocs.Event
-	found := r.until(start+5*time.Minute, func() bool {
+	found := r.until(start+20*time.Minute, func() bool {
 		for _, e := range r.events[b] {
 			if e.Kind == ocs.Calibrated || e.Kind == ocs.CalibrationFailed {
 				end = e

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"ringlight/hal"
-	"ringlight/hal/boardfile"
 	"ringlight/ocs"
 	"ringlight/proto"
 	"ringlight/sim"
@@ -182,21 +181,27 @@ func TestNoWordOfLightIsUntrue(t *testing.T) {
 
 func wildDays(t *testing.T, seed uint64) (*wildWorld, string) {
 	rng := rand.New(rand.NewPCG(seed, 29))
-	dac := []hal.Part{hal.LTC2688, hal.AD5676R}[rng.IntN(2)]
+	kinds := strings.Fields(os.Getenv("RINGLIGHT_KINDS"))
+	if len(kinds) == 0 {
+		kinds = []string{kindLTC2688, kindAD5676R}
+	}
+	kind := kinds[rng.IntN(len(kinds))]
 	ph := sim.DefaultPhysics()
 	w := &wildWorld{rng: rng}
-	text := fmt.Sprintf("%v; first day %s", dac, strings.Join(wild(rng, &ph, false), ", "))
+	text := fmt.Sprintf("%s; first day %s", kind, strings.Join(wild(rng, &ph, false), ", "))
 	board := func(ph *sim.Physics, lock ocs.LockConfig, cal *ocs.Calibration) *rig {
-		hw, err := boardfile.DefaultOf(dac, 4, 1, 2)
-		if err != nil {
-			t.Fatal(err)
-		}
+		hw, timing := boardOf(t, kind, 1, 2), sim.DefaultMCITiming()
+		timing.LockRest = 2 * time.Second // a look each .2 s takes too long to simulate
+		var err error
 		r := &rig{t: t, world: sim.NewWorld(sim.WorldConfig{Seed: seed}), board: &hw, lock: lock}
-		if r.id, err = r.world.AddBoard(sim.BoardConfig{Board: hw, Seed: seed, Physics: ph, Powered: true}); err != nil {
+		if r.id, err = r.world.AddBoard(sim.BoardConfig{Board: hw, Seed: seed, Physics: ph, Powered: true, MCI: timing}); err != nil {
 			t.Fatal(err)
 		}
 		r.boot([]*ocs.Calibration{cal})
 		r.run(20 * time.Millisecond)
+		if hw.Bundles[0].Modules[0].Kind == hal.KindCMIS {
+			r.run(3 * time.Second)
+		}
 		return r
 	}
 	day := ph
@@ -255,8 +260,11 @@ func wildDays(t *testing.T, seed uint64) (*wildWorld, string) {
 				}
 				what = "walk"
 			case n == 7:
-				hw := &w.board.Bundles[0].Modules[m]
-				w.plant(sim.Fault{Kind: sim.WireFlip, Bus: hw.ADC, Addr: hw.Guard, Index: 300 + rng.IntN(20000)})
+				hw, f := &w.board.Bundles[0].Modules[m], sim.Fault{Kind: sim.WireFlip, Index: 300 + rng.IntN(20000)}
+				if f.Bus, f.Addr = hw.ADC, hw.Guard; hw.Kind == hal.KindCMIS {
+					f.Bus, f.Addr = hw.MCI, hal.MCIAddr
+				}
+				w.plant(f)
 				what = "bytes garbled"
 			case n == 8:
 				k := rng.IntN(hal.CellMatrix)

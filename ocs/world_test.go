@@ -231,7 +231,7 @@ func code(t sim.CellTruth, phase float64) uint16 {
 func (r *rig) ready() {
 	r.t.Helper()
 	for b, o := range r.optics {
-		if !r.until(r.world.Now()+time.Second, func() bool { return o.Status().Ready }) {
+		if !r.until(r.world.Now()+10*time.Second, func() bool { return o.Status().Ready }) {
 			r.t.Fatalf("bundle %d not ready: %+v, events %+v", b, o.Status(), r.events[b])
 		}
 	}

@@ -35,6 +35,7 @@ const (
 	Deaf                         // so have its receivers of their sensitivity: noise
 	FirmwareBad                  // firmware of a build does not start on a module
 	FrameFlip                    // of so many frames to the DACs of a bus one has a bit flipped
+	Swapped                      // a photodiode and the next are wired each as the other: 0 to 7 the lanes', 8 to 15 the guard's
 	numFaultKinds
 )
 
@@ -118,6 +119,13 @@ var faults = [numFaultKinds]faultRow{
 	Deaf:        {"deaf", "bundle/module/mdb", mostLoss, onModule(func(m *module, _ Fault, _ bool, n int) { m.planted.deaf = lossOf(n) })},
 	FirmwareBad: {"firmware", "bundle/module/build", 1 << 15, onModule(func(m *module, _ Fault, _ bool, n int) { m.planted.firmware = n })},
 	FrameFlip:   {"frames", "spi/frames", 0, func(b *board, f Fault, _ bool, n int) { b.buses[f.Bus].frames = frameFault{every: n} }},
+	Swapped: {"swapped", "bundle/module/diode", int(numADCs) * ads7138.Channels, onModule(func(m *module, f Fault, broken bool, _ int) {
+		m.wired = m.board.lay.wired[f.Bundle][f.Module]
+		if broken {
+			m.wired = m.wired.swapped(f.Index)
+		}
+		m.gramOK = false
+	})},
 }
 
 // mostLoss bounds what a fault takes of light, thousandths of a dB.

@@ -30,6 +30,18 @@ func wire(o *hal.Optics) *wired {
 	return w
 }
 
+// swapped has a photodiode and the next at each other's channels.
+func (w *wired) swapped(n int) *wired {
+	own := *w.Optics
+	senses := own.Lanes[:]
+	if n >= ads7138.Channels {
+		senses, n = own.Guard[:], n-ads7138.Channels
+	}
+	a, b := &senses[n], &senses[(n+1)%ads7138.Channels]
+	a.Channel, b.Channel = b.Channel, a.Channel
+	return wire(&own)
+}
+
 // onChannels puts lights where their channels are.
 func (w *wired) onChannels(adc converter, lights *[ads7138.Channels]float64) {
 	if w.straight {
