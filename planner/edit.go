@@ -71,12 +71,7 @@ type edit struct {
 
 // describe gives a part of the description.
 func (e *edits) describe(q *proto.OpRequest, r *proto.OpReply) {
-	text := e.p.fab.Encode()
-	from := min(q.Page, uint64(len(text)))
-	r.Text = proto.Part(text[from:min(from+proto.MaxPart, uint64(len(text)))])
-	if end := from + uint64(len(r.Text)); end < uint64(len(text)) {
-		r.Next = end
-	}
+	r.Text, r.Next = proto.PartOf(e.p.fab.Encode(), q.Page)
 }
 
 // offer takes a part of a description; the answer says how much is there.

@@ -211,6 +211,8 @@ func (p *Planner) onCircuits(q *proto.OpRequest, r *proto.OpReply) {
 		r.Refuse(&proto.Error{Code: proto.Unsupported, Field: "fabric", Limit: "a fabric with a core", Reason: "this one has no optical switches between pods"})
 	case q.Noun == proto.NounNodes:
 		p.core.Table().StatusPage(q, r)
+	case q.Noun == proto.NounTables && q.Name == proto.TablesAsRoutes:
+		p.jobs.RoutesPage(q, r)
 	default:
 		p.core.Answer(q, r)
 	}

@@ -29,7 +29,7 @@ const (
 	NounJob    // Job, with its circuits; Page pages those
 	NounApply  // Jobs are all that should run
 	NounClear  // forget what keeps Node, which may be a switch, out of plans
-	NounTables // of Job, or of all jobs
+	NounTables // of Job, or of all jobs; with Name routes its routes as JSON, in pages as NounDescription
 	NounFlip   // Job, which stands by, starts; those that have its servers end
 	NounStatus // where the fabric stands, at a glance
 	NounAlarms // what is not as it should be, a page at a time
@@ -58,11 +58,23 @@ const (
 	NounConnect // the switch Node makes the circuits Names, such as 7A-9B, by hand, after it has taken Gone away: at ports that no plan has
 )
 
+// TablesAsRoutes is the name in NounTables that asks for routes.
+const TablesAsRoutes = "routes"
+
 // MaxPart bounds Part. chosen: it fits MaxPayload beside everything else.
 const MaxPart = 48 << 10
 
 // Part is a part of a description.
 type Part string
+
+// PartOf is what a page from a byte on has of a text, and where the next begins; 0: none.
+func PartOf(text []byte, page uint64) (p Part, next uint64) {
+	from := min(page, uint64(len(text)))
+	if end := from + MaxPart; end < uint64(len(text)) {
+		return Part(text[from:end]), end
+	}
+	return Part(text[from:]), 0
+}
 
 // OpRequest is an operator's question to the planner.
 type OpRequest struct {

@@ -20,7 +20,8 @@ Jobs between pods, on leaves and spines, or on servers joined directly, and the
 circuits of optical switches that carry them. list: every circuit with its switch, ports, job, state and loss,
 and what jobs wait for. show: one job. tables, of leaves and spines: for each leaf
 of a job which uplink a port sends to, for each spine a VRF; of all jobs without
-JOB.
+JOB. With -o, of any core, each device's routes in the words of iproute2 (ip -batch), FRR
+(pbr-map) or nftables (marks, and ip for their tables); addresses as of ocsctl job files.
 apply: FILE has all jobs that should run; those in it as they were before stay
 where they are. Where jobs that run or wait are no longer in it, apply names them
 and does nothing; with -prune they end. Jobs that asked by name (ocsctl job submit
@@ -64,6 +65,7 @@ func circuit(ctx context.Context, args []string, out io.Writer) error {
 	fs := cli.NewFlags("circuit")
 	dryRun := fs.Bool("dry-run", false, "flip, drain, undrain: only say what it would do")
 	reason := fs.String("reason", "", "drain, connect: why, `TEXT`, for those who come after")
+	output := fs.String("o", "", "tables: what of each device `WHO` takes: iproute2, frr or nft, on any core")
 	prune := fs.Bool("prune", false, "apply: jobs that are not in FILE end")
 	words, err := c.read(fs, args, circuitHelp)
 	if err != nil {
@@ -95,6 +97,9 @@ func circuit(ctx context.Context, args []string, out io.Writer) error {
 			if id, err = number("job", words[1], 1); err != nil {
 				return err
 			}
+		}
+		if *output != "" {
+			return circuitRoutes(ctx, &c, proto.JobID(id), *output, out)
 		}
 		return circuitTables(ctx, &c, proto.JobID(id), out)
 	case len(words) == 2 && (words[0] == "apply" || words[0] == "plan"):

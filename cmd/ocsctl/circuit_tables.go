@@ -6,6 +6,8 @@ import (
 	"io"
 	"strings"
 
+	"ringlight/cmd/cli"
+	"ringlight/planner/job"
 	"ringlight/proto"
 )
 
@@ -44,6 +46,42 @@ func circuitTables(ctx context.Context, c *clientFlags, id proto.JobID, out io.W
 		rows(out, "JOB\tAT\tVIRTUAL\tROUTES", all, func(t tableJSON) string {
 			return fmt.Sprintf("%d\t%s %d\t%d\t%s", t.Job, t.Switch, t.Number, t.Virtual, t.routes())
 		})
+	})
+}
+
+// circuitRoutes prints what each device is told of a job, 0: of all.
+func circuitRoutes(ctx context.Context, c *clientFlags, id proto.JobID, output string, out io.Writer) error {
+	all := []job.DeviceRoutes{}
+	err := c.with(ctx, func(cl *client) error {
+		ids := []proto.JobID{id}
+		if id == 0 {
+			var err error
+			ids, err = every(ctx, cl, proto.OpRequest{Noun: proto.NounJobs}, func(r *proto.OpReply) []proto.JobStatus { return r.Jobs }, func(s *proto.JobStatus) proto.JobID { return s.Job })
+			if err != nil {
+				return err
+			}
+		}
+		for _, id := range ids {
+			var text strings.Builder
+			q := proto.OpRequest{Noun: proto.NounTables, Job: id, Name: proto.TablesAsRoutes}
+			if err := cl.Pages(ctx, q, func(r *proto.OpReply) { text.WriteString(string(r.Text)) }); err != nil {
+				return err
+			}
+			of, err := job.WriteRoutes([]byte(text.String()), output)
+			if err != nil {
+				return cli.AsUsage(err)
+			}
+			all = append(all, of...)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return c.print(out, map[string][]job.DeviceRoutes{"devices": all}, func() {
+		for _, x := range all {
+			fmt.Fprint(out, x.Text)
+		}
 	})
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"ringlight/planner"
 	"ringlight/planner/fabric"
+	"ringlight/planner/job"
 	"ringlight/planner/server"
 	"ringlight/proto"
 	"ringlight/proto/mqtt"
@@ -282,6 +283,24 @@ func TestJobsAloneAgainstARunningCore(t *testing.T) {
 	}
 	if code, out, _ := ctl(t, "circuit", "tables", "-broker", broker); code != 0 || !strings.Contains(out, "spine") || !strings.Contains(out, ">") {
 		t.Errorf("tables for people: %d %s", code, out)
+	}
+	// Each rank that sends has a rule at its leaf, and the ports that rules lead by are the tables'.
+	for output, words := range map[string][2]string{"iproute2": {"lookup 1375", "route replace default via 100."}, "frr": {" set nexthop 100.", "pbr-map ringlight-1"}, "nft": {"meta mark set", "ip route replace default via 100."}} {
+		var routes struct{ Devices []job.DeviceRoutes }
+		if code, out := run(&routes, "tables", "1", "-o", output); code != 0 || len(routes.Devices) < 3 {
+			t.Errorf("%s: %d %s", output, code, out)
+		}
+		for _, x := range routes.Devices {
+			if x.Job != "1" || !strings.Contains(x.Text, words[0]) || !strings.Contains(x.Text, words[1]) {
+				t.Errorf("%s: %+v", output, x)
+			}
+		}
+	}
+	if code, out, _ := ctl(t, "circuit", "tables", "-o", "iproute2", "-broker", broker); code != 0 || !strings.Contains(out, "# job 1: leaf") {
+		t.Errorf("routes of all: %d %s", code, out)
+	}
+	if code, out := run(nil, "tables", "1", "-o", "eos"); code != 2 || !strings.Contains(out, `"field":"o"`) {
+		t.Errorf("no such words: %d %s", code, out)
 	}
 	if code, out := run(nil, "tables", "9"); code != 2 || !strings.Contains(out, `"not_found"`) {
 		t.Errorf("tables of no job: %d %s", code, out)

@@ -27,7 +27,7 @@ type dialectOf struct {
 	write  func(*routeFile) (string, error)
 }
 
-var dialects = []dialectOf{{".linux", (*routeFile).linux}, {".frr", (*routeFile).frr}, {".eos", (*routeFile).eos}}
+var dialects = []dialectOf{{".linux", (*routeFile).linux}, {".frr", (*routeFile).frr}, {".eos", (*routeFile).eos}, {".iproute2", (*routeFile).iproute2}}
 
 // DefaultHosts and DefaultPorts number what has no addresses by the fabric's
 // description: address n of either is the n-th after the first. chosen: private ones,
