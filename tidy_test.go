@@ -102,7 +102,7 @@ var mayImport = map[string][]string{
 	"sim/step":              {},
 	"sim/procs":             {},
 	"sim/live":              {"sim", "sim/step", "sim/agenda", "sim/fleet", "sim/solo", "sim/trace", "sim/damage", "mzi/detmath", "agent", "ocs", "ocs/circuit", "ocs/mems", "hal", "hal/socket", "planner", "planner/fabric", "planner/job", "planner/jobapi/client", "planner/server", "proto", "proto/limit", "proto/mqtt"},
-	"sim/testbed":           {"sim", "sim/fleet", "sim/live", "planner", "planner/fabric", "proto", "proto/mqtt", "golang.org/x/sys/unix"},
+	"sim/testbed":           {"hal", "planner/topo", "sim", "sim/fleet", "sim/live", "planner", "planner/fabric", "proto", "proto/mqtt", "golang.org/x/sys/unix"},
 	"cmd/cli":               {"proto", "golang.org/x/sys/unix"},
 	"cmd/cli/clitest":       {},
 	"cmd/service":           {},

@@ -337,7 +337,7 @@ func jobFiles(ctx context.Context, args []string, out io.Writer) error {
 	var split job.Split
 	fs.IntVar(&split.PP, "pp", 0, "`NUMBER` of rings of one pipeline; 0: one, of circuits their stages")
 	fs.IntVar(&split.CP, "cp", 0, "`NUMBER` of rings or domains that share a sequence; 0: one")
-	routes := fs.String("routes", "", "also the routes of circuits, a file of each leaf, spine or server in the words of `WHAT`: linux, frr or eos")
+	routes := fs.String("routes", "", "also the routes of circuits, a file of each leaf, spine or server in the words of `WHAT`: linux, frr, eos or iproute2")
 	fs.TextVar(&split.Hosts, "hosts", job.DefaultHosts, "`NETWORK` of the addresses of GPUs, with -routes")
 	fs.TextVar(&split.Ports, "ports", job.DefaultPorts, "`NETWORK` of the addresses of ports of leaves and spines, with -routes")
 	got, c, err := j.open(fs, args, 1, "the job's NAME", 0)

@@ -191,7 +191,7 @@ func (v *View) routesFile(name string, s Split) ([]byte, string, error) {
 			return []byte(text), "text/plain; charset=utf-8", err
 		}
 	}
-	return nil, "", &proto.Error{Code: proto.NotFound, Field: "name", Limit: "routes.json, or routes_DEVICE with .linux, .frr or .eos behind it, of a device in routes.json", Reason: fmt.Sprintf("no file %.80q", name)}
+	return nil, "", &proto.Error{Code: proto.NotFound, Field: "name", Limit: "routes.json, or routes_DEVICE with .linux, .frr, .eos or .iproute2 behind it, of a device in routes.json", Reason: fmt.Sprintf("no file %.80q", name)}
 }
 
 // outs are the ports of routes in order of names, each with a number.
@@ -336,7 +336,7 @@ func (f *routeFile) eos() (string, error) {
 // all devices that routes.json has.
 func Routes(table []byte, dialect string) ([]string, error) {
 	if !slices.ContainsFunc(dialects, func(d dialectOf) bool { return d.suffix == "."+dialect }) {
-		return nil, wrong("routes", "linux, frr or eos", "%.40q", dialect)
+		return nil, wrong("routes", "linux, frr, eos or iproute2", "%.40q", dialect)
 	}
 	var all routesJSON
 	if err := json.Unmarshal(table, &all); err != nil {

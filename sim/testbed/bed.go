@@ -79,8 +79,13 @@ func devices(f *fabric.Fabric, o *optics) (names []string, ports map[string][]in
 	for i, p := range o.ports {
 		ports[p.Device] = append(ports[p.Device], i)
 	}
-	if f.Core != nil {
-		for l := range f.Core.Leaves() {
+	switch c := f.Core; {
+	case c != nil && c.LeafSpine != nil:
+		for s := range c.Servers() {
+			ports[serverName(s)] = nil
+		}
+	case c != nil:
+		for l := range c.Leaves() {
 			ports[leafName(l)] = nil
 		}
 	}
@@ -119,6 +124,9 @@ func (b *Bed) lay() error {
 	}
 	b.relay = newRelay(files, controls)
 	b.relay.start()
+	for i, to := range b.optics.fixed {
+		b.relay.changed(i, to)
+	}
 	if err := b.cables(); err != nil {
 		return err
 	}
@@ -141,13 +149,20 @@ func forwarding() error {
 	return errors.Join(errs...)
 }
 
-// cables joins leaves and spines of each pod.
+// cables joins leaves and spines of each pod, or leaves and their servers.
 func (b *Bed) cables() error {
 	c := b.fabric.Core
-	if c == nil {
+	if c == nil || c.Direct != nil {
 		return nil
 	}
 	var lines []string
+	if l := c.LeafSpine; l != nil {
+		for n := range l.Leaves * l.GPUsPerLeaf {
+			lines = append(lines, fmt.Sprintf("link add gpu%d netns %s type veth peer name gpu%d netns %s",
+				n%l.GPUsPerLeaf, b.NS(leafName(n/l.GPUsPerLeaf)), n%c.GPUsPerServer, b.NS(serverName(n/c.GPUsPerServer))))
+		}
+		return ip("", lines...)
+	}
 	for l := range c.Leaves() {
 		for h := range c.SpinesPerPod {
 			for t := range c.LeafLinks {

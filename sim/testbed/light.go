@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"ringlight/hal"
 	"ringlight/planner/fabric"
 	"ringlight/sim"
 	"ringlight/sim/fleet"
@@ -27,10 +28,12 @@ type optics struct {
 	// Of nodes: a half of a bundle, as the walk through the light has it.
 	sides []side
 	index map[side]int
-	// Of spines: a fibre into side A of a switch, and one out of side B.
-	from, to []fibre
-	arrives  map[fibre]int
-	size     int // ports of a switch's side that have fibres
+	// Of leaves and spines: a fibre into side A of a switch, and by one out of side B who hears it.
+	from    []fibre
+	arrives map[fibre]int
+	size    int    // ports of a switch's side that have fibres
+	faces   []face // of servers joined directly
+	fixed   []int  // where a port leads that is no light; nil: it is
 
 	near [][]int // by board: the ports of which it may change where they send
 }
@@ -63,11 +66,11 @@ func opticsOf(f *fabric.Fabric) (*optics, error) {
 	}
 	boards := f.Nodes
 	if c := f.Core; c != nil {
-		if c.LeafSpine != nil || c.Direct != nil || !c.Paired() {
-			return nil, fmt.Errorf("testbed: the core is %v: want nodes, or pods with interleaved wiring", c)
+		if c.Direct == nil && c.LeafSpine == nil && !c.Paired() {
+			return nil, fmt.Errorf("testbed: the core is %v: want pods with interleaved wiring", c)
 		}
 		o.size, boards = c.Ports(), boards+c.Switches()
-		o.addSpines(c, f.Nodes)
+		o.addCore(c, f.Nodes)
 	}
 	o.near = make([][]int, boards)
 	add := func(board sim.BoardID, port int) {
@@ -89,28 +92,77 @@ func opticsOf(f *fabric.Fabric) (*optics, error) {
 	for i, x := range o.from {
 		add(x.board, len(o.sides)+i)
 	}
+	for i, x := range o.faces { // whose light goes to any other of its layer
+		for j, y := range o.faces {
+			if x.bundle == y.bundle {
+				add(y.board, i)
+			}
+			if j == 0 {
+				add(sim.BoardID(f.Nodes+x.bundle), i)
+			}
+		}
+	}
 	return o, nil
 }
 
-// addSpines adds the ports of spines between pods. The h-th spines hang on group h; of a
-// pair of switches a spine sends by its even port into the even one and hears from the
-// odd one, and by its odd port the other way round.
-func (o *optics) addSpines(c *fabric.Core, first int) {
-	for pod := range c.Pods {
-		for h := range c.SpinesPerPod {
-			for k := range c.SpinePorts {
-				own, other := sim.BoardID(first+h*c.GroupSwitches()+k), sim.BoardID(first+h*c.GroupSwitches()+k^1)
-				o.from = append(o.from, fibre{own, pod})
-				o.to = append(o.to, fibre{other, pod})
-				o.arrives[fibre{other, pod}] = len(o.ports)
-				o.ports = append(o.ports, Port{spineName(pod, h), fmt.Sprintf("ocs%d", k)})
+// addCore adds the ports of a core: those with fibres to switches of mirrors, as the sheet
+// of its cabling has them, interfaces of servers joined directly, or uplinks and ports of
+// spines with fixed links between.
+func (o *optics) addCore(c *fabric.Core, first int) {
+	number := func(device, port string) int {
+		p := Port{device, port}
+		at := slices.Index(o.ports, p)
+		if at < 0 {
+			at, o.ports = len(o.ports), append(o.ports, p)
+		}
+		return at
+	}
+	switch l := c.LeafSpine; {
+	case c.Direct != nil:
+		for s := range c.Direct.Servers {
+			for i := range c.Degree {
+				number(serverName(s), fmt.Sprintf("if%d", i))
+				o.faces = append(o.faces, face{sim.BoardID(first + c.ServerSwitch(s)), i})
+			}
+		}
+	case l != nil && l.Switches == 0:
+		for leaf := range l.Leaves {
+			for up := range l.GPUsPerLeaf {
+				a := number(leafName(leaf), fmt.Sprintf("up%d", up))
+				b := number(fmt.Sprintf("spine%d", up/l.FixedLinks()), fmt.Sprintf("port%d", leaf*l.FixedLinks()+up%l.FixedLinks()))
+				o.fixed = append(o.fixed, b, a)
+			}
+		}
+	default:
+		for _, x := range c.CoreFibres() {
+			at := number(x.Device, x.Port) - len(o.sides)
+			for len(o.from) <= at {
+				o.from = append(o.from, fibre{})
+			}
+			if end := (fibre{sim.BoardID(first + x.At.Switch), x.At.Port}); x.Sends {
+				o.from[at] = end
+			} else {
+				o.arrives[end] = len(o.sides) + at
 			}
 		}
 	}
 }
 
+// face is an interface of a server joined directly.
+type face struct {
+	board  sim.BoardID
+	bundle int
+}
+
+// selected is the port of a face's path, if it sends by one.
+func (x face) selected(w *sim.World) (sim.Port, bool) {
+	path, shining := w.Selected(x.board, x.bundle)
+	return sim.Port{Board: x.board, Bundle: x.bundle, Path: path}, shining && path >= hal.LOSExternal1
+}
+
 func nodeName(n int) string       { return fmt.Sprintf("node%d", n) }
 func leafName(l int) string       { return fmt.Sprintf("leaf%d", l) }
+func serverName(n int) string     { return fmt.Sprintf("server%d", n) }
 func spineName(pod, h int) string { return fmt.Sprintf("pod%d-spine%d", pod, h) }
 
 func sideName(s side) string { return fmt.Sprintf("g%d%c", s.Index, "lr"[s.Side]) }
@@ -120,6 +172,17 @@ func (o *optics) leads(w *sim.World, i int) int {
 	if i < len(o.sides) {
 		if to, at, ok := w.Beside(o.sides[i].GPU, o.sides[i].Side); ok {
 			return o.index[side{to, at}]
+		}
+		return nowhere
+	}
+	if len(o.faces) > 0 {
+		at, ok := o.faces[i].selected(w)
+		for j, x := range o.faces {
+			if to, hears := x.selected(w); ok && hears && i != j && x.bundle == at.Bundle {
+				if from, lit := w.From(to); lit && from == at {
+					return j
+				}
+			}
 		}
 		return nowhere
 	}

@@ -187,7 +187,7 @@ func (p *pods) stream(ctx context.Context) error {
 				}
 				from, to := leafName(a*c.LeavesPerPod+f%c.LeavesPerPod), leafName(b*c.LeavesPerPod+(f+1)%c.LeavesPerPod)
 				port++
-				s, err := NewStream(ctx, "udp4", p.NS(from), p.NS(to), net.JoinHostPort(routerAddress(at[to]), strconv.Itoa(port)), time.Second/time.Duration(p.cfg.Rate))
+				s, err := NewStream(ctx, "udp4", p.NS(from), p.NS(to), "", net.JoinHostPort(routerAddress(at[to]), strconv.Itoa(port)), time.Second/time.Duration(p.cfg.Rate))
 				if err != nil {
 					return err
 				}

@@ -2,7 +2,6 @@ package testbed
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
 
@@ -18,10 +17,7 @@ func TestDrainedLightLosesNothing(t *testing.T) {
 	if err := LacksRouters(); err != nil {
 		t.Skip(err)
 	}
-	ocsctl := filepath.Join(t.TempDir(), "ocsctl")
-	if out, err := exec.Command("go", "build", "-o", ocsctl, "ringlight/cmd/ocsctl").CombinedOutput(); err != nil {
-		t.Skipf("%v: %s", err, out)
-	}
+	ocsctl := commands(t)
 	core := fabric.DefaultCore(2)
 	core.LeavesPerPod, core.SpinesPerPod, core.SpinePorts, core.Backup = 2, 2, 4, true
 	core.Drain = &fabric.Drain{WithinMillis: 30_000}

@@ -18,6 +18,7 @@ type relay struct {
 	first atomic.Int64  // nanoseconds since it began at which light changed first; 0: none has since this was cleared
 	last  atomic.Int64  // at which it changed last
 	all   sync.WaitGroup
+	tally atomic.Pointer[tally] // nil: nobody counts
 }
 
 type relayPort struct {
@@ -52,7 +53,7 @@ func newRelay(files []*os.File, controls []int) *relay {
 
 func (r *relay) start() {
 	for i := range r.ports {
-		r.all.Go(func() { r.carry(&r.ports[i]) })
+		r.all.Go(func() { r.carry(i) })
 	}
 	r.all.Go(r.carriers)
 }
@@ -70,8 +71,8 @@ func (r *relay) stop() {
 }
 
 // carry takes frames from a port for as long as it is open.
-func (r *relay) carry(p *relayPort) {
-	frame := make([]byte, frameSize)
+func (r *relay) carry(i int) {
+	p, frame := &r.ports[i], make([]byte, frameSize)
 	for {
 		n, err := p.file.Read(frame)
 		if err != nil {
@@ -88,6 +89,9 @@ func (r *relay) carry(p *relayPort) {
 		if _, err := r.ports[to].file.Write(frame[:n]); err != nil {
 			p.dark.Add(1) // an interface that is down
 			continue
+		}
+		if t := r.tally.Load(); t != nil {
+			t.count(i, frame[:n])
 		}
 		p.sent.Add(1)
 	}

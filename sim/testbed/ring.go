@@ -126,12 +126,12 @@ func Ring(ctx context.Context, cfg RingConfig) (res *RingResult, err error) {
 	from, far := b.NS(nodeName(first)), b.NS(nodeName(last))
 	res.Hops = b.hops(first, last)
 	pace := time.Second / time.Duration(cfg.Rate)
-	udp, err := NewStream(ctx, "udp4", from, far, net.JoinHostPort(nodeAddress(last), streamPort), pace)
+	udp, err := NewStream(ctx, "udp4", from, far, "", net.JoinHostPort(nodeAddress(last), streamPort), pace)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = udp.Stop() }()
-	tcp, err := NewStream(ctx, "tcp4", from, far, net.JoinHostPort(nodeAddress(last), streamPort), pace)
+	tcp, err := NewStream(ctx, "tcp4", from, far, "", net.JoinHostPort(nodeAddress(last), streamPort), pace)
 	if err != nil {
 		return nil, err
 	}

@@ -35,9 +35,9 @@ type arrival struct {
 // recordSize of a stream. chosen: as small as frames are.
 const recordSize = 64
 
-// NewStream sends records to an address with its port: over one TCP connection, which has to last
+// NewStream sends records to an address with its port, from a local one ("": as its routes have it): over one TCP connection, which has to last
 // ("tcp4"), or as datagrams, of which some may be lost ("udp4").
-func NewStream(ctx context.Context, network, from, to, address string, pace time.Duration) (*Stream, error) {
+func NewStream(ctx context.Context, network, from, to, local, address string, pace time.Duration) (*Stream, error) {
 	s := &Stream{pace: pace, begun: time.Now(), seen: map[uint64]bool{}}
 	var l net.Listener
 	err := within(to, func() (err error) {
@@ -55,7 +55,11 @@ func NewStream(ctx context.Context, network, from, to, address string, pace time
 		return nil, err
 	}
 	err = within(from, func() (err error) {
-		s.out, err = (&net.Dialer{Timeout: patience}).DialContext(ctx, network, address)
+		d := net.Dialer{Timeout: patience}
+		if ip := net.ParseIP(local); ip != nil {
+			d.LocalAddr = &net.UDPAddr{IP: ip}
+		}
+		s.out, err = d.DialContext(ctx, network, address)
 		return err
 	})
 	if l != nil {
