@@ -1,6 +1,7 @@
 package ocs_test
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -291,5 +292,23 @@ func TestControllersLookProvesWhatItSaw(t *testing.T) {
 	r.rounds(p, time.Second, 100*time.Millisecond)
 	if why := r.optics[0].Unproven(); r.optics[0].Status().State == proto.Tuned || why == "" {
 		t.Errorf("a module that has begun anew: %v, %q", r.optics[0].Status().State, why)
+	}
+}
+
+// Goal: a module whose bytes are garbled on their way is not said to be another kind of module
+// at first sight: it is identified anew.
+// Method: one of so many bytes has a bit flipped while a module comes up, among which are
+// those of its custom page.
+func TestGarbledModuleIsIdentifiedAnew(t *testing.T) {
+	cal := *calibratedCMIS(t)
+	cal.Modules = cal.Modules[:1]
+	for _, bytes := range []int{311, 316, 321, 340} {
+		r := bareCMIS(t, 1, true, 3, sim.DefaultMCITiming())
+		r.plant(sim.Fault{Kind: sim.WireFlip, Bus: r.board.Bundles[0].Modules[0].MCI, Addr: hal.MCIAddr, Index: bytes})
+		r.boot([]*ocs.Calibration{&cal})
+		r.run(5 * time.Second)
+		if err := r.optics[0].Status().Err; errors.Is(err, cmis.ErrNotOCSTrx) {
+			t.Errorf("one bit of %d bytes: %v", bytes, err)
+		}
 	}
 }

@@ -301,7 +301,9 @@ func wildDays(t *testing.T, seed uint64) (*wildWorld, string) {
 				what = fmt.Sprintf("path %v", w.path)
 			case n == 4:
 				w.boot([]*ocs.Calibration{cal})
-				w.ready()
+				if !w.until(w.world.Now()+10*time.Second, func() bool { return w.optics[0].Status().Ready }) {
+					return w, fmt.Sprintf("%s; %d looks\n    lost: %v", text, w.looks, w.optics[0].Status().Err)
+				}
 				what = "another life"
 			}
 			if h := w.optics[0].Holds(); h != nil {

@@ -86,7 +86,7 @@ func (m *Module) retry(now time.Duration, err error) {
 		return
 	}
 	var no refusal
-	final := errors.As(err, &no) || errors.Is(err, cmis.ErrNotOCSTrx) || errors.Is(err, hal.ErrOutOfRange)
+	final := errors.As(err, &no) || errors.Is(err, hal.ErrOutOfRange) // a page B0h of no OCSTrx is not: without a sum a bit may have flipped
 	if final {
 		m.set.down(now, m.index, err)
 	} else if m.tries++; m.tries < work.MaxTries {
