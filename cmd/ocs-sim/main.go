@@ -19,6 +19,7 @@ func program() *cli.Program {
 			{Name: "testbed", Forms: []string{"FILE"}, Short: "a fabric whose light carries packets between network namespaces", Run: testbedUp},
 			{Name: "testbed ring", Short: "packets round a ring whose nodes lose their power", Run: testbedRing},
 			{Name: "testbed direct", Short: "servers that send on for each other, and the next job's light", Run: testbedDirect},
+			{Name: "testbed step", Short: "a training step while light between pods moves", Run: testbedStep},
 			{Name: "testbed isolate", Short: "jobs on leaves and spines, alone on their links and not", Run: testbedIsolate},
 			{Name: "testbed bgp", Short: "pods that route by BGP while light moves, with routers drained before it and without", Run: testbedBGP},
 			{Name: "broker-check", Short: "what a broker, or a cluster of them, lacks of what agents and planners need", Run: runBrokerCheck},

@@ -80,6 +80,7 @@ func testbedRing(ctx context.Context, args []string, t cli.Terminal) error {
 	fs.IntVar(&p.GPUsPerNode, "gpus", p.GPUsPerNode, "GPUs of a node")
 	fs.IntVar(&cfg.Cuts, "cuts", cfg.Cuts, "times that a node's power is cut and comes back")
 	fs.IntVar(&cfg.Rate, "rate", cfg.Rate, "records a second of each stream")
+	fs.BoolVar(&cfg.Train, "train", false, "every second node runs a process that sums up with the others (gloo), and those between are cut; needs PyTorch")
 	verbose := fs.Bool("v", false, "log state changes too")
 	asJSON := fs.Bool("json", false, "print the result as JSON and nothing else")
 	if _, err := cli.ParseNone(fs, args, `A ring of nodes that are network namespaces and forward around it: a constant
@@ -103,6 +104,9 @@ example: ocs-sim testbed ring -nodes 8 -cuts 100`); err != nil {
 	}
 	if err := testbed.Lacks(); err != nil {
 		return cli.AsUsage(err)
+	}
+	if _, lacks := testbed.Python(); cfg.Train && lacks != nil {
+		return cli.AsUsage(lacks)
 	}
 	cfg.Log = logger(t, *verbose)
 	if !*asJSON {
@@ -132,6 +136,11 @@ example: ocs-sim testbed ring -nodes 8 -cuts 100`); err != nil {
 	row("gap of datagrams", func(c testbed.Cut) int64 { return c.GapMicros })
 	row("gap of TCP", func(c testbed.Cut) int64 { return c.TCPGapMicros })
 	row("gap as a node joins again", func(c testbed.Cut) int64 { return c.BackGapMicros })
+	if cfg.Train {
+		row("step before, without a cut", func(c testbed.Cut) int64 { return c.CalmStepMicros })
+		row("step with the cut", func(c testbed.Cut) int64 { return c.StepMicros })
+		fmt.Fprintf(t.Out, "%d steps of %d processes that never ended; %d sums wrong\n", res.Steps, (res.Nodes+1)/2, res.StepWrong)
+	}
 	state := "lasted"
 	if res.TCPBroken != "" {
 		state = "broke: " + res.TCPBroken

@@ -36,9 +36,15 @@ type bgpRun struct {
 	Changes []testbed.PodsChange `json:"changes"`
 }
 
-func testbedBGP(ctx context.Context, args []string, t cli.Terminal) error {
-	c := fabric.DefaultCore(4)
+// bgpCore is the testbed of [LUMOS] A.9.1.
+func bgpCore(pods int) *fabric.Core {
+	c := fabric.DefaultCore(pods)
 	c.LeavesPerPod, c.SpinesPerPod, c.SpinePorts, c.Backup = 4, 4, 8, true
+	return c
+}
+
+func testbedBGP(ctx context.Context, args []string, t cli.Terminal) error {
+	c := bgpCore(4)
 	cfg := testbed.PodsConfig{Changes: 8, Flows: 4, Rate: 50, Config: testbed.Config{Listen: "127.0.0.1:0", HTTP: "127.0.0.1:0"}}
 	fs := cli.NewFlags("testbed bgp")
 	bedFlags(fs, &cfg.Config)
@@ -49,6 +55,7 @@ func testbedBGP(ctx context.Context, args []string, t cli.Terminal) error {
 	fs.IntVar(&c.SpinePorts, "spine-ports", c.SpinePorts, "ports of a spine to optical switches")
 	fs.IntVar(&cfg.Changes, "changes", cfg.Changes, "times that light goes or comes")
 	fs.IntVar(&cfg.Flows, "flows", cfg.Flows, "streams of datagrams from each pod to each other")
+	fs.BoolVar(&cfg.Kill, "kill", false, "kill three switches' agents and a spine's bgpd whenever light moves, and start them again")
 	fs.IntVar(&cfg.Rate, "rate", cfg.Rate, "datagrams a second of each")
 	verbose := fs.Bool("v", false, "log state changes too")
 	asJSON := fs.Bool("json", false, "print the result as JSON and nothing else")
@@ -89,9 +96,9 @@ example: ocs-sim testbed bgp -pods 4 -changes 16`); err != nil {
 			return cli.AsUsage(err)
 		}
 		if !*asJSON {
-			fmt.Fprintf(t.Out, "%d pods, %s drained\n moved   of  asked to first light  to last  to last route  routes    sent  lost\n", r.Pods, map[bool]string{true: "routers", false: "nothing"}[r.Drain])
+			fmt.Fprintf(t.Out, "%d pods, %s drained\n moved   of  asked to first light  to last  to last route  routes    sent  lost  strays\n", r.Pods, map[bool]string{true: "routers", false: "nothing"}[r.Drain])
 			cfg.Told = func(x testbed.PodsChange) {
-				fmt.Fprintf(t.Out, "%6d %4d %18.2f s %6.2f s %11.2f s %7d %7d %5d\n", x.Moved, x.Links, ms(x.AskedMicros)/1000, ms(x.LightMicros)/1000, ms(x.ConvergeMicros)/1000, x.Routes, x.Sent, x.Lost)
+				fmt.Fprintf(t.Out, "%6d %4d %18.2f s %6.2f s %11.2f s %7d %7d %5d %7d\n", x.Moved, x.Links, ms(x.AskedMicros)/1000, ms(x.LightMicros)/1000, ms(x.ConvergeMicros)/1000, x.Routes, x.Sent, x.Lost, x.Stray)
 			}
 		}
 		if r.Changes, err = testbed.Pods(ctx, cfg); err != nil {

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 )
 
 // frrDir is where distributions have the daemons of FRR.
@@ -78,16 +79,38 @@ func (b *Bed) StartRouters() (shell string, err error) {
 			}
 		}
 		for _, daemon := range []string{"zebra", "bgpd"} {
-			cmd := exec.Command(filepath.Join(frrDir, daemon), "-d", "-F", "datacenter", "--vty_socket", at, "-z", filepath.Join(at, "zserv"),
-				"-i", filepath.Join(at, daemon+".pid"), "-f", filepath.Join(at, daemon+".conf"), "-P", "0")
-			var out []byte
-			err := within(b.NS(d), func() (err error) { out, err = cmd.CombinedOutput(); return err })
-			if err != nil {
-				return "", fmt.Errorf("testbed: %s of %s: %w: %s", daemon, d, err, out)
+			if err := r.run(d, daemon); err != nil {
+				return "", err
 			}
 		}
 	}
 	return fmt.Sprintf(`PATH="%s/$ROUTER:$PATH" ip netns exec "%s$ROUTER" sh`, r.dir, strings.TrimSuffix(b.NS("x"), "x")), nil
+}
+
+// run starts a daemon of a device.
+func (r *routers) run(device, daemon string) error {
+	at := filepath.Join(r.dir, device)
+	cmd := exec.Command(filepath.Join(frrDir, daemon), "-d", "-F", "datacenter", "--vty_socket", at, "-z", filepath.Join(at, "zserv"),
+		"-i", filepath.Join(at, daemon+".pid"), "-f", filepath.Join(at, daemon+".conf"), "-P", "0")
+	var out []byte
+	err := within(r.b.NS(device), func() (err error) { out, err = cmd.CombinedOutput(); return err })
+	if err != nil {
+		return fmt.Errorf("testbed: %s of %s: %w: %s", daemon, device, err, out)
+	}
+	return nil
+}
+
+// kill ends a device's bgpd as a crash does.
+func (r *routers) kill(device string) error {
+	text, err := os.ReadFile(filepath.Join(r.dir, device, "bgpd.pid"))
+	if err != nil {
+		return err
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil {
+		return err
+	}
+	return syscall.Kill(pid, syscall.SIGKILL)
 }
 
 func routerAddress(n int) string { return fmt.Sprintf("10.%d.%d.1", 64+n/256, n%256) }

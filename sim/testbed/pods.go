@@ -28,12 +28,16 @@ type PodsConfig struct {
 	Changes int        // of light
 	Flows   int        // of datagrams from each pod to each other
 	Rate    int        // datagrams a second of each
-	Told    func(PodsChange)
+	// Kill ends agents of three switches, and bgpd of a spine, while light moves, and starts
+	// them again.
+	Kill bool
+	Told func(PodsChange)
 }
 
 // PodsChange is what one change of light came to.
 type PodsChange struct {
 	Moved          int   `json:"links_moved"` // that lead elsewhere, or have light or none, after it
+	Stray          int   `json:"links_stray"` // that lead where they did, and did not all the time
 	Links          int   `json:"links"`       // that there can be
 	Step           int   `json:"step"`        // which of the parts were taken out
 	In             bool  `json:"in"`          // they were let in again
@@ -79,28 +83,11 @@ func (p *pods) rests(beyond proto.Generation) bool {
 
 // Pods moves light between pods and says what packets made of it.
 func Pods(ctx context.Context, cfg PodsConfig) (changes []PodsChange, err error) {
-	if err := LacksRouters(); err != nil {
-		return nil, err
+	p, err := newPods(ctx, &cfg)
+	if p != nil {
+		defer func() { err = errors.Join(err, p.end()) }()
 	}
-	p := &pods{cfg: &cfg}
-	cfg.Observe = p.observe
-	if p.Bed, err = Start(ctx, cfg.Config); err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, p.end()) }()
-	if p.routes, err = p.watchRoutes(); err != nil {
-		return nil, err
-	}
-	if p.shell, err = p.StartRouters(); err != nil {
-		return nil, err
-	}
-	if err := until(ctx, "all light between pods", func() bool { return p.rests(0) }); err != nil {
-		return nil, err
-	}
-	if cfg.Drain {
-		p.drains()
-	}
-	if err := p.settle(ctx); err != nil {
+	if err != nil {
 		return nil, err
 	}
 	if err := p.stream(ctx); err != nil {
@@ -117,6 +104,36 @@ func Pods(ctx context.Context, cfg PodsConfig) (changes []PodsChange, err error)
 		}
 	}
 	return changes, ctx.Err()
+}
+
+// newPods starts pods whose routes have converged; what has begun when it fails is returned too.
+func newPods(ctx context.Context, cfg *PodsConfig) (p *pods, err error) {
+	if err := LacksRouters(); err != nil {
+		return nil, err
+	}
+	b := &pods{cfg: cfg}
+	cfg.Observe = b.observe
+	if b.Bed, err = Start(ctx, cfg.Config); err != nil {
+		return nil, err
+	}
+	if b.routes, err = b.watchRoutes(); err != nil {
+		return b, err
+	}
+	if b.shell, err = b.StartRouters(); err != nil {
+		return b, err
+	}
+	if err := until(ctx, "all light between pods", func() bool { return b.rests(0) }); err != nil {
+		return b, err
+	}
+	if cfg.Drain {
+		b.drains()
+	}
+	return b, b.settle(ctx)
+}
+
+// turn takes the n-th part of the core out, or after that lets it in.
+func (p *pods) turn(ctx context.Context, n int) error {
+	return p.operate(ctx, map[bool]string{true: "undrain", false: "drain"}[n%2 == 1], p.cfg.Parts[n/2%len(p.cfg.Parts)])
 }
 
 func (p *pods) end() error {
@@ -203,9 +220,9 @@ func (p *pods) change(ctx context.Context, n int) (*PodsChange, error) {
 	if err := pause(ctx, afterward); err != nil {
 		return nil, err
 	}
-	before := make([]int32, len(p.optics.ports))
+	before, moved := make([]int32, len(p.optics.ports)), make([]int64, len(p.optics.ports))
 	for i := range before {
-		before[i] = p.relay.ports[i].to.Load()
+		before[i], moved[i] = p.relay.ports[i].to.Load(), p.relay.ports[i].moved.Load()
 	}
 	from := make([]time.Duration, len(p.streams))
 	for i, s := range p.streams {
@@ -216,12 +233,13 @@ func (p *pods) change(ctx context.Context, n int) (*PodsChange, error) {
 	p.mu.Unlock()
 	p.relay.first.Store(0)
 	routes, asked := p.routes.changes.Load(), time.Since(p.relay.begun)
-	parts, verb := p.cfg.Parts[n/2%len(p.cfg.Parts)], "drain"
-	if n%2 == 1 {
-		verb = "undrain"
-	}
-	if err := p.operate(ctx, verb, parts); err != nil {
+	if err := p.turn(ctx, n); err != nil {
 		return nil, err
+	}
+	if p.cfg.Kill {
+		if err := p.strike(ctx, n); err != nil {
+			return nil, err
+		}
 	}
 	if err := until(ctx, "light where it is wanted", func() bool { return p.rests(gen) }); err != nil {
 		return nil, err
@@ -233,9 +251,11 @@ func (p *pods) change(ctx context.Context, n int) (*PodsChange, error) {
 	for i, was := range before {
 		if p.relay.ports[i].to.Load() != was {
 			c.Moved++ // each of its two ends
+		} else if p.relay.ports[i].moved.Load() != moved[i] {
+			c.Stray++
 		}
 	}
-	c.Moved /= 2
+	c.Moved, c.Stray = c.Moved/2, (c.Stray+1)/2
 	if went := time.Duration(p.relay.first.Load()); went > 0 {
 		last := p.routes.begun.Add(time.Duration(p.routes.last.Load())).Sub(p.relay.begun)
 		c.AskedMicros, c.LightMicros, c.ConvergeMicros = (went - asked).Microseconds(), (time.Duration(p.relay.last.Load()) - went).Microseconds(), max(0, (last-went).Microseconds())
@@ -252,6 +272,26 @@ func (p *pods) change(ctx context.Context, n int) (*PodsChange, error) {
 		c.Sent, c.Lost = c.Sent+sent, c.Lost+lost
 	}
 	return c, nil
+}
+
+// strike kills agents and a router as soon as light moves, and starts them again.
+func (p *pods) strike(ctx context.Context, n int) error {
+	if err := until(ctx, "light that moves", func() bool { return p.relay.first.Load() > 0 }); err != nil {
+		return err
+	}
+	c := p.fabric.Core
+	spine := spineName(n%c.Pods, n%c.SpinesPerPod)
+	for s := range 3 {
+		p.Cluster.Kill(proto.FirstSwitch + proto.NodeID((3*n+s)%c.Switches()))
+	}
+	if err := errors.Join(p.router.kill(spine), pause(ctx, afterward)); err != nil {
+		return err
+	}
+	errs := []error{p.router.run(spine, "bgpd")}
+	for s := range 3 {
+		errs = append(errs, p.Cluster.Revive(p.ctx, proto.FirstSwitch+proto.NodeID((3*n+s)%c.Switches())))
+	}
+	return errors.Join(errs...)
 }
 
 // operate takes parts out, or lets them in, all at once.

@@ -28,6 +28,7 @@ type relayPort struct {
 	lit   atomic.Int64 // nanoseconds since the relay began at which light came
 	fresh atomic.Bool  // no frame has gone since then
 	first atomic.Int64 // nanoseconds from light to the first frame after it, of the last time
+	moved atomic.Int64 // times that it led elsewhere
 	sent  atomic.Uint64
 	dark  atomic.Uint64 // frames that were lost in the dark
 	// Of the goroutine of carriers: as the carrier is, and since when the kernel has been
@@ -101,6 +102,7 @@ func (r *relay) carry(i int) {
 func (r *relay) changed(i, to int) {
 	p := &r.ports[i]
 	was := p.to.Swap(int32(to))
+	p.moved.Add(1)
 	r.moved.Add(1)
 	r.last.Store(int64(time.Since(r.begun)))
 	r.first.CompareAndSwap(0, r.last.Load())

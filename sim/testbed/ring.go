@@ -21,7 +21,10 @@ type RingConfig struct {
 	Config
 	Cuts int
 	Rate int // records a second of each stream
-	Told func(Cut)
+	// Train has every second node run a process that sums up with the others (gloo), and
+	// cuts only those between.
+	Train bool
+	Told  func(Cut)
 }
 
 // Cut is what one cut of a node's power came to.
@@ -35,6 +38,9 @@ type Cut struct {
 	TCPGapMicros  int64 `json:"tcp_gap_us"`
 	BackGapMicros int64 `json:"back_gap_us"` // of the datagrams when the node joins again
 	BackLost      int   `json:"back_lost"`
+	// Of steps of training: the longest before, when nothing happened, and with the cut.
+	CalmStepMicros int64 `json:"calm_step_us,omitempty"`
+	StepMicros     int64 `json:"step_us,omitempty"`
 }
 
 // RingResult is all of it.
@@ -44,6 +50,8 @@ type RingResult struct {
 	Cuts      []Cut  `json:"cuts"`
 	TCPWrong  int    `json:"tcp_records_wrong"`
 	TCPBroken string `json:"tcp_broken,omitempty"`
+	Steps     int    `json:"steps,omitempty"` // of training, by the same processes from first to last
+	StepWrong int    `json:"steps_wrong,omitempty"`
 }
 
 // rings is what the planner last said of its rings, and which ledgers agents sent.
@@ -142,9 +150,25 @@ func Ring(ctx context.Context, cfg RingConfig) (res *RingResult, err error) {
 			res.TCPWrong = tcp.wrong
 		}
 	}()
+	var t *trainer
+	if cfg.Train {
+		var devices, addresses []string
+		for at := 0; at < len(ring); at += 2 {
+			devices, addresses = append(devices, nodeName(int(ring[at]))), append(addresses, nodeAddress(int(ring[at])))
+		}
+		if t, err = b.train(ctx, devices, addresses, ringElements, 0); t != nil {
+			defer func() { err = errors.Join(err, t.end()) }()
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
 	for n := range cfg.Cuts {
 		at := 1 + n%(len(ring)-2)
-		c, err := b.cut(ctx, [3]int{int(ring[at-1]), int(ring[at]), int(ring[at+1])}, udp, tcp, seen, whole)
+		if cfg.Train {
+			at = 1 + 2*(n%((len(ring)-1)/2))
+		}
+		c, err := b.cut(ctx, [3]int{int(ring[at-1]), int(ring[at]), int(ring[at+1])}, udp, tcp, t, seen, whole)
 		if err != nil {
 			return res, fmt.Errorf("cut %d: %w", n, err)
 		}
@@ -152,9 +176,17 @@ func Ring(ctx context.Context, cfg RingConfig) (res *RingResult, err error) {
 		if cfg.Told != nil {
 			cfg.Told(*c)
 		}
+		if t != nil {
+			if res.Steps, res.StepWrong, err = t.done(0); err != nil {
+				return res, err
+			}
+		}
 	}
 	return res, ctx.Err()
 }
+
+// ringElements of a sum in a ring. chosen: a step is some ten milliseconds.
+const ringElements = 4096
 
 const (
 	afterward = 500 * time.Millisecond // in which a gap that a cut made is over. chosen: twice what TCP waits at least
@@ -162,7 +194,7 @@ const (
 )
 
 // cut takes the power of the middle one of three neighbours, and gives it back.
-func (b *Bed) cut(ctx context.Context, of [3]int, udp, tcp *Stream, seen *rings, whole func() bool) (*Cut, error) {
+func (b *Bed) cut(ctx context.Context, of [3]int, udp, tcp *Stream, t *trainer, seen *rings, whole func() bool) (*Cut, error) {
 	c := &Cut{Node: of[1]}
 	seen.ledgers(of[0], of[2])
 	if err := pause(ctx, afterward); err != nil {
@@ -170,6 +202,9 @@ func (b *Bed) cut(ctx context.Context, of [3]int, udp, tcp *Stream, seen *rings,
 	}
 	calm, _ := udp.Gap(udp.Now() - afterward)
 	c.CalmMicros = calm.Microseconds()
+	if t != nil {
+		c.CalmStepMicros = Quantile(t.took(t.now()-afterward), 1000)
+	}
 	datagrams, records := udp.Now(), tcp.Now()
 	took, err := b.Cluster.Bypass(of[0], of[1], of[2])
 	if err != nil {
@@ -183,6 +218,9 @@ func (b *Bed) cut(ctx context.Context, of [3]int, udp, tcp *Stream, seen *rings,
 	c.GapMicros, c.Lost = gap.Microseconds(), lost
 	gap, _ = tcp.Gap(records)
 	c.TCPGapMicros = gap.Microseconds()
+	if t != nil {
+		c.StepMicros = Quantile(t.took(t.now()-(udp.Now()-datagrams)), 1000)
+	}
 	datagrams = udp.Now()
 	if err := b.power(of[1], true); err != nil {
 		return nil, err

@@ -214,3 +214,20 @@ func TestConnectionGoesOnOverTheBypass(t *testing.T) {
 		}
 	}
 }
+
+// Goal: processes that train outlive the power of nodes that their sums go through, and none
+// of these is wrong.
+// Method: two of four nodes train with gloo, one between is cut.
+func TestTrainingGoesOnOverTheBypass(t *testing.T) {
+	needs(t)
+	if _, err := Python(); err != nil {
+		t.Skip(err)
+	}
+	res, err := Ring(t.Context(), RingConfig{Config: bedOf(t, 4), Cuts: 1, Rate: 100, Train: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if res.StepWrong > 0 || res.Steps == 0 || len(res.Cuts) != 1 || res.Cuts[0].StepMicros == 0 {
+		t.Errorf("%+v", res)
+	}
+}

@@ -1,0 +1,76 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"ringlight/cmd/cli"
+	"ringlight/planner/fabric"
+	"ringlight/sim/testbed"
+)
+
+// theirStep is [LUMOS] Table 5, in ms, by the seconds between two moves; 0: none.
+var theirStep = map[int]string{30: "1175.4", 60: "1112.8", 90: "1103.2", 0: "1103.0"}
+
+func testbedStep(ctx context.Context, args []string, t cli.Terminal) error {
+	c := bgpCore(4)
+	cfg := testbed.StepConfig{Elements: 1 << 18, PodsConfig: testbed.PodsConfig{Config: testbed.Config{Listen: "127.0.0.1:0", HTTP: "127.0.0.1:0"}}}
+	fs := cli.NewFlags("testbed step")
+	bedFlags(fs, &cfg.Config)
+	every := fs.String("every", "30,60,90,0", "`SECONDS` between two moves of light, each for itself; 0: none moves")
+	fs.DurationVar(&cfg.For, "for", 3*time.Minute, "`TIME` that each takes")
+	fs.DurationVar(&cfg.Compute, "compute", time.Second, "`TIME` of a step before its sum")
+	fs.BoolVar(&cfg.Drain, "drain", false, "routers drain their ports before light moves")
+	verbose := fs.Bool("v", false, "log state changes too")
+	asJSON := fs.Bool("json", false, "print the result as JSON and nothing else")
+	if _, err := cli.ParseNone(fs, args, `Four pods that route by BGP over circuits, of which two leaves each run a process that
+computes and sums up with the others (PyTorch's gloo), while a quarter of the light between
+pods goes, or comes, every so often: how long a step takes, [LUMOS] Table 5. ocsctl stands
+beside this command. Needs root, FRR and PyTorch.
+
+example: ocs-sim testbed step -every 30,0 -for 2m`); err != nil {
+		return err
+	}
+	for word := range strings.SplitSeq(*every, ",") {
+		n, err := strconv.Atoi(word)
+		if err != nil || n < 0 || n > 3600 {
+			return cli.AsUsage(invalid("every", "0 to 3600, with commas between", "%q", *every))
+		}
+		cfg.Every = append(cfg.Every, time.Duration(n)*time.Second)
+	}
+	if cfg.For < time.Second || cfg.Compute < 0 {
+		return cli.AsUsage(invalid("for", "a second and more, and compute 0 and more", "%v and %v", cfg.For, cfg.Compute))
+	}
+	_, python := testbed.Python()
+	for _, lacks := range []error{testbed.Lacks(), testbed.LacksRouters(), python} {
+		if lacks != nil {
+			return cli.AsUsage(lacks)
+		}
+	}
+	var err error
+	if cfg.Ocsctl, err = beside("ocsctl"); err != nil {
+		return cli.AsUsage(err)
+	}
+	if cfg.Drain {
+		c.Drain = &fabric.Drain{WithinMillis: 30_000}
+	}
+	cfg.Log, cfg.Parts = logger(t, *verbose), bgpParts(c)[2:3]
+	if cfg.Fabric, err = fabric.New(fabric.Params{Name: "testbed", Core: c}); err != nil {
+		return cli.AsUsage(err)
+	}
+	out, err := testbed.Step(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	if *asJSON {
+		return cli.PrintJSON(t.Out, out)
+	}
+	fmt.Fprintln(t.Out, "light moves every  times  steps  a step, ms  p50     max     wrong  theirs, ms")
+	for _, s := range out {
+		fmt.Fprintf(t.Out, "%15d s %6d %6d %11.1f %7.1f %7.1f %5d  %s\n", s.EverySeconds, s.Moves, s.Steps, ms(s.Mean()), ms(testbed.Quantile(s.Micros, 500)), ms(testbed.Quantile(s.Micros, 1000)), s.Wrong, theirStep[s.EverySeconds])
+	}
+	return nil
+}
