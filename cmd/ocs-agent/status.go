@@ -40,7 +40,7 @@ func (c *Config) status(ctx context.Context, asJSON bool) (err error) {
 			}()
 		}
 	default:
-		err = fmt.Errorf("%w; start it: systemctl start ocs-agent, or: ocs-agent run; the board without it: ocs-agent bringup", err)
+		err = fmt.Errorf("%w; journalctl -u ocs-agent says why it ended; start it: systemctl start ocs-agent, or: ocs-agent run; neither changes light", err)
 	}
 	if err != nil {
 		return err

@@ -120,7 +120,7 @@ func TestWhyOfWhoIsOffline(t *testing.T) {
 		for _, l := range p.Facts(n.ID, -1) {
 			if l.Rule == "bundle" {
 				bundles++
-				before += strings.Count(l.Text, ", as its agent said last; so for 1s")
+				before += strings.Count(l.Text, ", as its report of 1s ago says")
 			}
 		}
 		return bundles, before

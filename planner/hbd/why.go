@@ -58,7 +58,7 @@ func (h *Rings) Facts(id proto.NodeID, bundle int16) []proto.WhyLine {
 		}
 		line := fact(int16(b.Bundle), "bundle", fmt.Sprintf("%s, %s, %s so far", b.Path, b.State, proto.Count(int(b.Flaps), "loss")))
 		if !n.Online() {
-			line.Text += fmt.Sprintf(", as its agent said last; so for %v", (h.j.Now - n.ReportAt).Round(time.Second))
+			line.Text += fmt.Sprintf(", as its report of %v ago says", (h.j.Now - n.ReportAt).Round(time.Second))
 		}
 		line.Cause, line.Measured, line.Expected = b.Cause, b.Measured, b.Expected
 		out = append(out, line)
