@@ -194,10 +194,7 @@ func (a *Agent) planner(now time.Duration, p proto.Packet) {
 	// What a broker kept proves nothing of a live planner.
 	if s.Online && !p.Retain {
 		a.wire.beat.heard(&s, p.By != "", now)
-		if call := [2]uint64{s.Life, s.Call}; s.Call != 0 && a.wire.call != call { // where the broker keeps nothing it calls all that its connection has not heard yet
-			a.wire.call = call
-			a.wire.lost(now)
-		}
+		a.wire.called(&s, now)
 		a.step(now, node.Event{Kind: node.HeardTerm, Term: s.Term, Life: s.Life})
 		var r proto.Reported
 		if a.machine.Report(&r); s.Term > r.SeenTerm {

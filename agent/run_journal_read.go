@@ -172,7 +172,7 @@ func (h *history) begin(raw []byte) error {
 	v, ours := strings.CutPrefix(head, formatHead)
 	version, _ := strconv.Atoi(v)
 	switch {
-	case raw == nil && (h.highest == 0 || h.highest == 1 && len(h.logs[1]) == 0 && h.marked == mark{}): // a new one, or of version 1 and never folded
+	case raw == nil && h.unborn(): // a new one, or of version 1 and never folded
 		h.version = 1
 	case raw == nil:
 		h.wrong("%s is gone", snapshotName)
@@ -192,6 +192,11 @@ func (h *history) begin(raw []byte) error {
 		h.take(snapshotName, rec)
 	}
 	return nil
+}
+
+// unborn: no fold-up has ended, the first one may have begun.
+func (h *history) unborn() bool {
+	return h.highest == 0 || h.highest == 1 && len(h.logs[1]) == 0 && h.marked == mark{}
 }
 
 func (h *history) take(where string, rec []byte) {

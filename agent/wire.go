@@ -92,6 +92,15 @@ func (w *wire) lost(now time.Duration) {
 	}
 }
 
+// called is told of a planner's sign of life. Where the broker keeps nothing it calls all
+// that its connection has not heard yet.
+func (w *wire) called(s *proto.PlannerState, now time.Duration) {
+	if s.Call != 0 && w.call != [2]uint64{s.Life, s.Call} {
+		w.call = [2]uint64{s.Life, s.Call}
+		w.lost(now)
+	}
+}
+
 // put keeps an output for the next Poll.
 func (a *Agent) put(o Output) { a.outs = append(a.outs, o) }
 

@@ -42,15 +42,20 @@ func (s *search) next() (done, lasers bool) {
 		return true, false
 	}
 	s.drive, s.settle = drive, settle
-	for k := range s.known { // of resistances, which the heaters' driver wants
+	s.learnHeaters()
+	lasers = drive.Lasers != s.lasers
+	s.lasers = drive.Lasers
+	return false, lasers
+}
+
+// learnHeaters tells the heaters' driver what the search knows of resistances.
+func (s *search) learnHeaters() {
+	for k := range s.known {
 		if milliohm := uint32(s.Ohm(k) * 1000); milliohm != s.known[k] {
 			s.heater.Know(k, milliohm)
 			s.known[k] = milliohm
 		}
 	}
-	lasers = drive.Lasers != s.lasers
-	s.lasers = drive.Lasers
-	return false, lasers
 }
 
 // take turns a reading into what the search reckons with.

@@ -151,9 +151,7 @@ func (x *Crossbar) adopt(now time.Duration) {
 		c := x.create(now, s.Pair, s.Drive)
 		if x.cfg.Startup == Keep && c.phase != blocked {
 			c.phase = adopting
-			for side, m := range x.mirrors.of(c.Pair) {
-				m.shadow, m.known = [2]int16(c.drive[2*side:2*side+2]), true
-			}
+			x.mirrors.believe(c.Pair, c.drive)
 		}
 	}
 }

@@ -6,8 +6,6 @@ import (
 	"time"
 
 	"ringlight/hal"
-	"ringlight/hal/ads7138"
-	"ringlight/hal/tmp102"
 	"ringlight/ocs/circuit"
 	"ringlight/ocs/work"
 	"ringlight/proto"
@@ -98,9 +96,7 @@ func (x *Crossbar) Start(time.Duration) {
 	x.err = nil
 	x.work.Restart()
 	x.paths.clear()
-	for side := range x.mirrors.at { // without an earlier record each may stand anywhere
-		clear(x.mirrors.at[side])
-	}
+	x.mirrors.forget()
 	x.round.expect(len(x.monitors.chips), x.monitors.scan(&x.work))
 }
 
@@ -152,9 +148,7 @@ func (x *Crossbar) completed(now time.Duration, c *hal.Completion) {
 	}
 	switch task {
 	case scanTask:
-		chip := &x.monitors.chips[i]
-		chip.err, chip.dark, chip.stops = c.Err, false, false
-		chip.brown = chip.err == nil && c.Op.Msgs[0].R[0]&ads7138.StatusBrownOut != 0
+		x.monitors.scans(i, c)
 	case writeTask:
 		if c.Err != nil {
 			x.unwritten(now, c.Bus, c.Err)
@@ -162,9 +156,7 @@ func (x *Crossbar) completed(now time.Duration, c *hal.Completion) {
 	case lookTask:
 		x.monitors.looked(i, c)
 	case tempTask:
-		if c.Err == nil {
-			x.monitors.milliCelsius = tmp102.Millicelsius(c.Op.Msgs[0].R)
-		}
+		x.monitors.warmth(c)
 	}
 	if x.round.over() {
 		x.roundOver(now)

@@ -49,6 +49,14 @@ func newMirrors(board *hal.Board, factory *Factory) mirrors {
 	return m
 }
 
+// forget leaves every mirror where it is: without an earlier record, it may
+// stand anywhere.
+func (m *mirrors) forget() {
+	for side := range m.at {
+		clear(m.at[side])
+	}
+}
+
 // of are the mirrors of a circuit.
 func (m *mirrors) of(p circuit.Pair) [hal.NumSides]*mirror {
 	return [hal.NumSides]*mirror{&m.at[hal.SideA][p.A], &m.at[hal.SideB][p.B]}
@@ -73,6 +81,13 @@ func (m *mirrors) aim(p circuit.Pair, drive [4]int16) [4]int16 {
 		x.target, x.aimed, x.err = [2]int16(drive[2*side:2*side+2]), true, nil
 	}
 	return drive
+}
+
+// believe takes both mirrors of a circuit to stand at a drive.
+func (m *mirrors) believe(p circuit.Pair, drive [4]int16) {
+	for side, x := range m.of(p) {
+		x.shadow, x.known = [2]int16(drive[2*side:2*side+2]), true
+	}
 }
 
 // doubt: nobody knows where the mirrors of a circuit stand. They stay there

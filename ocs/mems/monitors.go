@@ -77,6 +77,13 @@ func scanMessages(addr uint16) []hal.Msg {
 	return slices.Insert(msgs, 0, status)
 }
 
+// scans takes the reply to scan.
+func (m *monitors) scans(i int, done *hal.Completion) {
+	c := &m.chips[i]
+	c.err, c.dark, c.stops = done.Err, false, false
+	c.brown = c.err == nil && done.Op.Msgs[0].R[0]&ads7138.StatusBrownOut != 0
+}
+
 // silent reports whether no chip answers, and why.
 func (m *monitors) silent() (bool, error) {
 	return !slices.ContainsFunc(m.chips, func(c chip) bool { return c.err == nil }), m.chips[0].err
@@ -160,6 +167,12 @@ func (m *monitors) looked(i int, done *hal.Completion) {
 	}
 	if msgs := done.Op.Msgs; len(msgs) > 1 {
 		c.stops = msgs[1].R[0]&ads7138.StatusRunning == 0
+	}
+}
+
+func (m *monitors) warmth(done *hal.Completion) {
+	if done.Err == nil {
+		m.milliCelsius = tmp102.Millicelsius(done.Op.Msgs[0].R)
 	}
 }
 

@@ -154,7 +154,7 @@ func (c *interleaved) searchGroup(h int, g *groupPlan, jobs []*job) {
 		return
 	}
 	lots := c.lots(h, jobs)
-	if slices.ContainsFunc(lots, func(l lot) bool { j := c.known.find(l.job); return j != nil && j.found }) { // a link whose leaves nobody knows must not be moved
+	if c.anyFound(lots) {
 		return
 	}
 	if wanted, ok := c.rewire(h, c.maps[first:first+c.groupMaps()], g.stay, lots); ok {
@@ -176,6 +176,11 @@ func (c *interleaved) anyBad(h int) bool {
 		}
 	}
 	return false
+}
+
+// anyFound: a link whose leaves nobody knows must not be moved.
+func (c *interleaved) anyFound(lots []lot) bool {
+	return slices.ContainsFunc(lots, func(l lot) bool { j := c.known.find(l.job); return j != nil && j.found })
 }
 
 // insert puts the links that are left into free ports, where the same link was

@@ -197,7 +197,7 @@ func (e *evidence) watchRing(r *ringView) {
 		return
 	}
 	apart := e.concludeParted(r)
-	if r.some(func(n *node) bool { return !n.usable() || !n.Ready() || !n.At(r.Decided) || !n.settled() || n.held() }) || r.renew {
+	if !r.allWell() || r.renew {
 		r.splitAt = 0
 		return
 	}

@@ -170,6 +170,11 @@ func (r *ringView) some(is func(*node) bool) bool {
 	return slices.ContainsFunc(r.nodes, func(id proto.NodeID) bool { return is(&r.pl.nodes[id]) })
 }
 
+// allWell: every member is usable, here, told and at rest.
+func (r *ringView) allWell() bool {
+	return !r.some(func(n *node) bool { return !n.usable() || !n.Ready() || !n.At(r.Decided) || !n.settled() || n.held() })
+}
+
 // hasLight: every member has been told and every link is confirmed.
 func (r *ringView) hasLight() bool { return r.linksConfirmed() == len(r.nodes)-1 }
 

@@ -170,12 +170,7 @@ func (t *Table) Health(d *Device, m *proto.Health) {
 	t.Spoke(d, m.Session)
 	if m.Session == d.Session {
 		d.signs.beat(m.Seq, t.j.Now)
-		if by := time.Duration(m.LateMillis) * time.Millisecond; by >= lateLeast {
-			x := d.own()
-			x.late, x.lates = by, x.lates+1
-		} else if d.lates > 0 {
-			d.own().lates = 0
-		}
+		beLate(d, time.Duration(m.LateMillis)*time.Millisecond)
 	}
 	switch {
 	case m.Session != d.Session || !d.Online() || d.state == Disputed || m.Reported == 0:
@@ -200,6 +195,17 @@ const (
 	lateLeast = 25 * time.Millisecond
 	lateTimes = 2
 )
+
+// beLate takes by how much a device says that its work began too late.
+func beLate(d *Device, by time.Duration) {
+	switch {
+	case by >= lateLeast:
+		x := d.own()
+		x.late, x.lates = by, x.lates+1
+	case d.lates > 0:
+		d.own().lates = 0
+	}
+}
 
 // Late is by how much its work begins too late again and again, 0: it does not.
 func (d *Device) Late() time.Duration {

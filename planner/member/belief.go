@@ -210,6 +210,10 @@ func (n *Numbers) inReport(d *Device, m *proto.Reported) []claim {
 	return out
 }
 
+func (n *Numbers) inAck(d *Device, m *proto.Ack) []claim {
+	return append(n.standing("current_", 0, m.CurrentTerm, m.CurrentGeneration), claim{"bypass_seq", d.bypass(m.Session), m.BypassSeq})
+}
+
 // bypass is the bypass count that a life of the device reported.
 func (d *Device) bypass(s proto.Session) uint64 {
 	if d.Report == nil || d.Report.Session != s {

@@ -204,7 +204,7 @@ func (t *Table) Ack(d *Device, m *proto.Ack) {
 		t.Spoke(d, m.Session)
 		return // of a former life
 	}
-	if !t.Numbers.believe(d, append(t.Numbers.standing("current_", 0, m.CurrentTerm, m.CurrentGeneration), claim{"bypass_seq", d.bypass(m.Session), m.BypassSeq})...) {
+	if !t.Numbers.believe(d, t.Numbers.inAck(d, m)...) {
 		return
 	}
 	t.Numbers.voiced(d, voice{m.CurrentTerm, 0, d.voice.gen, d.voice.of, max(1, t.j.Now)})

@@ -193,7 +193,7 @@ func (g *Guard) readTrust(file string) (*seal.Trust, error) {
 		return nil, refuse("trust", "a file of ocsctl pki", "%s: %v", file, err)
 	case t.Fabric != g.cfg.Fabric:
 		return nil, refuse("trust", "of fabric "+g.cfg.Fabric, "%s is of fabric %s", file, t.Fabric)
-	case g.cfg.Role == proto.RolePlanner && g.cfg.Reports && !t.KnowsNodes() && file != g.cfg.Kept:
+	case g.needsNodes() && !t.KnowsNodes() && file != g.cfg.Kept:
 		return nil, refuse("trust", "with the keys of the nodes", "%s has them not", file)
 	}
 	return t, nil
@@ -206,6 +206,9 @@ func (g *Guard) parseTrust(raw []byte) (*seal.Trust, error) {
 	}
 	return t, err
 }
+
+// needsNodes: who judges what nodes say needs their keys.
+func (g *Guard) needsNodes() bool { return g.cfg.Role == proto.RolePlanner && g.cfg.Reports }
 
 func (g *Guard) tellOfKey() {
 	t := g.trust.Load()

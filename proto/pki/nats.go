@@ -50,10 +50,15 @@ func natsUser(b *strings.Builder, subject string, h proto.Holder) {
 		var list []string
 		for _, g := range h.Grants() {
 			if i == 0 && g.Publish || i == 1 && g.Receive {
-				list = append(list, fmt.Sprintf("%q", strings.NewReplacer("/", ".", "+", "*", "#", ">").Replace(g.Filter)))
+				list = append(list, fmt.Sprintf("%q", natsSubject(g.Filter)))
 			}
 		}
 		fmt.Fprintf(b, "      %s: { allow: [%s] }\n", what, strings.Join(list, ", "))
 	}
 	b.WriteString("    } }\n")
+}
+
+// natsSubject is a filter as NATS writes it; names of ours have no dots.
+func natsSubject(filter string) string {
+	return strings.NewReplacer("/", ".", "+", "*", "#", ">").Replace(filter)
 }

@@ -121,6 +121,13 @@ type kept struct {
 	due time.Duration
 }
 
+// keptDue looks at the first edit that waits for it.
+func (a *audit) keptDue() {
+	k := a.kepts[0]
+	a.kepts = a.kepts[1:]
+	a.kept(k.x, k.d)
+}
+
 // kept holds the rings that an edit did not end, or drain a node of, to what they
 // were.
 func (a *audit) kept(x *editing, d *Edited) {

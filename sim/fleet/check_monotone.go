@@ -62,3 +62,10 @@ func (a *audit) terms(b *process, topic proto.Topic, p proto.Packet) {
 	b.term = max(b.term, m.Term)
 	a.r.measure.decided(b, &m)
 }
+
+// gaveWay is told of a planner that does, which none does alone.
+func (a *audit) gaveWay(reason string) {
+	if a.r.planners[1].life == 0 {
+		a.violate(0, "one planner", "it gave way to nobody: "+reason)
+	}
+}

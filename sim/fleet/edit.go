@@ -9,7 +9,6 @@ import (
 
 	"ringlight/ocs"
 	"ringlight/planner/fabric"
-	"ringlight/planner/ring"
 	"ringlight/proto"
 )
 
@@ -246,11 +245,7 @@ func (r *Run) edited(to *fabric.Fabric) error {
 			}
 		}
 	}
-	r.measure.until(r.measure.r.now)
-	r.measure.wired = ring.Problem{}
-	if r.measure.counting {
-		r.measure.count()
-	}
+	r.measure.replan()
 	if r.audit.circuits != nil {
 		r.audit.circuits.core = to.Core
 	}

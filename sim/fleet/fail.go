@@ -256,7 +256,7 @@ func (c *circuits) judgeParts() {
 		p, _ := c.core.Part(key)
 		for s := range c.desired {
 			for _, x := range c.desired[s][c.last[s]] {
-				if !c.off[s] && (!c.core.Paired() || !c.off[s^1]) && x.Job != 0 && c.uses(&p, s, &x) { // the partner of one that is off cannot be told by itself
+				if !c.off[s] && c.able(s) && x.Job != 0 && c.uses(&p, s, &x) {
 					c.violate(s, "nothing over what is out", fmt.Sprintf("%d to %d of job %d, and %s is out", x.A, x.B, x.Job, key))
 				}
 			}
@@ -293,6 +293,9 @@ func (c *circuits) judgeParts() {
 		}
 	}
 }
+
+// able: the partner of a switch that is off cannot be told by itself.
+func (c *circuits) able(s int) bool { return !c.core.Paired() || !c.off[s^1] }
 
 // follows says what is wrong with the light from a port that a route goes by to the
 // port that it names; "": it is there, or the link is no circuit.
@@ -360,6 +363,11 @@ func (c *circuits) sent(s int, want []proto.Circuit) (out []proto.Circuit) {
 		}
 	}
 	return out
+}
+
+// simplex: some interface of a server may send and hear nothing, since something is out.
+func (c *circuits) simplex() bool {
+	return c.core.Direct != nil && len(planner.CircuitsOf(c.r.planners[0].host.Planner()).Parts()) > 0
 }
 
 // unpowered: light of a server's interface went with a switch that is off.

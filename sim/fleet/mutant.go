@@ -26,11 +26,19 @@ type mutant struct {
 	act      func(*Run)
 }
 
+func (m *mutant) swallows(st *station, p proto.Packet) bool {
+	return m != nil && m.swallow != nil && p.Kind == proto.Publish && m.swallow(st, p)
+}
+
 func (m *mutant) rewrites(r *Run, p proto.Packet) proto.Packet {
 	if m == nil || m.rewrite == nil || p.Kind != proto.Publish {
 		return p
 	}
 	return m.rewrite(r, p)
+}
+
+func (m *mutant) misses(st *station, e *hal.Edge) bool {
+	return m != nil && m.unheard != nil && e != nil && m.unheard(st, e)
 }
 
 func (m *mutant) drops(st *station, op *hal.Op) bool {

@@ -138,9 +138,7 @@ func (b *process) run() {
 // settle does what a step has left: the process ends, or something is stored.
 func (b *process) settle() {
 	if reason, exited := b.host.Exited(); exited {
-		if b.r.planners[1].life == 0 {
-			b.r.audit.violate(0, "one planner", "it gave way to nobody: "+reason)
-		}
+		b.r.audit.gaveWay(reason)
 		b.kill()
 		if !b.rival {
 			b.r.inject.later(Fault{Verb: PlannerStart}, restartAfter)

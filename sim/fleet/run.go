@@ -11,7 +11,6 @@ import (
 	"ringlight/hal"
 	"ringlight/mzi/detmath"
 	"ringlight/ocs"
-	"ringlight/planner"
 	"ringlight/planner/fabric"
 	"ringlight/proto"
 	"ringlight/sim"
@@ -315,8 +314,7 @@ func (r *Run) coreStands() bool {
 		}
 	}
 	s := r.coreStatus()
-	// An interface of a server may send and hear nothing where something is out.
-	return s.Quiet && int(s.Online) >= on && (s.Circuits == s.Tuned || r.audit.circuits.core.Direct != nil && len(planner.CircuitsOf(r.planners[0].host.Planner()).Parts()) > 0)
+	return s.Quiet && int(s.Online) >= on && (s.Circuits == s.Tuned || r.audit.circuits.simplex())
 }
 
 // coreStatus is what the planner says of the circuits, when there is one.
@@ -398,9 +396,7 @@ func (r *Run) do(t *task) error {
 	case taskAsk:
 		r.edits.again(t.n)
 	case taskEdited:
-		k := r.audit.kepts[0]
-		r.audit.kepts = r.audit.kepts[1:]
-		r.audit.kept(k.x, k.d)
+		r.audit.keptDue()
 	case taskCompare:
 		r.audit.compare()
 	case taskRest:

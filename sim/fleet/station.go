@@ -243,7 +243,7 @@ func (st *station) persisted() error {
 // it act.
 func (st *station) hardware(ev hal.Event) error {
 	r := st.r
-	if st.host == nil || r.cfg.mutant != nil && r.cfg.mutant.unheard != nil && ev.Edge != nil && r.cfg.mutant.unheard(st, ev.Edge) {
+	if st.host == nil || r.cfg.mutant.misses(st, ev.Edge) {
 		return nil
 	}
 	if c := ev.Completion; c != nil {
@@ -343,7 +343,7 @@ func (st *station) exchange(t *task) error {
 // Send gives a packet to the network, which loses some.
 func (st *station) Send(_ time.Duration, p proto.Packet) error {
 	r := st.r
-	if r.cfg.mutant != nil && r.cfg.mutant.swallow != nil && p.Kind == proto.Publish && r.cfg.mutant.swallow(st, p) {
+	if r.cfg.mutant.swallows(st, p) {
 		return nil
 	}
 	if p.Kind == proto.Publish {

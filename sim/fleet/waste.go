@@ -78,6 +78,15 @@ func (m *measure) count() {
 	}
 }
 
+// replan counts by another description from now on.
+func (m *measure) replan() {
+	m.until(m.r.now)
+	m.wired = ring.Problem{}
+	if m.counting {
+		m.count()
+	}
+}
+
 // ratios are the mean and the value not exceeded in 99 % of the time, the mean
 // by arithmetic alone, and that of the static placement.
 func (m *measure) ratios() (mean, p99, ideal, static float64) {

@@ -107,14 +107,7 @@ func (r *coreRun) change(ctx context.Context, list *[]proto.JobSpec, before []pr
 	if err != nil {
 		return err
 	}
-	of := make([][]circuit.Pair, r.core.Switches())
-	for i := range was {
-		s := int(was[i].Switch - proto.FirstSwitch)
-		of[s] = append(of[s], circuit.Pair{A: was[i].A, B: was[i].B})
-	}
-	for s := range of {
-		r.circuits.Guard(s, of[s])
-	}
+	r.guard(was)
 	drops, made, generation, begin := len(r.circuits.Drops()), len(r.made), r.now().Generation, time.Now()
 	reply, err := r.operator.Ask(ctx, proto.OpRequest{Noun: proto.NounApply, Jobs: *list})
 	if err != nil {
@@ -176,6 +169,18 @@ func missing(list, from []proto.JobSpec) []proto.JobID {
 		}
 	}
 	return out
+}
+
+// guard has the boards watch all circuits that there are.
+func (r *coreRun) guard(circuits []proto.CircuitStatus) {
+	of := make([][]circuit.Pair, r.core.Switches())
+	for i := range circuits {
+		s := int(circuits[i].Switch - proto.FirstSwitch)
+		of[s] = append(of[s], circuit.Pair{A: circuits[i].A, B: circuits[i].B})
+	}
+	for s := range of {
+		r.circuits.Guard(s, of[s])
+	}
 }
 
 // judge compares what is wanted with the light, and looks for circuits that
