@@ -111,10 +111,10 @@ type Agent struct {
 	pm      records
 }
 
-// New makes an agent that has touched nothing yet: of a switch where the board
+// newAgent makes an agent that has touched nothing yet: of a switch where the board
 // has mirrors, else of a node. journal is what its last life left. The levels
 // of the board's lines must be delivered as edges before the first Poll.
-func New(cfg Config, journal Journal) *Agent {
+func newAgent(cfg Config, journal Journal) *Agent {
 	if cfg.HealthPeriod == 0 {
 		cfg.HealthPeriod = DefaultHealthPeriod
 	}

@@ -112,7 +112,7 @@ func TestNeighboursBypassADeadNode(t *testing.T) {
 
 func measuredBy(s *Status) []byte {
 	var p metric.Page
-	metric.AppendAll(&p, Measures, &Sight{Status: s, JournalBytes: -1})
+	metric.AppendAll(&p, Measures, &sight{Status: s, JournalBytes: -1})
 	return p.Text
 }
 

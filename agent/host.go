@@ -81,7 +81,7 @@ type Host struct {
 // NewHost makes a host with a new agent: see New. recorder may be nil; it must
 // be of the same configuration and journal.
 func NewHost(cfg Config, journal Journal, ports Ports, recorder *Recorder) *Host {
-	a := New(cfg, journal)
+	a := newAgent(cfg, journal)
 	return &Host{agent: a, view: view{a.machine}, ports: ports, recorder: recorder}
 }
 
@@ -328,7 +328,7 @@ type Disk struct {
 // Begin takes a record on its way; an agent has one at a time. What it says can
 // be read at once.
 func (d *Disk) Begin(id uint64, record []byte) (*Record, error) {
-	rec, err := ReadRecord(record)
+	rec, err := readRecord(record)
 	d.id, d.underWay = id, rec
 	return rec, err
 }

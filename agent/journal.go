@@ -56,8 +56,8 @@ type record struct {
 // Record is a record of the journal, read.
 type Record struct{ r record }
 
-// ReadRecord reads the bytes of one record.
-func ReadRecord(raw []byte) (*Record, error) {
+// readRecord reads the bytes of one record.
+func readRecord(raw []byte) (*Record, error) {
 	var rec Record
 	if err := json.Unmarshal(raw, &rec.r); err != nil {
 		return nil, fmt.Errorf("agent: journal record: %w", err)
@@ -70,7 +70,7 @@ func (rec *Record) Events() []proto.Event { return rec.r.Events }
 
 // Apply takes one record. After an error the journal is as before.
 func (j *Journal) Apply(raw []byte) error {
-	rec, err := ReadRecord(raw)
+	rec, err := readRecord(raw)
 	if err != nil {
 		return err
 	}

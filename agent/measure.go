@@ -84,26 +84,26 @@ func (c *calls) take(x *hal.Completion) {
 	}
 }
 
-// Sight is what an agent's measures say: a copy, which may be written out while
+// sight is what an agent's measures say: a copy, which may be written out while
 // the agent goes on.
-type Sight struct {
+type sight struct {
 	*Status
 	JournalBytes int64 // -1: no journal
 }
 
 type (
 	family  = metric.Family
-	measure = metric.Measure[*Sight]
+	measure = metric.Measure[*sight]
 	page    = metric.Page
 )
 
-func single(name string, kind metric.Kind, help string, value func(*Sight) int64) measure {
-	return metric.Of(family{Name: name, Kind: kind, Help: help}, func(s *Sight, p *page) { p.Is(value(s)) })
+func single(name string, kind metric.Kind, help string, value func(*sight) int64) measure {
+	return metric.Of(family{Name: name, Kind: kind, Help: help}, func(s *sight, p *page) { p.Is(value(s)) })
 }
 
 // perBundle is a measure with a sample a bundle; !ok: none of it.
 func perBundle(name string, kind metric.Kind, places int, help string, value func(*BundleStatus) (v int64, ok bool)) measure {
-	return metric.Of(family{Name: name, Kind: kind, Places: places, Help: help, Labels: []string{"bundle"}}, func(s *Sight, p *page) {
+	return metric.Of(family{Name: name, Kind: kind, Places: places, Help: help, Labels: []string{"bundle"}}, func(s *sight, p *page) {
 		for i := range s.Bundles {
 			if v, ok := value(&s.Bundles[i]); ok {
 				p.Number(int64(s.Bundles[i].Bundle)).Is(v)
@@ -114,7 +114,7 @@ func perBundle(name string, kind metric.Kind, places int, help string, value fun
 
 // perModule is a measure of what a health round reads; the newest of each module.
 func perModule(name, help string, places int, sensor proto.Sensor, less int64) measure {
-	return metric.Of(family{Name: name, Places: places, Help: help, Labels: []string{"bundle", "module"}}, func(s *Sight, p *page) {
+	return metric.Of(family{Name: name, Places: places, Help: help, Labels: []string{"bundle", "module"}}, func(s *sight, p *page) {
 		for _, x := range s.Samples {
 			if x.Sensor == sensor {
 				p.Number(int64(x.Bundle)).Number(int64(x.Module)).Is(int64(x.Value) - less)
@@ -124,7 +124,7 @@ func perModule(name, help string, places int, sensor proto.Sensor, less int64) m
 }
 
 func perHold(name string, kind metric.Kind, places int, help string, value func(*BundleStatus, int) int64) measure {
-	return metric.Of(family{Name: name, Kind: kind, Places: places, Help: help, Labels: []string{"bundle", "module"}}, func(s *Sight, p *page) {
+	return metric.Of(family{Name: name, Kind: kind, Places: places, Help: help, Labels: []string{"bundle", "module"}}, func(s *sight, p *page) {
 		for i := range s.Bundles {
 			for m := range s.Bundles[i].Hold {
 				p.Number(int64(s.Bundles[i].Bundle)).Number(int64(m)).Is(value(&s.Bundles[i], m))
@@ -144,22 +144,22 @@ var classNames = [hal.NumClasses]string{"switch", "verify", "safety", "housekeep
 
 // Measures are those of an agent.
 var Measures = []measure{
-	single("ringlight_agent_broker_connected", metric.Gauge, "1 while the agent's link to its broker is up.", func(s *Sight) int64 { return one(s.LinkUp) }),
+	single("ringlight_agent_broker_connected", metric.Gauge, "1 while the agent's link to its broker is up.", func(s *sight) int64 { return one(s.LinkUp) }),
 	metric.Of(family{Name: "ringlight_agent_mode", Help: "1 for the mode that the node or switch is in; unplanned: no planner contact.", Labels: []string{"mode"}},
-		func(s *Sight, p *page) {
+		func(s *sight, p *page) {
 			for m := proto.ModeUnplanned; m <= proto.ModeDrained; m++ {
 				p.Word(m.String()).Bool(s.Reported.Mode == m)
 			}
 		}),
-	single("ringlight_agent_node", metric.Gauge, "Number of the node; of a switch from 1048576.", func(s *Sight) int64 { return int64(s.Reported.Node) }),
-	single("ringlight_agent_term", metric.Gauge, "Term of the plan in force.", func(s *Sight) int64 { return int64(s.Reported.Term) }),
-	single("ringlight_agent_generation", metric.Gauge, "Generation of the plan in force.", func(s *Sight) int64 { return int64(s.Reported.Generation) }),
-	single("ringlight_agent_events_waiting", metric.Gauge, "Events that the planner has not acknowledged.", func(s *Sight) int64 { return int64(s.Unacked) }),
-	single("ringlight_agent_events_total", metric.Counter, "Events noted, over all lives.", func(s *Sight) int64 { return int64(s.Reported.LastEvent) }),
-	single("ringlight_agent_messages_refused_total", metric.Counter, "Messages refused, over all lives.", func(s *Sight) int64 { return int64(s.Reported.RefusedMessages) }),
-	single("ringlight_agent_telemetry_dropped_total", metric.Counter, "Telemetry that nobody was there to take.", func(s *Sight) int64 { return int64(s.Reported.Dropped) }),
+	single("ringlight_agent_node", metric.Gauge, "Number of the node; of a switch from 1048576.", func(s *sight) int64 { return int64(s.Reported.Node) }),
+	single("ringlight_agent_term", metric.Gauge, "Term of the plan in force.", func(s *sight) int64 { return int64(s.Reported.Term) }),
+	single("ringlight_agent_generation", metric.Gauge, "Generation of the plan in force.", func(s *sight) int64 { return int64(s.Reported.Generation) }),
+	single("ringlight_agent_events_waiting", metric.Gauge, "Events that the planner has not acknowledged.", func(s *sight) int64 { return int64(s.Unacked) }),
+	single("ringlight_agent_events_total", metric.Counter, "Events noted, over all lives.", func(s *sight) int64 { return int64(s.Reported.LastEvent) }),
+	single("ringlight_agent_messages_refused_total", metric.Counter, "Messages refused, over all lives.", func(s *sight) int64 { return int64(s.Reported.RefusedMessages) }),
+	single("ringlight_agent_telemetry_dropped_total", metric.Counter, "Telemetry that nobody was there to take.", func(s *sight) int64 { return int64(s.Reported.Dropped) }),
 	metric.Of(family{Name: "ringlight_agent_alarms", Help: "Standing alarms, by severity.", Labels: []string{"severity"}},
-		func(s *Sight, p *page) {
+		func(s *sight, p *page) {
 			var n [proto.SeverityCritical + 1]int64
 			for i := range s.Reported.Alarms {
 				n[min(s.Reported.Alarms[i].Severity, proto.SeverityCritical)]++
@@ -169,21 +169,21 @@ var Measures = []measure{
 		}),
 	metric.Of(family{Name: "ringlight_agent_bypass_seconds", Kind: metric.Histogram, Places: metric.Micro, Labels: []string{"losses"},
 		Help: "Time of one side from light lost to light confirmed on another candidate, by candidates bypassed; 4 stands for more, too."},
-		func(s *Sight, p *page) {
+		func(s *sight, p *page) {
 			for i := range s.bypasses {
 				p.Word(strconv.Itoa(i + 1)).Tally(&s.bypasses[i])
 			}
 		}),
 
 	metric.Of(family{Name: "ringlight_agent_path_state", Help: "1 for the path that a bundle is on and its state.", Labels: []string{"bundle", "path", "state"}},
-		func(s *Sight, p *page) {
+		func(s *sight, p *page) {
 			for i := range s.Bundles {
 				p.Number(int64(s.Bundles[i].Bundle)).Word(s.Bundles[i].Path).Word(s.Bundles[i].State).Is(1)
 			}
 		}),
 	metric.Of(family{Name: "ringlight_agent_margin_decibels", Places: metric.Milli, Labels: []string{"bundle"},
 		Help: "Light that a bundle may still lose until its path counts as not there; worst module."},
-		func(s *Sight, p *page) {
+		func(s *sight, p *page) {
 			for i := range s.Reported.Bundles {
 				b := &s.Reported.Bundles[i]
 				if margin, ok := b.Margin(); ok {
@@ -192,7 +192,7 @@ var Measures = []measure{
 			}
 		}),
 	metric.Of(family{Name: "ringlight_agent_flaps_total", Kind: metric.Counter, Labels: []string{"bundle"}, Help: "Losses of the selected light, over all lives."},
-		func(s *Sight, p *page) {
+		func(s *sight, p *page) {
 			for i := range s.Reported.Bundles {
 				p.Number(int64(s.Reported.Bundles[i].Bundle)).Is(int64(s.Reported.Bundles[i].Flaps))
 			}
@@ -209,7 +209,7 @@ var Measures = []measure{
 
 	metric.Of(family{Name: "ringlight_agent_bus_call_seconds", Kind: metric.Histogram, Places: metric.Micro, Labels: []string{"class"},
 		Help: "Time of bus work on the wire: what moves light, what confirms it, what guards limits, all else."},
-		func(s *Sight, p *page) {
+		func(s *sight, p *page) {
 			if s.calls == nil {
 				return
 			}
@@ -218,7 +218,7 @@ var Measures = []measure{
 			}
 		}),
 	metric.Of(family{Name: "ringlight_agent_bus_call_errors_total", Kind: metric.Counter, Labels: []string{"class"}, Help: "Bus work that failed."},
-		func(s *Sight, p *page) {
+		func(s *sight, p *page) {
 			if s.calls == nil {
 				return
 			}
@@ -227,11 +227,11 @@ var Measures = []measure{
 			}
 		}),
 	metric.Of(family{Name: "ringlight_agent_late_seconds", Places: metric.Micro, Help: "By how much the agent's work began too late, three times at least since the last telemetry: too little processor."},
-		func(s *Sight, p *page) { p.Is(s.LateUS) }),
-	single("ringlight_agent_quarantined_devices", metric.Gauge, "Devices that are kept off their bus.", func(s *Sight) int64 { return int64(len(s.Quarantine)) }),
+		func(s *sight, p *page) { p.Is(s.LateUS) }),
+	single("ringlight_agent_quarantined_devices", metric.Gauge, "Devices that are kept off their bus.", func(s *sight) int64 { return int64(len(s.Quarantine)) }),
 	metric.Of(family{Name: "ringlight_agent_wake_late_seconds", Places: metric.Micro, Labels: []string{"quantile"},
 		Help: "How late the thread that answers edges woke up when the agent started. Only on real hardware."},
-		func(s *Sight, p *page) {
+		func(s *sight, p *page) {
 			if s.Prompt != nil {
 				p.Word("0.5").Is(int64(s.Prompt.WakeP50Micros))
 				p.Word("0.99").Is(int64(s.Prompt.WakeP99Micros))
@@ -239,19 +239,19 @@ var Measures = []measure{
 			}
 		}),
 	metric.Of(family{Name: "ringlight_agent_edges_lost_total", Kind: metric.Counter, Help: "Edges of LOS lines lost in the kernel; the levels were read again. Only on real hardware."},
-		func(s *Sight, p *page) {
+		func(s *sight, p *page) {
 			if s.Prompt != nil {
 				p.Is(int64(s.Prompt.LostEdges))
 			}
 		}),
 	metric.Of(family{Name: "ringlight_agent_journal_bytes", Help: "Size of the journal's files."},
-		func(s *Sight, p *page) {
+		func(s *sight, p *page) {
 			if s.JournalBytes >= 0 {
 				p.Is(s.JournalBytes)
 			}
 		}),
 	metric.Of(family{Name: "ringlight_agent_circuits", Help: "Circuits by state. Only of a switch.", Labels: []string{"state"}},
-		func(s *Sight, p *page) {
+		func(s *sight, p *page) {
 			if s.Switch == nil {
 				return
 			}

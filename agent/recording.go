@@ -105,8 +105,8 @@ type Recorder struct {
 	err  error              // of the first entry that could not be told
 }
 
-// NewRecorder records an agent that is about to be born.
-func NewRecorder(cfg *Config, journal *Journal, bytes int) (*Recorder, error) {
+// newRecorder records an agent that is about to be born.
+func newRecorder(cfg *Config, journal *Journal, bytes int) (*Recorder, error) {
 	head, err := headOf(cfg, journal)
 	if err != nil {
 		return nil, err

@@ -292,7 +292,7 @@ func (h *history) salvage(lost proto.Event) Journal {
 	j := Journal{State: &state, Last: h.marked.last}
 	events := map[uint64]proto.Event{}
 	take := func(raw []byte) {
-		rec, err := ReadRecord(raw)
+		rec, err := readRecord(raw)
 		if err != nil {
 			return
 		}

@@ -11,7 +11,7 @@ import (
 // measured writes down how the agent stands, in the goroutine
 // of the caller: the agent's own goroutine makes the copy and nothing else.
 func (r *runner) measured(status *Status) *Answer {
-	s := &Sight{Status: status, JournalBytes: -1}
+	s := &sight{Status: status, JournalBytes: -1}
 	if r.cfg.Journal != "" {
 		s.JournalBytes = 0
 		names, _ := filepath.Glob(filepath.Join(r.cfg.Journal, "journal.*"))

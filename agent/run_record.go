@@ -49,7 +49,7 @@ func newRecording(cfg *RunConfig, journal *Journal, log *slog.Logger) (*recordin
 	case memory == 0:
 		memory = busrec.DefaultRing
 	}
-	rec, err := NewRecorder(&cfg.Agent, journal, memory)
+	rec, err := newRecorder(&cfg.Agent, journal, memory)
 	if err != nil {
 		return nil, err
 	}

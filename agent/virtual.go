@@ -40,7 +40,7 @@ func NewBench(cfg Config, board VirtualBoard, blocks func([]byte)) (*Bench, erro
 	var rec *Recorder
 	if blocks != nil {
 		var err error
-		if rec, err = NewRecorder(&cfg, &Journal{}, 0); err != nil {
+		if rec, err = newRecorder(&cfg, &Journal{}, 0); err != nil {
 			return nil, err
 		}
 		rec.out = blocks

@@ -16,8 +16,8 @@ const (
 	identitySerialMax = IdentityBytes - 8
 )
 
-// ErrIdentity is an EEPROM without a readable identity.
-var ErrIdentity = errors.New("no module identity")
+// errIdentity is an EEPROM without a readable identity.
+var errIdentity = errors.New("no module identity")
 
 // Identity builds the identity of a module.
 func Identity(serial string) (id [IdentityBytes]byte, err error) {
@@ -36,13 +36,13 @@ func Identity(serial string) (id [IdentityBytes]byte, err error) {
 func ParseIdentity(id []byte) (serial string, err error) {
 	switch {
 	case len(id) < IdentityBytes:
-		return "", fmt.Errorf("%w: %d bytes", ErrIdentity, len(id))
+		return "", fmt.Errorf("%w: %d bytes", errIdentity, len(id))
 	case string(id[:4]) != "OCST":
-		return "", fmt.Errorf("%w: starts with %q", ErrIdentity, id[:4])
+		return "", fmt.Errorf("%w: starts with %q", errIdentity, id[:4])
 	case crc16(id[:IdentityBytes-2]) != uint16(id[IdentityBytes-2])<<8|uint16(id[IdentityBytes-1]):
-		return "", fmt.Errorf("%w: %w", ErrIdentity, ErrCRC)
+		return "", fmt.Errorf("%w: %w", errIdentity, ErrCRC)
 	case id[4] != identityFormat || id[5] == 0 || id[5] > identitySerialMax:
-		return "", fmt.Errorf("%w: format %d, length %d", ErrIdentity, id[4], id[5])
+		return "", fmt.Errorf("%w: format %d, length %d", errIdentity, id[4], id[5])
 	}
 	return string(id[6 : 6+id[5]]), nil
 }

@@ -18,11 +18,11 @@ func TestIdentity(t *testing.T) {
 	for bit := range 8 * IdentityBytes {
 		bad := id
 		bad[bit/8] ^= 1 << (bit % 8)
-		if _, err := ParseIdentity(bad[:]); !errors.Is(err, ErrIdentity) {
+		if _, err := ParseIdentity(bad[:]); !errors.Is(err, errIdentity) {
 			t.Errorf("bit %d flipped: %v", bit, err)
 		}
 	}
-	if _, err := ParseIdentity(id[:31]); !errors.Is(err, ErrIdentity) {
+	if _, err := ParseIdentity(id[:31]); !errors.Is(err, errIdentity) {
 		t.Errorf("cut short: %v", err)
 	}
 	for _, s := range []string{"", strings.Repeat("x", 25)} {

@@ -6,17 +6,17 @@ import (
 	"ringlight/mzi/detmath"
 )
 
-// Fringe is what a diode sees of one cell whose heat is swept while all else
+// fringe is what a diode sees of one cell whose heat is swept while all else
 // stands still: Mean + Swing*cos(Slope*u + Phase). That holds exactly wherever
 // the cell sits in the module, since the field behind it is linear in
 // exp(j*phase).
-type Fringe struct {
+type fringe struct {
 	Mean, Swing  float64
 	Slope, Phase float64
 }
 
 // Contrast is Swing over Mean: 1 when all light passes the cell.
-func (f *Fringe) Contrast() float64 {
+func (f *fringe) Contrast() float64 {
 	if !(f.Mean > 0) {
 		return 0
 	}
@@ -45,7 +45,7 @@ const boundShare = 1e-3
 
 // against reports whether a fit ended at a bound of the slope: its minimum lies
 // beyond, or there is none.
-func (f *Fringe) against(lo, hi float64) bool {
+func (f *fringe) against(lo, hi float64) bool {
 	return f.Slope < float64(lo*(1+boundShare)) || f.Slope > float64(hi*(1-boundShare))
 }
 
@@ -112,7 +112,7 @@ const (
 // fit finds the fringe with a slope between lo and hi. A fixed slope fails: the
 // power for pi is known to some ten per cent only, which a sweep of a whole
 // period turns into more than half a radian at its end.
-func (p *points) fit(lo, hi float64) Fringe {
+func (p *points) fit(lo, hi float64) fringe {
 	n := int(math.Floor(float64(float64((hi-lo)*(p.u[p.n-1]-p.u[0]))/fitGrid))) + 2
 	step := (hi - lo) / float64(n)
 	best, bestLeft := lo, math.MaxFloat64
@@ -143,15 +143,15 @@ func (p *points) fit(lo, hi float64) Fringe {
 }
 
 // off is by how much the points lie off a fringe, rms.
-func (p *points) off(f *Fringe) float64 {
+func (p *points) off(f *fringe) float64 {
 	_, _, _, left := p.linear(f.Slope)
 	return math.Sqrt(max(left, 0) / float64(max(p.n-4, 1)))
 }
 
 // at is the fringe of a known slope.
-func (p *points) at(slope float64) Fringe {
+func (p *points) at(slope float64) fringe {
 	mean, c, s, _ := p.linear(slope)
-	return Fringe{
+	return fringe{
 		Mean: mean, Swing: math.Sqrt(float64(c*c) + float64(s*s)),
 		Slope: slope, Phase: detmath.Atan2(-s, c),
 	}

@@ -113,7 +113,7 @@ func TestCellInverse(t *testing.T) {
 // Method: fringes over slopes and phases.
 func TestFitFindsTheSlope(t *testing.T) {
 	for i := range 40 {
-		want := Fringe{Mean: 3, Swing: 2.5, Slope: 0.1257 * (0.81 + 0.0095*float64(i)), Phase: Wrap(0.7 * float64(i))}
+		want := fringe{Mean: 3, Swing: 2.5, Slope: 0.1257 * (0.81 + 0.0095*float64(i)), Phase: Wrap(0.7 * float64(i))}
 		p := points{n: firstPoints}
 		for j := range p.n {
 			p.u[j] = 56 * float64(j) / float64(p.n-1)

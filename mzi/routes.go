@@ -31,7 +31,7 @@ const (
 type routing struct {
 	path, start, pass, pos int
 
-	fringe [Stages]Fringe
+	fringe [Stages]fringe
 	best   [Stages]float64 // contrast of each cell, over all starts
 	seen   float64         // the most light that came out at its end, mean of a sweep
 }
@@ -146,7 +146,7 @@ func blind(lane int) string {
 
 // brightest is the least heat at which the fringe has its maximum; where none
 // is within the limit, the limit.
-func (f *Fringe) brightest(max float64) float64 {
+func (f *fringe) brightest(max float64) float64 {
 	p := Wrap(f.Phase)
 	if p > 0 {
 		p -= twoPi

@@ -40,7 +40,7 @@ type sweep struct {
 	fits   bool
 	pts    points
 	sample Sample // the last
-	fringe Fringe
+	fringe fringe
 
 	// The last point is read until its mean is as sure as wanted.
 	sure      float64 // deviation of the mean that will do; 0: one reading does
@@ -221,7 +221,7 @@ const (
 
 // learn takes a fringe of cell k, whose maximum is at phase top, into the
 // model.
-func (s *Search) learn(k int, f *Fringe, top float64) {
+func (s *Search) learn(k int, f *fringe, top float64) {
 	c := &s.m.Cells[k]
 	s.swing[k] = f.Swing
 	c.Slope = f.Slope

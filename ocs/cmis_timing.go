@@ -127,7 +127,7 @@ func (r *mciTrials) light(d *mciDrive, now time.Duration) {
 			r.ask(d, i)
 		}
 	case now >= r.at:
-		r.err = fmt.Errorf("%w: LOS line is %v with lasers %v after %v", ErrNoOwnLight, d.lit[proto.Loopback], r.on, timingPatience)
+		r.err = fmt.Errorf("%w: LOS line is %v with lasers %v after %v", errNoOwnLight, d.lit[proto.Loopback], r.on, timingPatience)
 		r.step, r.at = mciTrialFinish, now
 		d.send(now, proto.Dark)
 	}

@@ -12,7 +12,7 @@ var (
 	ErrBusy          = errors.New("calibration under way")
 	ErrOutOfService  = errors.New("out of service")
 	ErrCarriesLight  = errors.New("bundle is not dark")
-	ErrNoSuchPath    = errors.New("no such path")
+	errNoSuchPath    = errors.New("no such path")
 
 	// Of a calibration that is read back.
 	ErrCalibrationForeign = errors.New("calibration of another module")

@@ -67,8 +67,8 @@ var _ [passportSlot - passportMost]struct{}
 // identity alone.
 func hasRoom(c at24.Chip) bool { return c.Size >= passportFirst+passportSlots*passportSlot }
 
-// ErrNoPassport is an EEPROM without a calibration.
-var ErrNoPassport = errors.New("no passport in the EEPROM")
+// errNoPassport is an EEPROM without a calibration.
+var errNoPassport = errors.New("no passport in the EEPROM")
 
 // passport is what a slot holds.
 type passport struct {
@@ -187,12 +187,12 @@ func passportNumber(head []byte) (number uint32, ok bool) {
 	return binary.BigEndian.Uint32(head[8:]), true
 }
 
-// parsePassport reads a slot. The error matches ErrNoPassport,
+// parsePassport reads a slot. The error matches errNoPassport,
 // stored.ErrDamaged, stored.ErrVersion or stored.ErrMismatch.
 func parsePassport(b []byte) (*passport, error) {
 	number, ok := passportNumber(b)
 	if !ok {
-		return nil, ErrNoPassport
+		return nil, errNoPassport
 	}
 	if b[4] != passportVersion && b[4] != passportBefore {
 		return nil, fmt.Errorf("passport: version %d, want %d or %d: %w", b[4], passportBefore, passportVersion, stored.ErrVersion)

@@ -156,7 +156,7 @@ func (p *passportIO) headsRead(q *work.Queue) {
 		return
 	}
 	if !ok0 && !ok1 {
-		p.err = ErrNoPassport
+		p.err = errNoPassport
 		p.judged(q)
 		return
 	}

@@ -77,7 +77,7 @@ func TestDamagedPassportsAreRefused(t *testing.T) {
 		}
 	}
 	blank := bytes.Repeat([]byte{0xFF}, passportSlot)
-	if _, err := parsePassport(blank); !errors.Is(err, ErrNoPassport) {
+	if _, err := parsePassport(blank); !errors.Is(err, errNoPassport) {
 		t.Errorf("blank: %v", err)
 	}
 	other := bytes.Clone(raw)

@@ -11,9 +11,9 @@ import (
 	"ringlight/proto"
 )
 
-// ErrNoOwnLight ends a calibration whose result does not light the bundle's own
+// errNoOwnLight ends a calibration whose result does not light the bundle's own
 // loopback.
-var ErrNoOwnLight = errors.New("own loopback does not follow its lasers")
+var errNoOwnLight = errors.New("own loopback does not follow its lasers")
 
 // timing measures how long the bundle takes to notice light and to switch it.
 //
@@ -124,7 +124,7 @@ func (m *timing) seen(t *chipDrive, c *calibrating, now time.Duration) {
 		m.at = now + timingRestTime
 	case now >= m.at:
 		m.at = hal.Never
-		c.fail(t, now, None, fmt.Errorf("%w: LOS line is %v with lasers %v after %v", ErrNoOwnLight, t.lit[proto.Loopback], on, timingPatience))
+		c.fail(t, now, None, fmt.Errorf("%w: LOS line is %v with lasers %v after %v", errNoOwnLight, t.lit[proto.Loopback], on, timingPatience))
 	}
 }
 

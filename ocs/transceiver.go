@@ -226,7 +226,7 @@ func (t *Transceiver) SelectAtOnce(now time.Duration, p proto.Path) error {
 
 func (t *Transceiver) choose(now time.Duration, p proto.Path, how switchStep) error {
 	if int(p) >= proto.NumPaths {
-		return ErrNoSuchPath
+		return errNoSuchPath
 	}
 	return t.drive.choose(now, p, how)
 }

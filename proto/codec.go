@@ -43,8 +43,8 @@ func must[T any](f func() (T, error)) T {
 	return v
 }
 
-// Message is what may stand alone on a topic.
-type Message interface {
+// message is what may stand alone on a topic.
+type message interface {
 	// Validate checks what the form alone does not say: ranges, references,
 	// duplicates. The error is an *Error and names field and limit.
 	Validate() error
@@ -67,7 +67,7 @@ func AppendEncode(dst []byte, msg any) ([]byte, error) {
 	if s == nil {
 		panic(fmt.Sprintf("proto: %T is not a message", msg))
 	}
-	if err := msg.(Message).Validate(); err != nil {
+	if err := msg.(message).Validate(); err != nil {
 		return dst, err
 	}
 	buf := buffers.Get().(*bytes.Buffer)
@@ -100,7 +100,7 @@ func Decode(payload []byte, msg any) (unknown int, err error) {
 		v.Elem().SetZero()
 		return unknown, AsError(err)
 	}
-	return unknown, msg.(Message).Validate()
+	return unknown, msg.(message).Validate()
 }
 
 // Fits tells whether a payload has the form of a message of such a topic, at the

@@ -40,28 +40,28 @@ type Chip struct {
 	Part    hal.Part // of an EEPROM; none: a 24C64
 }
 
-// ErrChip is a chip that cannot be understood.
-var ErrChip = errors.New("want KIND=DEVICE@ADDRESS[/MUX.CHANNEL], as in temp=/dev/i2c-1@0x48/0x70.2, or flash=/dev/spidevN.C")
+// errChip is a chip that cannot be understood.
+var errChip = errors.New("want KIND=DEVICE@ADDRESS[/MUX.CHANNEL], as in temp=/dev/i2c-1@0x48/0x70.2, or flash=/dev/spidevN.C")
 
 // ParseChip reads a chip as a person writes it.
 func ParseChip(s string) (Chip, error) {
 	kind, rest, ok := strings.Cut(s, "=")
 	c := Chip{Kind: ChipKind(kind)}
 	if !ok || !slices.Contains(chipKinds, c.Kind) {
-		return c, fmt.Errorf("chip %q: %w; KIND is one of %v", s, ErrChip, chipKinds)
+		return c, fmt.Errorf("chip %q: %w; KIND is one of %v", s, errChip, chipKinds)
 	}
 	if c.Kind == ChipFlash {
 		bus, select_, ok := strings.Cut(rest, ".")
 		n, err := strconv.ParseUint(select_, 10, 8)
 		if !ok || err != nil || !strings.HasPrefix(bus, "/dev/spidev") {
-			return c, fmt.Errorf("chip %q: %w", s, ErrChip)
+			return c, fmt.Errorf("chip %q: %w", s, errChip)
 		}
 		c.Device, c.Addr = bus+".", uint16(n)
 		return c, nil
 	}
 	device, at, ok := strings.Cut(rest, "@")
 	if !ok || device == "" {
-		return c, fmt.Errorf("chip %q: %w", s, ErrChip)
+		return c, fmt.Errorf("chip %q: %w", s, errChip)
 	}
 	c.Device = device
 	addr, mux, behind := strings.Cut(at, "/")
@@ -74,7 +74,7 @@ func ParseChip(s string) (Chip, error) {
 	}
 	muxAddr, channel, ok := strings.Cut(mux, ".")
 	if c.Mux, err = parseAddr(muxAddr); err != nil || !ok {
-		return c, fmt.Errorf("chip %q: %w", s, ErrChip)
+		return c, fmt.Errorf("chip %q: %w", s, errChip)
 	}
 	n, err := strconv.ParseUint(channel, 10, 8)
 	if err != nil || n >= pca9548.Channels {
@@ -132,9 +132,9 @@ func boardOf(chips []Chip) (hal.Board, []hal.BusID) {
 	return b, at
 }
 
-// ChipsOf lists the chips of a board that a soak can read: what hangs behind
+// chipsOf lists the chips of a board that a soak can read: what hangs behind
 // the muxes of its modules.
-func ChipsOf(b *hal.Board) []Chip {
+func chipsOf(b *hal.Board) []Chip {
 	var out []Chip
 	add := func(c Chip) {
 		if !slices.Contains(out, c) {

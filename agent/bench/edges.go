@@ -27,8 +27,8 @@ type Answer struct {
 	ask   [1]byte
 }
 
-// ErrAnswer is a line or latch that cannot be understood.
-var ErrAnswer = errors.New("want -line NAME or CHIP:OFFSET, as in gpiochip0:12, and -latch PART=DEVICE@ADDRESS, as in pcal6524=/dev/i2c-0@0x20")
+// errAnswer is a line or latch that cannot be understood.
+var errAnswer = errors.New("want -line NAME or CHIP:OFFSET, as in gpiochip0:12, and -latch PART=DEVICE@ADDRESS, as in pcal6524=/dev/i2c-0@0x20")
 
 // NewAnswer reads a line and a latch as a person writes them; deadline is of
 // one message.
@@ -37,7 +37,7 @@ func NewAnswer(line, latch string, deadline time.Duration) (*Answer, error) {
 	if chip, offset, ok := strings.Cut(line, ":"); ok {
 		n, err := strconv.ParseUint(offset, 10, 16)
 		if err != nil || chip == "" {
-			return nil, fmt.Errorf("line %q: %w", line, ErrAnswer)
+			return nil, fmt.Errorf("line %q: %w", line, errAnswer)
 		}
 		l = hal.Line{Chip: chip, Offset: int(n)}
 	}
@@ -45,7 +45,7 @@ func NewAnswer(line, latch string, deadline time.Duration) (*Answer, error) {
 	part := hal.PartOf(name)
 	device, text, at2 := strings.Cut(at, "@")
 	if line == "" || !ok || !at2 || device == "" || part == hal.NoPart || part.Data().Role != hal.RoleLatch {
-		return nil, fmt.Errorf("latch %q: %w", latch, ErrAnswer)
+		return nil, fmt.Errorf("latch %q: %w", latch, errAnswer)
 	}
 	addr, err := parseAddr(text)
 	if err != nil {

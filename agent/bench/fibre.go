@@ -267,5 +267,5 @@ func (m *FibreMap) compareWith(expected []Fibre) {
 			there = append(there, f)
 		}
 	}
-	m.Steps = Swaps(there, m.Expected)
+	m.Steps = swapsOf(there, m.Expected)
 }

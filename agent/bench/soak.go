@@ -66,9 +66,9 @@ func NewSoak(chips []Chip) *Soak {
 	return newSoak(board, chips, at)
 }
 
-// OnBoard is a soak of the chips that a whole board has, see ChipsOf.
+// OnBoard is a soak of the chips that a whole board has, see chipsOf.
 func OnBoard(b *hal.Board) *Soak {
-	chips := ChipsOf(b)
+	chips := chipsOf(b)
 	at := make([]hal.BusID, len(chips))
 	for i, c := range chips {
 		for n, bus := range b.Buses {

@@ -36,14 +36,14 @@ func (s Step) String() string {
 	return fmt.Sprintf("take out the fibre from %v to %v", s.A, s.B)
 }
 
-// Swaps is a shortest list of steps that makes the expected fibres out of the
+// swapsOf is a shortest list of steps that makes the expected fibres out of the
 // found ones. Draw both as edges between ports: every port has at most one of
 // each, so they form cycles and chains. A step changes two plugs; it splits at
 // most one cycle in two, so a cycle of k found fibres takes k-1 swaps at
 // least, and joining the ends of one expected fibre after the other takes no
 // more. On a chain each step finishes one expected fibre, too; fibres that
 // nobody expects and whose both ends are free to stay are taken out last.
-func Swaps(found, expected []Fibre) []Step {
+func swapsOf(found, expected []Fibre) []Step {
 	at := map[Port]Port{}
 	for _, f := range found {
 		at[f.A], at[f.B] = f.B, f.A

@@ -132,7 +132,7 @@ func TestSwapsAreTheFewest(t *testing.T) {
 			}
 		}
 		for _, want := range all {
-			steps := Swaps(fibresOf(start), fibresOf(want))
+			steps := swapsOf(fibresOf(start), fibresOf(want))
 			at := apply(t, fibresOf(start), steps)
 			if len(at) != 2*len(fibresOf(want)) {
 				t.Fatalf("%v to %v by %v: ends as %v", start, want, steps, at)

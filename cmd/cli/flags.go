@@ -12,17 +12,17 @@ import (
 	"unicode/utf8"
 )
 
-// Help is asked for: what a command takes. It is no failure.
-type Help struct {
+// helpText is asked for: what a command takes. It is no failure.
+type helpText struct {
 	Text    string // what the command is for, with examples
 	flags   *flag.FlagSet
 	command *Command // nil: not known
 }
 
-func (h *Help) Error() string { return flag.ErrHelp.Error() }
+func (h *helpText) Error() string { return flag.ErrHelp.Error() }
 
-// Is makes a Help what package flag calls it.
-func (h *Help) Is(err error) bool { return err == flag.ErrHelp }
+// Is makes a helpText what package flag calls it.
+func (h *helpText) Is(err error) bool { return err == flag.ErrHelp }
 
 // NewFlags makes a flag set for Parse.
 func NewFlags(name string) *flag.FlagSet {
@@ -33,14 +33,14 @@ func NewFlags(name string) *flag.FlagSet {
 }
 
 // Parse reads flags that may stand before, between and after the words of a
-// command, and gives the words. With -h it returns a Help with the text.
+// command, and gives the words. With -h it returns a helpText with the text.
 func Parse(fs *flag.FlagSet, args []string, text string) (words []string, err error) {
 	fs.SetOutput(io.Discard)
 	fs.Usage = func() {}
 	for {
 		switch err := fs.Parse(args); {
 		case errors.Is(err, flag.ErrHelp):
-			return nil, &Help{Text: text, flags: fs}
+			return nil, &helpText{Text: text, flags: fs}
 		case err != nil:
 			return nil, badFlag(fs, err)
 		case fs.NArg() == 0:
@@ -87,7 +87,7 @@ func badFlag(fs *flag.FlagSet, err error) error {
 }
 
 // text is the help in its printed form.
-func (h *Help) text(p *Program, width int) string {
+func (h *helpText) text(p *Program, width int) string {
 	var b strings.Builder
 	if h.command == nil { // which of them it was, its flag set says best
 		for _, c := range p.all() {

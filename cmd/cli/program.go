@@ -57,7 +57,7 @@ func (p *Program) Run(ctx context.Context, args []string, t Terminal) int {
 	if err == nil {
 		err = out.err
 	}
-	var help *Help
+	var help *helpText
 	if errors.As(err, &help) {
 		fmt.Fprint(t.Out, help.text(p, ScreenOf(t.Out).Width))
 		return Done
@@ -170,8 +170,8 @@ func (p *Program) flags() map[string]*flag.Flag {
 }
 
 // describe asks a command what it takes, as -h does.
-func (c *Command) describe() *Help {
-	var h *Help
+func (c *Command) describe() *helpText {
+	var h *helpText
 	err := c.Run(context.Background(), []string{"-h"}, Terminal{strings.NewReader(""), io.Discard, io.Discard})
 	if !errors.As(err, &h) {
 		return nil
@@ -268,7 +268,7 @@ func (p *Program) nounHelp(noun string) error {
 			text += "  " + p.Name + " " + c.synopsis() + "\n      " + c.Short + "\n"
 		}
 	}
-	return &Help{flags: NewFlags(noun), Text: strings.TrimSuffix(text, "\n"), command: &Command{Name: noun, Forms: []string{"..."}}}
+	return &helpText{flags: NewFlags(noun), Text: strings.TrimSuffix(text, "\n"), command: &Command{Name: noun, Forms: []string{"..."}}}
 }
 
 // synopsis is how a command is used.

@@ -136,9 +136,9 @@ type LineConfig struct {
 	ActiveLow bool   `json:"active_low"`
 }
 
-// Default reports to a broker on this machine, and names no board: nothing is simulated
+// defaults reports to a broker on this machine, and names no board: nothing is simulated
 // unless it is asked for.
-func Default() Config {
+func defaults() Config {
 	return Config{Fabric: "f1", Broker: "mqtt://127.0.0.1:18830", Cache: "on", State: "./ocs-agent.state", Seal: string(guard.Off), Reports: "plain", HealthMS: 10_000, Recorder: record.DefaultRing / 1024, Lock: "drift", LogLevel: "info", LogForm: "text",
 		Board: BoardConfig{GPUs: 4, Bundles: 2, Modules: hal.MaxModules, ModuleKind: moduleChips, Seed: 1, Calibrated: true, Physics: sim.DefaultPhysics()}}
 }
@@ -148,7 +148,7 @@ const maxConfig = 1 << 20
 
 // readConfig reads file over the defaults; "" is the defaults, "-" stdin.
 func readConfig(file string) (Config, error) {
-	c := Default()
+	c := defaults()
 	if file == "" {
 		return c, nil
 	}
@@ -384,7 +384,7 @@ func (c *Config) healthPeriod() time.Duration {
 }
 
 // keys lists every key with its default and unit, in the order of the file.
-func keys() []cli.Key { return cli.Keys(Default()) }
+func keys() []cli.Key { return cli.Keys(defaults()) }
 
 // configCommand prints the effective configuration, or what there is to
 // configure.
@@ -398,7 +398,7 @@ func configCommand(args []string) error {
 		return printJSON(keys())
 	}
 	if *doc {
-		return cli.PrintKeys(os.Stdout, Default(), false)
+		return cli.PrintKeys(os.Stdout, defaults(), false)
 	}
 	c, err := common.load()
 	if err != nil {

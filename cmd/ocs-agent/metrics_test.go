@@ -63,7 +63,7 @@ func TestMetricsOfARunningAgent(t *testing.T) {
 // Goal: a file is not left to lie once the agent is gone.
 // Method: no agent runs; an old file is there.
 func TestTextfileGoesWithTheAgent(t *testing.T) {
-	c := Default()
+	c := defaults()
 	c.State = t.TempDir()
 	file := filepath.Join(t.TempDir(), "ringlight.prom")
 	if err := os.WriteFile(file, []byte("old 1\n"), 0o644); err != nil {

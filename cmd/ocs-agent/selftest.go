@@ -72,7 +72,7 @@ func selftest(_ context.Context, args []string) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	cfg := Default()
+	cfg := defaults()
 	cfg.State, cfg.Board.Kind = dir, "sim"
 	cfg.Board.Seed, cfg.Board.Modules, cfg.Board.File = *seed, 1, common.board
 	if err := cfg.Board.readBoard(); err != nil {

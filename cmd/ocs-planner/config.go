@@ -45,8 +45,8 @@ type Config struct {
 	LogFormat  string `json:"log_format" doc:"text or json"`
 }
 
-// Default is an embedded broker on this machine.
-func Default() Config {
+// defaults is an embedded broker on this machine.
+func defaults() Config {
 	return Config{State: "./ocs-planner.db", Seal: string(guard.Off), Reports: "plain", StoreName: "ringlight", Cache: "on", LogLevel: "info", LogFormat: "text"}
 }
 
@@ -55,7 +55,7 @@ const maxConfig = 64 << 10
 
 // readConfig reads file over the defaults; "" is the defaults, "-" stdin.
 func readConfig(file string, stdin io.Reader) (Config, error) {
-	c := Default()
+	c := defaults()
 	if file == "" {
 		return c, nil
 	}
@@ -157,7 +157,7 @@ func configCommand(_ context.Context, args []string, t cli.Terminal) error {
 	file := fs.String("config", "", "configuration `file`, JSON, - = stdin")
 	doc := fs.Bool("doc", false, "list every key with its default")
 	asJSON := fs.Bool("json", false, "with -doc: as JSON")
-	typed := Default()
+	typed := defaults()
 	typed.flags(fs)
 	if _, err := cli.ParseNone(fs, args, `Prints the configuration that run would have, whole, or says what is wrong.
 
@@ -166,7 +166,7 @@ example: ocs-planner config -doc`); err != nil {
 		return err
 	}
 	if *doc {
-		return cli.PrintKeys(t.Out, Default(), *asJSON)
+		return cli.PrintKeys(t.Out, defaults(), *asJSON)
 	}
 	c, err := effective(fs, *file, t.In)
 	if err == nil {

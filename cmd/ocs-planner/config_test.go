@@ -43,7 +43,7 @@ func TestConfigurationReadsBack(t *testing.T) {
 	if err := json.Unmarshal([]byte(out), &c); err != nil || code != 0 {
 		t.Fatal(code, errs, err)
 	}
-	want := Default()
+	want := defaults()
 	want.State, want.HTTP, want.LogLevel, want.LogFormat, want.Insecure, want.Listen = "b.db", "127.0.0.1:9464", "warn", "json", true, "127.0.0.1:18830"
 	if c != want {
 		t.Errorf("%+v, want %+v", c, want)
@@ -52,7 +52,7 @@ func TestConfigurationReadsBack(t *testing.T) {
 		t.Errorf("exit %d, %s became %s", code, out, again)
 	}
 	_, doc, _ := command(t, "config", "-doc")
-	for _, k := range cli.Keys(Default()) {
+	for _, k := range cli.Keys(defaults()) {
 		if k.Text == "" || !strings.Contains(doc, k.Key+" ") {
 			t.Errorf("%s is not documented", k.Key)
 		}

@@ -20,7 +20,7 @@ const storePatience = 15 * time.Second
 // storeCommand looks at a store that no planner writes, or copies it.
 func storeCommand(ctx context.Context, args []string, t cli.Terminal) error {
 	fs := cli.NewFlags("ocs-planner store")
-	c := Default()
+	c := defaults()
 	c.storeFlags(fs)
 	asJSON := fs.Bool("json", false, "print JSON")
 	words, err := cli.Parse(fs, args, `export writes what the store holds as lines of JSON, to stdout without a FILE;

@@ -116,12 +116,8 @@ func circuit(ctx context.Context, args []string, out io.Writer) error {
 // circuitJSON, jobStatusJSON and changeJSON are the forms that
 // scripts rely on.
 type circuitJSON struct {
-	Switch int             `json:"switch"` // from 0
-	PortA  uint16          `json:"port_a"`
-	PortB  uint16          `json:"port_b"`
-	Job    proto.JobID     `json:"job"`
-	State  string          `json:"state"`
-	Loss   *proto.MilliDBm `json:"loss_millidb"` // null: not measured
+	Switch int `json:"switch"` // from 0
+	switchPortsJSON
 }
 
 type shareJSON struct {
@@ -155,7 +151,7 @@ type changeJSON struct {
 }
 
 func circuitOf(x *proto.CircuitStatus) circuitJSON {
-	return circuitJSON{int(x.Switch - proto.FirstSwitch), x.A, x.B, x.Job, x.State.String(), x.Loss.Known()}
+	return circuitJSON{int(x.Switch - proto.FirstSwitch), switchPortsJSON{x.A, x.B, x.Job, x.State.String(), x.Loss.Known()}}
 }
 
 func circuitsIn(r *proto.OpReply) []proto.CircuitStatus { return r.Circuits }

@@ -58,26 +58,26 @@ func Power(value uint16, channel int) uint16 { return value >> (2 * channel) & 3
 
 // Why a frame is refused.
 var (
-	ErrFrame   = errors.New("not a frame of 24 bits")
-	ErrCommand = errors.New("no such command")
-	ErrChannel = errors.New("no such channel")
+	errFrame   = errors.New("not a frame of 24 bits")
+	errCommand = errors.New("no such command")
+	errChannel = errors.New("no such channel")
 )
 
 // Parse takes a sent frame apart. A frame of another length does nothing in the
 // chip; commands and channels that the tables do not have are reserved.
 func Parse(frame []byte) (cmd byte, channel int, value uint16, err error) {
 	if len(frame) != FrameBytes {
-		return 0, 0, 0, fmt.Errorf("ad5676: %d bytes: %w", len(frame), ErrFrame)
+		return 0, 0, 0, fmt.Errorf("ad5676: %d bytes: %w", len(frame), errFrame)
 	}
 	cmd, channel, value = frame[0]&0xF0, int(frame[0]&0x0F), Value(frame)
 	switch cmd {
 	case CmdInput, CmdBoth, CmdReadback:
 		if channel >= Channels {
-			return cmd, channel, value, fmt.Errorf("ad5676: channel %d: %w", channel, ErrChannel)
+			return cmd, channel, value, fmt.Errorf("ad5676: channel %d: %w", channel, errChannel)
 		}
 	}
 	if cmd > cmdLast {
-		return cmd, channel, value, fmt.Errorf("ad5676: command %#02x: %w", frame[0], ErrCommand)
+		return cmd, channel, value, fmt.Errorf("ad5676: command %#02x: %w", frame[0], errCommand)
 	}
 	return cmd, channel, value, nil
 }

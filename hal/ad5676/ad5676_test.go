@@ -37,18 +37,18 @@ func TestGoldenFrames(t *testing.T) {
 			t.Errorf("% x: command %#x channel %d value %#x, %v", tc.golden, cmd, channel, value, err)
 		}
 		for _, twin := range [][]byte{tc.golden[:2], nil, append(bytes.Clone(tc.golden), 0)} {
-			if _, _, _, err := Parse(twin); !errors.Is(err, ErrFrame) {
+			if _, _, _, err := Parse(twin); !errors.Is(err, errFrame) {
 				t.Errorf("% x: %v", twin, err)
 			}
 		}
 	}
 	for _, first := range []byte{0xC0, 0xD5, 0xF0} {
-		if _, _, _, err := Parse([]byte{first, 0, 0}); !errors.Is(err, ErrCommand) {
+		if _, _, _, err := Parse([]byte{first, 0, 0}); !errors.Is(err, errCommand) {
 			t.Errorf("a reserved command %#x: %v", first, err)
 		}
 	}
 	for _, first := range []byte{CmdInput | 8, CmdBoth | 15, CmdReadback | 9} {
-		if _, _, _, err := Parse([]byte{first, 0, 0}); !errors.Is(err, ErrChannel) {
+		if _, _, _, err := Parse([]byte{first, 0, 0}); !errors.Is(err, errChannel) {
 			t.Errorf("channel of %#x: %v", first, err)
 		}
 	}

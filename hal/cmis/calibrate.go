@@ -37,7 +37,7 @@ const CalibratingBytes = CalDriven + 1 - CalMode
 // ParseCalibrating reads CalibratingBytes bytes from CalMode on.
 func ParseCalibrating(b []byte) (Calibrating, error) {
 	if len(b) < CalibratingBytes {
-		return Calibrating{}, fmt.Errorf("cmis: %d bytes of page B4h: %w", len(b), ErrShort)
+		return Calibrating{}, fmt.Errorf("cmis: %d bytes of page B4h: %w", len(b), errShort)
 	}
 	return Calibrating{On: b[0] == 1, Answer: Answer(b[CalAnswer-CalMode]), Driven: Answer(b[CalDriven-CalMode]),
 		Levels: time.Duration(binary.BigEndian.Uint16(b[CalTimes-CalMode:])) * time.Microsecond,

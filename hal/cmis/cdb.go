@@ -59,11 +59,11 @@ func CheckCode(b []byte, as CheckReading) byte {
 // and the payload behind it.
 func ParseCDBCommand(b []byte) (id uint16, payload []byte, reading CheckReading, err error) {
 	if len(b) < 8 {
-		return 0, nil, 0, fmt.Errorf("cmis: command of %d bytes: %w", len(b), ErrShort)
+		return 0, nil, 0, fmt.Errorf("cmis: command of %d bytes: %w", len(b), errShort)
 	}
 	n := int(b[4])
 	if n > CDBPayloadBytes || len(b) < 8+n {
-		return 0, nil, 0, fmt.Errorf("cmis: command with a payload of %d bytes in %d: %w", n, len(b), ErrShort)
+		return 0, nil, 0, fmt.Errorf("cmis: command with a payload of %d bytes in %d: %w", n, len(b), errShort)
 	}
 	sum := append([]byte(nil), b[:8+n]...)
 	sum[5], sum[6], sum[7] = 0, 0, 0
@@ -72,5 +72,5 @@ func ParseCDBCommand(b []byte) (id uint16, payload []byte, reading CheckReading,
 			return binary.BigEndian.Uint16(b), sum[8:], as, nil
 		}
 	}
-	return 0, nil, 0, fmt.Errorf("cmis: command %04xh: check code %02x: %w", binary.BigEndian.Uint16(b), b[5], ErrChecksum)
+	return 0, nil, 0, fmt.Errorf("cmis: command %04xh: check code %02x: %w", binary.BigEndian.Uint16(b), b[5], errChecksum)
 }

@@ -13,7 +13,7 @@ import (
 // Goal: the field table has no holes in its own rules.
 // Method: order, bounds and overlaps; banked pages as Banked says.
 func TestFieldTable(t *testing.T) {
-	for i, f := range Fields {
+	for i, f := range fields {
 		end := int(f.Offset) + int(f.Length)
 		if f.Length == 0 || end > 256 || f.Offset < 128 && (end > 128 || f.Page != 0) {
 			t.Errorf("%s: %d bytes at %d of page %02xh", f.Name, f.Length, f.Offset, f.Page)
@@ -27,7 +27,7 @@ func TestFieldTable(t *testing.T) {
 		if i == 0 {
 			continue
 		}
-		b := Fields[i-1]
+		b := fields[i-1]
 		same := b.Page == f.Page && b.Offset < 128 == (f.Offset < 128)
 		if same && int(f.Offset) < int(b.Offset)+int(b.Length) {
 			t.Errorf("%s and %s overlap", b.Name, f.Name)
@@ -139,11 +139,11 @@ func TestAdvert(t *testing.T) {
 	for i := 2; i < len(page); i++ { // bytes 128 and 129 are outside the sum
 		bad := bytes.Clone(page)
 		bad[i] ^= 0x10
-		if _, err := ParseAdvert(bad); !errors.Is(err, ErrChecksum) {
+		if _, err := ParseAdvert(bad); !errors.Is(err, errChecksum) {
 			t.Errorf("byte %d flipped: %v", 128+i, err)
 		}
 	}
-	if _, err := ParseAdvert(page[:127]); !errors.Is(err, ErrShort) {
+	if _, err := ParseAdvert(page[:127]); !errors.Is(err, errShort) {
 		t.Errorf("cut: %v", err)
 	}
 }
@@ -172,7 +172,7 @@ func TestOCSTrx(t *testing.T) {
 	if want := (Status{0xB1, AnswerDone, 7, 0xB1, 258 * time.Microsecond, true}); err != nil || s != want {
 		t.Errorf("%+v, %v", s, err)
 	}
-	if _, err := ParseStatus(make([]byte, 6)); !errors.Is(err, ErrShort) {
+	if _, err := ParseStatus(make([]byte, 6)); !errors.Is(err, errShort) {
 		t.Errorf("cut: %v", err)
 	}
 	valid := 0
@@ -194,11 +194,11 @@ func TestRedirection(t *testing.T) {
 		t.Errorf("%+v, %v", list, err)
 	}
 	for _, bad := range [][Lanes]uint8{{}, {0, 1, 2, 3, 4, 5, 6, 8}, {0, 1, 2, 3, 4, 5, 6, 6}} {
-		if _, err := RedirectionRequests(bad); !errors.Is(err, ErrNotPermutation) {
+		if _, err := RedirectionRequests(bad); !errors.Is(err, errNotPermutation) {
 			t.Errorf("%v: %v", bad, err)
 		}
 	}
-	if err := CheckRedirection(make([]byte, 7)); !errors.Is(err, ErrShort) {
+	if err := CheckRedirection(make([]byte, 7)); !errors.Is(err, errShort) {
 		t.Errorf("cut: %v", err)
 	}
 }
@@ -218,10 +218,10 @@ func TestCheckCode(t *testing.T) {
 			t.Errorf("%04x % x %v %v", id, payload, as, err)
 		}
 		sent[9] += 2
-		if _, _, _, err := ParseCDBCommand(sent); !errors.Is(err, ErrChecksum) {
+		if _, _, _, err := ParseCDBCommand(sent); !errors.Is(err, errChecksum) {
 			t.Errorf("damaged: %v", err)
 		}
-		if _, _, _, err := ParseCDBCommand(sent[:9]); !errors.Is(err, ErrShort) {
+		if _, _, _, err := ParseCDBCommand(sent[:9]); !errors.Is(err, errShort) {
 			t.Errorf("cut: %v", err)
 		}
 	}

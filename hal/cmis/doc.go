@@ -15,7 +15,7 @@
 //     address for up to tBPC (10 ms, after a page change), tWRITE (10 ms) or
 //     tWRITENV (80 ms, non-volatile bytes). A Port asks again until it is
 //     acknowledged instead of sleeping for the longest time allowed; beyond it
-//     the module is broken, and ErrHoldOff says so.
+//     the module is broken, and errHoldOff says so.
 //   - Latched flags are cleared by being read. Flags is their only reader; a
 //     Port refuses the bytes to everybody else.
 //

@@ -58,9 +58,9 @@ const (
 	SummaryLaneStatus   = 1 << 0 // of FlagSummary: flags stand on page 11h
 )
 
-// Fields is the memory map as far as this package uses it, in order of page
+// fields is the memory map as far as this package uses it, in order of page
 // and offset.
-var Fields = []Field{
+var fields = []Field{
 	{"Identifier", 0, false, Identifier, 1, RO, 0x30},
 	{"CmisRevision", 0, false, Revision, 1, RO, 0x30},
 	{"ManagementCharacteristics", 0, false, Management, 1, RO, 0x30},
@@ -207,7 +207,7 @@ func At(page, offset uint8) (Field, bool) {
 	if page >= PageEPL && page < PageEPL+EPLPages && offset >= 128 {
 		return extended, true
 	}
-	for _, f := range Fields {
+	for _, f := range fields {
 		if offset >= f.Offset && int(offset) < int(f.Offset)+int(f.Length) && (offset < 128 || f.Page == page) {
 			return f, true
 		}

@@ -83,7 +83,7 @@ func (f FirmwareFeatures) Bytes() []byte {
 // ParseFirmwareFeatures reads it.
 func ParseFirmwareFeatures(b []byte) (f FirmwareFeatures, err error) {
 	if len(b) < featuresBytes {
-		return f, fmt.Errorf("cmis: firmware features: %w", ErrShort)
+		return f, fmt.Errorf("cmis: firmware features: %w", errShort)
 	}
 	unit := time.Millisecond
 	if b[1]&(1<<3) != 0 {
@@ -132,7 +132,7 @@ func (f Firmware) Bytes() []byte {
 func ParseFirmware(b []byte) (Firmware, error) {
 	f := Firmware{Running: -1, Committed: -1}
 	if len(b) < firmwareBytes {
-		return f, fmt.Errorf("cmis: firmware: %w", ErrShort)
+		return f, fmt.Errorf("cmis: firmware: %w", errShort)
 	}
 	for i := range f.Version {
 		s := b[0] >> (4 * i)

@@ -21,19 +21,19 @@ const (
 	RedirectionRejected = 2
 )
 
-// ErrNotPermutation is a redirection that would bring two lanes to one place.
-var ErrNotPermutation = errors.New("not a permutation of the lanes")
+// errNotPermutation is a redirection that would bring two lanes to one place.
+var errNotPermutation = errors.New("not a permutation of the lanes")
 
 // CheckRedirection tells whether eight bytes of a redirection are a
 // permutation.
 func CheckRedirection(b []byte) error {
 	if len(b) < Lanes {
-		return fmt.Errorf("cmis: redirection of %d lanes: %w", len(b), ErrShort)
+		return fmt.Errorf("cmis: redirection of %d lanes: %w", len(b), errShort)
 	}
 	seen := 0
 	for i, to := range b[:Lanes] {
 		if to >= Lanes || seen>>to&1 != 0 {
-			return fmt.Errorf("cmis: lane %d to %d: %w", i, to, ErrNotPermutation)
+			return fmt.Errorf("cmis: lane %d to %d: %w", i, to, errNotPermutation)
 		}
 		seen |= 1 << to
 	}

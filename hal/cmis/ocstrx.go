@@ -140,7 +140,7 @@ type Status struct {
 // ParseStatus reads StatusBytes bytes from Trigger on.
 func ParseStatus(b []byte) (Status, error) {
 	if len(b) < StatusBytes {
-		return Status{}, fmt.Errorf("cmis: status of %d bytes: %w", len(b), ErrShort)
+		return Status{}, fmt.Errorf("cmis: status of %d bytes: %w", len(b), errShort)
 	}
 	return Status{Trigger: b[0], Answer: Answer(b[1]), Count: b[2], InForce: b[3],
 		Took: time.Duration(binary.BigEndian.Uint16(b[4:])) * time.Microsecond, Applied: b[6]&1 != 0}, nil
@@ -178,7 +178,7 @@ type Lock struct {
 // ParseLock reads LockBytes bytes from LockMode on.
 func ParseLock(b []byte) (Lock, error) {
 	if len(b) < LockBytes {
-		return Lock{}, fmt.Errorf("cmis: lock of %d bytes: %w", len(b), ErrShort)
+		return Lock{}, fmt.Errorf("cmis: lock of %d bytes: %w", len(b), errShort)
 	}
 	return Lock{On: b[0] == 1, Phase: LockPhase(b[1]), Looks: b[2], Cell: b[3], Microrad: 10 * int32(binary.BigEndian.Uint16(b[4:]))}, nil
 }

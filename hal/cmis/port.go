@@ -11,10 +11,10 @@ import (
 // Why a request fails besides the bus's own errors.
 var (
 	ErrNoPage   = errors.New("page not implemented")
-	ErrMoved    = errors.New("another host moves the page")
-	ErrHoldOff  = errors.New("module holds off longer than it may")
+	errMoved    = errors.New("another host moves the page")
+	errHoldOff  = errors.New("module holds off longer than it may")
 	ErrLatched  = errors.New("latched flags have one reader")
-	ErrReadOnly = errors.New("not writable")
+	errReadOnly = errors.New("not writable")
 	ErrRange    = errors.New("beyond the page")
 )
 
@@ -108,7 +108,7 @@ func (p *Port) Start(now time.Duration, r Request) {
 		return
 	case r.Write:
 		if _, ok := writable(r.Page, r.Offset, len(r.Data)); !ok {
-			p.finish(fmt.Errorf("%w: page %02xh, %d bytes at %d", ErrReadOnly, r.Page, len(r.Data), r.Offset))
+			p.finish(fmt.Errorf("%w: page %02xh, %d bytes at %d", errReadOnly, r.Page, len(r.Data), r.Offset))
 			return
 		}
 	case latched(r.Page, r.Offset, len(r.Data)) && (r.flags == nil || r.flags != p.claimed):
@@ -235,7 +235,7 @@ func (p *Port) moved(now time.Duration) bool {
 	}
 	p.known = false
 	if p.moves++; p.moves > maxMoves {
-		p.finish(fmt.Errorf("%w: bank %d page %02xh where bank %d page %02xh was selected", ErrMoved, p.r[0], p.r[1], p.req.Bank, p.req.Page))
+		p.finish(fmt.Errorf("%w: bank %d page %02xh where bank %d page %02xh was selected", errMoved, p.r[0], p.r[1], p.req.Bank, p.req.Page))
 		return true
 	}
 	p.step, p.due = stepSelect, now
@@ -290,7 +290,7 @@ func (p *Port) failed(now time.Duration, msg int, err error) {
 	}
 	if p.asked >= p.limit { // a host that hears late asks once more
 		p.known = false
-		p.finish(fmt.Errorf("%w: %w", ErrHoldOff, err))
+		p.finish(fmt.Errorf("%w: %w", errHoldOff, err))
 		return
 	}
 	p.Holdoffs++

@@ -68,7 +68,7 @@ func TestPortOfALateHost(t *testing.T) {
 			}
 			p.Completed(now, 0, err)
 		}
-		if err := p.Err(); asked != 3 || errors.Is(err, ErrHoldOff) != broken {
+		if err := p.Err(); asked != 3 || errors.Is(err, errHoldOff) != broken {
 			t.Errorf("broken %v: asked %d times, %v", broken, asked, err)
 		}
 	}
@@ -102,7 +102,7 @@ func TestPortFrames(t *testing.T) {
 			"50:7e 00 b1/0 50:7e/2 50:80 01 02 03 04 05 06 07 08/0 50:7e/2 50:7e 00 b1/0 50:7e/2 50:88 09 0a/0 50:7e/2", nil},
 		{"byte refused", 0, Request{Write: true, Offset: 26, Data: []byte{0}}, []answer{{err: hal.ErrByteNACK}}, "50:1a 00/0", hal.ErrByteNACK},
 		{"mux gone", 0x70, Request{Offset: 3, Data: make([]byte, 1)}, []answer{{err: nack, only: 1}}, "70:04/0 50:03/1", nack},
-		{"read-only", 0, Request{Write: true, Offset: 14, Data: []byte{0}}, nil, "", ErrReadOnly},
+		{"read-only", 0, Request{Write: true, Offset: 14, Data: []byte{0}}, nil, "", errReadOnly},
 		{"latched", 0, Request{Offset: 0, Data: make([]byte, 16)}, nil, "", ErrLatched},
 		{"over the half", 0, Request{Offset: 120, Data: make([]byte, 9)}, nil, "", ErrRange},
 		{"over the page", 0, Request{Page: 1, Offset: 250, Data: make([]byte, 7)}, nil, "", ErrRange},
@@ -150,7 +150,7 @@ func TestPortPageMoves(t *testing.T) {
 	for range maxMoves {
 		again = append(again, answer{page: []byte{0, 2}}, sel, ours, answer{})
 	}
-	if _, _, err = play(p, long, append(again, answer{page: []byte{0, 2}})...); !errors.Is(err, ErrMoved) {
+	if _, _, err = play(p, long, append(again, answer{page: []byte{0, 2}})...); !errors.Is(err, errMoved) {
 		t.Errorf("moved again and again: %v", err)
 	}
 }
@@ -179,7 +179,7 @@ func TestPortPatience(t *testing.T) {
 		}
 		p := NewPort(0, 0)
 		_, end, err := play(p, tc.q, answers...)
-		if !errors.Is(err, ErrHoldOff) || !errors.Is(err, hal.ErrAddressNACK) {
+		if !errors.Is(err, errHoldOff) || !errors.Is(err, hal.ErrAddressNACK) {
 			t.Errorf("%+v: %v", tc.q, err)
 		}
 		if end < tc.most || end > tc.most+2*time.Millisecond {

@@ -8,18 +8,18 @@ import (
 	"time"
 )
 
-// ErrShort is a reply with fewer bytes than its field has.
-var ErrShort = errors.New("too few bytes")
+// errShort is a reply with fewer bytes than its field has.
+var errShort = errors.New("too few bytes")
 
-// ErrChecksum is a page whose checksum does not fit its content.
-var ErrChecksum = errors.New("page checksum wrong")
+// errChecksum is a page whose checksum does not fit its content.
+var errChecksum = errors.New("page checksum wrong")
 
-// Celsius256 is a temperature in 1/256 of a degree Celsius.
-func Celsius256(b []byte) int16 { return int16(binary.BigEndian.Uint16(b)) }
+// celsius256 is a temperature in 1/256 of a degree Celsius.
+func celsius256(b []byte) int16 { return int16(binary.BigEndian.Uint16(b)) }
 
 // MilliCelsius is a temperature field in thousandths of a degree, rounded
 // toward zero.
-func MilliCelsius(b []byte) int32 { return int32(Celsius256(b)) * 1000 / 256 }
+func MilliCelsius(b []byte) int32 { return int32(celsius256(b)) * 1000 / 256 }
 
 // PutMilliCelsius writes the temperature nearest below.
 func PutMilliCelsius(b []byte, milli int32) {
@@ -81,10 +81,10 @@ func Checksum(page uint8, content []byte) (sum, at uint8, has bool) {
 // CheckPage tells whether a page carries its checksum; pages without one do.
 func CheckPage(page uint8, content []byte) error {
 	if len(content) < 128 {
-		return fmt.Errorf("cmis: page %02xh: %d bytes: %w", page, len(content), ErrShort)
+		return fmt.Errorf("cmis: page %02xh: %d bytes: %w", page, len(content), errShort)
 	}
 	if sum, at, has := Checksum(page, content); has && content[at-128] != sum {
-		return fmt.Errorf("cmis: page %02xh: byte %d is %02x, sum is %02x: %w", page, at, content[at-128], sum, ErrChecksum)
+		return fmt.Errorf("cmis: page %02xh: byte %d is %02x, sum is %02x: %w", page, at, content[at-128], sum, errChecksum)
 	}
 	return nil
 }

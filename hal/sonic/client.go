@@ -49,8 +49,8 @@ type language struct {
 
 	wanted []Connection
 	keys   map[hal.PortPair][]string // of its list
-	states map[string]ConnectionState
-	ports  map[string]PortState
+	states map[string]connectionState
+	ports  map[string]portState
 	forced map[string]bool // ports that are not to be normal
 }
 
@@ -95,7 +95,7 @@ func (l *language) Say(dst []byte, w hal.BoxWord, s *hal.BoxState) []byte {
 	case w.Verb == hal.BoxRemove || w.Verb == hal.BoxCreate:
 		return l.set(dst, w)
 	}
-	list := make([]PortConfig, len(w.Ports))
+	list := make([]portConfig, len(w.Ports))
 	for i, p := range w.Ports {
 		word := map[bool]string{true: forceBlocked, false: normal}[w.Verb == hal.BoxBlock]
 		if list[i].ID = portName(p/s.In, p%s.In); tables {
@@ -207,15 +207,15 @@ func (l *language) answered(status int, body []byte, w hal.BoxWord, s *hal.BoxSt
 	case w.N == 0:
 		return l.list(body, s)
 	case w.Verb == hal.BoxRead && w.N == 1:
-		list, err := rows[ConnectionState](body)
-		l.states = map[string]ConnectionState{}
+		list, err := rows[connectionState](body)
+		l.states = map[string]connectionState{}
 		for _, c := range list {
 			l.states[c.ID] = c
 		}
 		return err
 	}
-	list, err := rows[PortState](body)
-	l.ports = map[string]PortState{}
+	list, err := rows[portState](body)
+	l.ports = map[string]portState{}
 	for _, p := range list {
 		l.ports[p.ID] = p
 	}
@@ -256,7 +256,7 @@ func rows[T any](body []byte) ([]T, error) {
 
 // size is that of the numbers of its ports.
 func (l *language) size(body []byte, s *hal.BoxState) error {
-	list, err := rows[PortConfig](body)
+	list, err := rows[portConfig](body)
 	sides := [hal.NumSides]int{}
 	l.dialect = l.cfg.Dialect
 	for _, p := range list {
@@ -279,7 +279,7 @@ func (l *language) size(body []byte, s *hal.BoxState) error {
 
 // dialectOf: of ports of which nothing is wanted, a table tells.
 func (l *language) dialectOf(body []byte) error {
-	list, err := rows[PortState](body)
+	list, err := rows[portState](body)
 	if l.dialect != Auto {
 		return nil
 	}
@@ -290,7 +290,7 @@ func (l *language) dialectOf(body []byte) error {
 }
 
 func (l *language) overrides(body []byte) error {
-	list, err := rows[PortConfig](body)
+	list, err := rows[portConfig](body)
 	l.forced = map[string]bool{}
 	for _, p := range list {
 		l.forced[p.ID] = cmp.Or(p.ConfigStatus, p.State, normal) != normal
@@ -352,7 +352,7 @@ func (l *language) judge(s *hal.BoxState) {
 }
 
 // lightOf is what the box says of a connection's light: the worse of its ports.
-func (l *language) lightOf(st ConnectionState, from, to string) hal.BoxLight {
+func (l *language) lightOf(st connectionState, from, to string) hal.BoxLight {
 	words := [...]string{cmp.Or(l.light(from), "not said"), cmp.Or(l.light(to), "not said")}
 	has := func(word string) bool { return words[0] == word || words[1] == word }
 	light := hal.BoxLight{Text: fmt.Sprintf("%s is %s, %s is %s", from, words[0], to, words[1])}

@@ -47,16 +47,16 @@ const (
 	invalid   = "invalid"
 )
 
-// PortConfig is a port as it is wanted. Tables have ConfigStatus, states State.
-type PortConfig struct {
+// portConfig is a port as it is wanted. Tables have ConfigStatus, states State.
+type portConfig struct {
 	ID           string  `json:"simplex_port_id"`
 	Label        *string `json:"label,omitempty"`
 	ConfigStatus string  `json:"config_status,omitempty"`
 	State        string  `json:"state,omitempty"`
 }
 
-// PortState is a port as it is. Tables have OperStatus, states Status.
-type PortState struct {
+// portState is a port as it is. Tables have OperStatus, states Status.
+type portState struct {
 	ID            string `json:"simplex_port_id"`
 	ConnectorType string `json:"connector_type,omitempty"`
 	ConnectorPin  string `json:"connector_pin,omitempty"`
@@ -72,8 +72,8 @@ type Connection struct {
 	B  string `json:"b_side,omitempty"`
 }
 
-// ConnectionState is one as it is. Tables have Status and Loss, states the rest.
-type ConnectionState struct {
+// connectionState is one as it is. Tables have Status and Loss, states the rest.
+type connectionState struct {
 	ID      string  `json:"cross_connect_id"`
 	Status  string  `json:"status,omitempty"`
 	Loss    decimal `json:"insertion_loss_dB,omitempty"`

@@ -56,8 +56,8 @@ const maxLosses = 64 * 64
 // MaxLabel bounds a port's label. chosen: a host, its port and a remark.
 const MaxLabel = 128
 
-// Recorder is a Box that keeps records of its ports, by quarters of an hour or days.
-type Recorder interface {
+// recorder is a Box that keeps records of its ports, by quarters of an hour or days.
+type recorder interface {
 	Records(side, port int, days bool) any
 }
 
@@ -98,7 +98,7 @@ var containers = []container{
 	{module, "OCS_CROSS_CONNECT_TABLE", "OCS_CROSS_CONNECT_LIST", Tables, func(_ *Server, v *View) (out []row) {
 		for _, p := range v.Paths {
 			if p.Status != "" {
-				out = append(out, row{p.ID, ConnectionState{ID: p.ID, Status: p.Status, Loss: hundredths(p.MilliDB)}})
+				out = append(out, row{p.ID, connectionState{ID: p.ID, Status: p.Status, Loss: hundredths(p.MilliDB)}})
 			}
 		}
 		return out
@@ -114,7 +114,7 @@ var containers = []container{
 // portConfigs are in the dialect's words; of both, in those of the tables.
 func (s *Server) portConfigs(v *View) (out []row) {
 	v.each(func(name string, p *Port) {
-		c := PortConfig{ID: name, Label: &p.Label}
+		c := portConfig{ID: name, Label: &p.Label}
 		if c.ConfigStatus = p.Override; s.Dialect == States {
 			c.State, c.ConfigStatus = p.Override, ""
 		}
@@ -139,9 +139,9 @@ func portStates(v *View, tables bool) (out []row) {
 		switch {
 		case p.Light == "":
 		case tables:
-			out = append(out, row{name, PortState{ID: name, Target: p.Target, OperStatus: p.Light}})
+			out = append(out, row{name, portState{ID: name, Target: p.Target, OperStatus: p.Light}})
 		default:
-			out = append(out, row{name, PortState{ID: name, Target: p.Target, Status: statesWord(p.Light)}})
+			out = append(out, row{name, portState{ID: name, Target: p.Target, Status: statesWord(p.Light)}})
 		}
 	})
 	return out
@@ -165,7 +165,7 @@ func connectionStates(_ *Server, v *View) (out []row) {
 		if err != nil || a >= len(v.Ports[0]) || b >= len(v.Ports[1]) {
 			continue
 		}
-		c := ConnectionState{ID: p.ID, A: portName(0, a), B: portName(1, b), AStatus: statesWord(v.Ports[0][a].Light), BStatus: statesWord(v.Ports[1][b].Light)}
+		c := connectionState{ID: p.ID, A: portName(0, a), B: portName(1, b), AStatus: statesWord(v.Ports[0][a].Light), BStatus: statesWord(v.Ports[1][b].Light)}
 		if v.Ports[0][a].Target == c.B && c.AStatus != "" && c.BStatus != "" {
 			out = append(out, row{p.ID, c})
 		}
@@ -179,7 +179,7 @@ func (s *Server) rowsOf(c *container, v *View, key string) (out []row) {
 		return c.rows(s, v)
 	}
 	if c.module == records {
-		box, keeps := s.Box.(Recorder)
+		box, keeps := s.Box.(recorder)
 		for at := range 2 * len(v.Ports[0]) {
 			if name := portName(at%2, at/2); keeps && (key == "" || key == name) {
 				out = append(out, row{name, portRecords{name, box.Records(at%2, at/2, c.name == days)}})
@@ -325,7 +325,7 @@ func (s *Server) whole(method string, c *container, body []byte) (any, error) {
 		_, err := s.update(&v, keys, nil)
 		return nil, err
 	case c.module == module && c.name == "OCS_PORT" && method == http.MethodPatch:
-		list, err := inList[PortConfig](c, body)
+		list, err := inList[portConfig](c, body)
 		if err == nil {
 			err = s.setPorts(&v, c, list)
 		}
@@ -356,7 +356,7 @@ func (s *Server) entry(method string, c *container, key string, body []byte) (an
 		}
 		return nil, notOne(c, key, err)
 	case method == http.MethodPatch && settable:
-		list, err := decode[map[string][]PortConfig](body)
+		list, err := decode[map[string][]portConfig](body)
 		if set := list[c.prefix()+c.list]; err == nil && len(set) == 1 && set[0].ID == key {
 			return nil, s.setPorts(&v, c, set)
 		}

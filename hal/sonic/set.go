@@ -135,7 +135,7 @@ func (s *Server) update(v *View, remove []string, add []Connection) (result bulk
 }
 
 // setPorts checks all before anything is done.
-func (s *Server) setPorts(v *View, c *container, list []PortConfig) error {
+func (s *Server) setPorts(v *View, c *container, list []portConfig) error {
 	var set []PortSetting
 	for i := range list {
 		p := &list[i]

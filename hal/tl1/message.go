@@ -48,7 +48,7 @@ func (r *Reader) Next() (m Message, ok bool, err error) {
 		if at := from - 2; at >= 0 && r.buf[at] != '\n' && r.buf[at] != '\r' {
 			continue
 		}
-		m, err = ParseMessage(string(r.buf[:from-1]))
+		m, err = parseMessage(string(r.buf[:from-1]))
 		r.buf = append(r.buf[:0], r.buf[from:]...)
 		return m, err == nil, err
 	}
@@ -58,9 +58,9 @@ func bad(format string, args ...any) error {
 	return fmt.Errorf("tl1: %s: %w", fmt.Sprintf(format, args...), hal.ErrBoxReply)
 }
 
-// ParseMessage reads a message without its semicolon: a header line with name,
+// parseMessage reads a message without its semicolon: a header line with name,
 // date and time of the box, a line that identifies it, and text.
-func ParseMessage(s string) (m Message, err error) {
+func parseMessage(s string) (m Message, err error) {
 	var lines []string
 	for l := range strings.SplitSeq(strings.ReplaceAll(s, "\r", "\n"), "\n") {
 		if l = strings.TrimSpace(l); l != "" {

@@ -127,8 +127,8 @@ func Log(x float64) float64 {
 	return float64(float64(k)*ln2Hi) + (logSeries(m) + float64(float64(k)*ln2Lo))
 }
 
-// Log10 is the decimal logarithm of x, with the exceptions of Log.
-func Log10(x float64) float64 {
+// log10 is the decimal logarithm of x, with the exceptions of Log.
+func log10(x float64) float64 {
 	switch {
 	case x != x || x < 0:
 		return math.NaN()
@@ -142,7 +142,7 @@ func Log10(x float64) float64 {
 }
 
 // DB is the ratio x in decibels.
-func DB(x float64) float64 { return float64(10 * Log10(x)) }
+func DB(x float64) float64 { return float64(10 * log10(x)) }
 
 // FromDB is the ratio that db decibels stand for.
 func FromDB(db float64) float64 { return Pow10(db / 10) }

@@ -87,9 +87,9 @@ const (
 // ErrNoMeters is why a circuit of a box cannot be proven.
 var ErrNoMeters = errors.New("box has no power meters to prove it by, or they cannot be read")
 
-// ErrSilent is what a line means that answered nothing, or not in time: the box, what is
+// errSilent is what a line means that answered nothing, or not in time: the box, what is
 // between, or somebody else who has it.
-var ErrSilent = errors.New("box does not answer")
+var errSilent = errors.New("box does not answer")
 
 // What a box without meters says of its light.
 var (
@@ -213,7 +213,7 @@ func (x *Box) completed(now time.Duration, c *hal.Completion) {
 // silent: what the box is at nobody knows.
 func (x *Box) silent(now time.Duration, err error) {
 	if errors.Is(err, hal.ErrTimeout) || errors.Is(err, hal.ErrBusStuck) { // a line of text has no levels to be stuck at
-		err = fmt.Errorf("%w within %v: %w", ErrSilent, x.cfg.Deadline, hal.ErrTimeout)
+		err = fmt.Errorf("%w within %v: %w", errSilent, x.cfg.Deadline, hal.ErrTimeout)
 	}
 	x.err, x.goals = err, x.goals[:0]
 	x.become(LinkSilent)
@@ -378,8 +378,8 @@ func (x *Box) Busy() bool {
 // Save appends nothing: a box keeps its circuits itself, and says them.
 func (x *Box) Save(buf []circuit.Saved) []circuit.Saved { return buf }
 
-// ErrNoOverride is why a port of a box cannot be held off.
-var ErrNoOverride = errors.New("no command of the box holds a port off")
+// errNoOverride is why a port of a box cannot be held off.
+var errNoOverride = errors.New("no command of the box holds a port off")
 
 // Override holds a port off, or lets it go, with the next talk; an alarm says where it is
 // not so.
@@ -389,7 +389,7 @@ func (x *Box) Override(now time.Duration, side, port int, o proto.Override) erro
 		if o == proto.Normal {
 			return nil
 		}
-		return fmt.Errorf("ocs: box: %w", ErrNoOverride)
+		return fmt.Errorf("ocs: box: %w", errNoOverride)
 	}
 	p := side*x.cfg.Ports + port
 	is := func(q int) bool { return q == p }

@@ -25,14 +25,14 @@ const (
 // maxRuns bounds what is tried. chosen: back, to the new image, and its commit.
 const maxRuns = 3
 
-// Upgrade is the way of one dark module to a firmware version, from wherever an earlier
+// upgrade is the way of one dark module to a firmware version, from wherever an earlier
 // life left it:
 //
 //	ask --> [back to the committed image] --> download --> run --> bring up --> commit
 //
 // What runs is not written to, and what does not bring the module up is never committed:
 // without power it starts with the image that it had.
-type Upgrade struct {
+type upgrade struct {
 	m        *Module
 	want     cmis.Version
 	image    []byte
@@ -49,7 +49,7 @@ type Upgrade struct {
 // Upgrade begins it; then follows with the end: hal.ErrUnsupported of a module that takes
 // no firmware.
 func (s *Set) Upgrade(module int, want cmis.Version, image []byte, then func(now time.Duration, err error)) {
-	u := &Upgrade{m: &s.Modules[module], want: want, image: image, then: then}
+	u := &upgrade{m: &s.Modules[module], want: want, image: image, then: then}
 	u.m.command(cmis.CommandFirmwareFeatures, nil, 0, 0, func(now time.Duration, reply []byte, err error) {
 		if err == nil {
 			u.features, err = cmis.ParseFirmwareFeatures(reply)
@@ -63,7 +63,7 @@ func (s *Set) Upgrade(module int, want cmis.Version, image []byte, then func(now
 }
 
 // look asks what the module holds and does what comes next.
-func (u *Upgrade) look() {
+func (u *upgrade) look() {
 	u.m.command(cmis.CommandFirmwareInfo, nil, 0, 0, func(now time.Duration, reply []byte, err error) {
 		var f cmis.Firmware
 		if err == nil {
@@ -83,7 +83,7 @@ func (u *Upgrade) look() {
 	})
 }
 
-func (u *Upgrade) next(now time.Duration, f cmis.Firmware) {
+func (u *upgrade) next(now time.Duration, f cmis.Firmware) {
 	other := f.Running ^ 1
 	switch is := f.Version[f.Running]; {
 	case u.failed != nil:
@@ -114,7 +114,7 @@ func (u *Upgrade) next(now time.Duration, f cmis.Firmware) {
 }
 
 // start begins a download; what an earlier life began is given up.
-func (u *Upgrade) start() {
+func (u *upgrade) start() {
 	n := min(u.features.Head, len(u.image))
 	in := binary.BigEndian.AppendUint32(nil, uint32(len(u.image)))
 	in = append(append(in, 0, 0, 0, 0), u.image[:n]...)
@@ -123,7 +123,7 @@ func (u *Upgrade) start() {
 }
 
 // block sends the next one.
-func (u *Upgrade) block(now time.Duration, _ []byte, err error) {
+func (u *upgrade) block(now time.Duration, _ []byte, err error) {
 	switch {
 	case err != nil:
 		u.abort(now, err)
@@ -159,14 +159,14 @@ func (u *Upgrade) block(now time.Duration, _ []byte, err error) {
 	}, queue...)
 }
 
-func (u *Upgrade) part(most int) []byte {
+func (u *upgrade) part(most int) []byte {
 	part := u.image[u.at:min(u.at+most, len(u.image))]
 	u.at += len(part)
 	return part
 }
 
 // complete runs what is whole; whether it is, the module says.
-func (u *Upgrade) complete(now time.Duration, _ []byte, err error) {
+func (u *upgrade) complete(now time.Duration, _ []byte, err error) {
 	if err != nil {
 		u.abort(now, err)
 		return
@@ -176,13 +176,13 @@ func (u *Upgrade) complete(now time.Duration, _ []byte, err error) {
 }
 
 // abort gives a download up.
-func (u *Upgrade) abort(now time.Duration, err error) {
+func (u *upgrade) abort(now time.Duration, err error) {
 	u.m.command(cmis.CommandFirmwareAbort, nil, 0, u.features.Start, func(now time.Duration, _ []byte, _ error) { u.then(now, err) })
 }
 
 // run lets the other image run. Asked twice it would undo itself: what came of it the
 // module tells.
-func (u *Upgrade) run() {
+func (u *upgrade) run() {
 	u.runs++
 	u.m.port.Cache.Clear()
 	in := []byte{0, cmis.RunOther, 0, 0}
@@ -201,7 +201,7 @@ func (u *Upgrade) run() {
 }
 
 // up commits what brought the module up.
-func (u *Upgrade) up(now time.Duration) {
+func (u *upgrade) up(now time.Duration) {
 	u.m.command(cmis.CommandFirmwareCommit, nil, 0, 0, func(now time.Duration, _ []byte, err error) {
 		if err != nil {
 			u.end(now, err)
@@ -212,12 +212,12 @@ func (u *Upgrade) up(now time.Duration) {
 }
 
 // down goes back to the image that did.
-func (u *Upgrade) down(_ time.Duration, _ int, err error) {
+func (u *upgrade) down(_ time.Duration, _ int, err error) {
 	u.failed = fmt.Errorf("%w: it does not come up with it: %w", ErrImage, err)
 	u.run()
 }
 
-func (u *Upgrade) end(now time.Duration, err error) {
+func (u *upgrade) end(now time.Duration, err error) {
 	if u.failed != nil {
 		err = u.failed
 	}

@@ -12,8 +12,8 @@ import (
 	"ringlight/proto"
 )
 
-// ErrLanesRefused is a module that does not commit a redirection.
-var ErrLanesRefused = errors.New("module refuses the redirection of its lanes")
+// errLanesRefused is a module that does not commit a redirection.
+var errLanesRefused = errors.New("module refuses the redirection of its lanes")
 
 // redirection changes the permutation that a module's loopback makes: the codes
 // for it are staged, and the commit brings both about.
@@ -42,7 +42,7 @@ func (r *redirection) do(then func(now time.Duration) error, queue ...cmis.Reque
 		if err == nil {
 			return
 		}
-		if r.tries++; r.tries < work.MaxTries && !errors.Is(err, ErrLanesRefused) {
+		if r.tries++; r.tries < work.MaxTries && !errors.Is(err, errLanesRefused) {
 			r.Forget()
 			r.commit()
 			return
@@ -75,7 +75,7 @@ func (r *redirection) look() {
 		for lane := range r.to {
 			switch result := r.result[lane]; {
 			case result == cmis.RedirectionRejected:
-				return fmt.Errorf("%w: lane %d", ErrLanesRefused, lane)
+				return fmt.Errorf("%w: lane %d", errLanesRefused, lane)
 			case result != cmis.RedirectionSuccess:
 				pending = true
 			}

@@ -143,7 +143,7 @@ func (x *Crossbar) looked(now time.Duration) {
 		return
 	}
 	if x.monitors.stopped() { // and the mirrors are at rest, for all that one knows
-		x.faulted(now, ErrSupply)
+		x.faulted(now, errSupply)
 		return
 	}
 	if !x.round.doubt && x.monitors.darkened(x.lit) {

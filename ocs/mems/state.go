@@ -58,8 +58,8 @@ func (x *Crossbar) become(s State) {
 // ErrNotAdopted is why a circuit that was saved is not one any more.
 var ErrNotAdopted = errors.New("light does not show the circuit that was saved")
 
-// ErrSupply is why a board is out of service until it is started again.
-var ErrSupply = errors.New("the board has lost its supply meanwhile")
+// errSupply is why a board is out of service until it is started again.
+var errSupply = errors.New("the board has lost its supply meanwhile")
 
 // Startup says what Start does with a board of which nothing can be read back
 // but the light.

@@ -32,7 +32,7 @@ func New(p Params) (*Fabric, error) {
 		p.SpareLayout = Beside
 	}
 	f := &p
-	f.Bundles = DefaultBundles(p.K)
+	f.Bundles = defaultBundles(p.K)
 	if p.Core != nil && p.Nodes == 0 {
 		f = &Fabric{Name: p.Name, Core: p.Core, ServerNames: p.ServerNames, Topology: Line, SpareLayout: Beside}
 	}
@@ -46,15 +46,15 @@ func New(p Params) (*Fabric, error) {
 	return f, nil
 }
 
-// DefaultBundles is the number of bundles a node needs for K hops each way:
+// defaultBundles is the number of bundles a node needs for K hops each way:
 // two offsets a bundle, but never both directions of the first hop on one.
-func DefaultBundles(k int) int { return max(2, k) }
+func defaultBundles(k int) int { return max(2, k) }
 
-// DefaultPort is the bundle and path that the default wiring gives an offset
+// defaultPort is the bundle and path that the default wiring gives an offset
 // from -K to +K, 0 excluded. Offsets go in pairs {-1,-2}, {+1,+2}, {-3,-4},
 // {+3,+4} and so on; an odd K >= 3 leaves -K and +K, which share the last
 // bundle; K = 1 has one offset a bundle.
-func DefaultPort(k, offset int) (proto.BundleID, proto.Path) {
+func defaultPort(k, offset int) (proto.BundleID, proto.Path) {
 	hop, right := offset, true
 	if offset < 0 {
 		hop, right = -offset, false
@@ -90,7 +90,7 @@ func (f *Fabric) wiring(yield func(Fibre) bool) {
 	for n := range f.Nodes {
 		for hop := 1; hop <= f.K; hop++ {
 			a := Port{Node: proto.NodeID(n)}
-			a.Bundle, a.Path = DefaultPort(f.K, hop)
+			a.Bundle, a.Path = defaultPort(f.K, hop)
 			if b, crossed, ok := f.wired(n, hop); ok && !yield(Fibre{A: a, B: b, Crossed: crossed}) {
 				return
 			}
@@ -101,7 +101,7 @@ func (f *Fabric) wiring(yield func(Fibre) bool) {
 // wired is where the default wiring leads from a node by an offset.
 func (f *Fabric) wired(n, by int) (to Port, crossed, ok bool) {
 	to.Node = f.offset(n, by)
-	to.Bundle, to.Path = DefaultPort(f.K, -by)
+	to.Bundle, to.Path = defaultPort(f.K, -by)
 	return to, by > 0 == (int(to.Node) < n), to.Node != noNode
 }
 
@@ -117,7 +117,7 @@ func (f *Fabric) connect() {
 	if f.Fibres == nil {
 		f.offsets = make([]int, f.Bundles*2)
 		for by := -f.K; by <= f.K; by++ {
-			bundle, path := DefaultPort(f.K, by)
+			bundle, path := defaultPort(f.K, by)
 			if by != 0 && int(bundle) < f.Bundles { // a short order needs fewer
 				f.offsets[int(bundle)*2+int(path-proto.External1)] = by
 			}

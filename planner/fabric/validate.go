@@ -130,9 +130,9 @@ func (f *Fabric) validateSizes() error {
 	okGPUs := span("gpus_per_node", f.GPUsPerNode, 1, MaxGPUsPerNode)
 	okK := span("k", f.K, 1, MaxBundles)
 	span("bundles", f.Bundles, 1, MaxBundles)
-	if okGPUs && okK && DefaultBundles(f.K) > f.GPUsPerNode {
+	if okGPUs && okK && defaultBundles(f.K) > f.GPUsPerNode {
 		errs = append(errs, wrong("k", fmt.Sprintf("at most gpus_per_node (%d), at least 2 GPUs", f.GPUsPerNode),
-			"%d hops need %d bundles, and a node has one gap per GPU", f.K, DefaultBundles(f.K)))
+			"%d hops need %d bundles, and a node has one gap per GPU", f.K, defaultBundles(f.K)))
 	}
 	if okGPUs && f.Bundles > f.GPUsPerNode {
 		errs = append(errs, wrong("bundles", fmt.Sprintf("at most gpus_per_node (%d)", f.GPUsPerNode), "%d", f.Bundles))

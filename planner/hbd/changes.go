@@ -63,27 +63,27 @@ type changes struct {
 	rings   []proto.RingID
 	touched []bool // by node: it is in nodes
 
-	Stamps Stamps
+	Stamps stamps
 }
 
 func newChanges(nodes int) changes {
-	return changes{touched: make([]bool, nodes), Stamps: Stamps{last: 1, nodes: make([]uint64, nodes), rings: map[proto.RingID]uint64{}}}
+	return changes{touched: make([]bool, nodes), Stamps: stamps{last: 1, nodes: make([]uint64, nodes), rings: map[proto.RingID]uint64{}}}
 }
 
-// Stamps number changes, for any who look when they like: also those that no cell shows.
-type Stamps struct {
+// stamps number changes, for any who look when they like: also those that no cell shows.
+type stamps struct {
 	last  uint64
 	nodes []uint64
 	rings map[proto.RingID]uint64 // those that are gone, too
 }
 
-func (s *Stamps) node(id proto.NodeID) {
+func (s *stamps) node(id proto.NodeID) {
 	s.last++
 	s.nodes[id] = s.last
 }
 
 // Since are the nodes and rings that changed after a number, and which one it is now.
-func (s *Stamps) Since(after uint64) (nodes []proto.NodeID, rings []proto.RingID, now uint64) {
+func (s *stamps) Since(after uint64) (nodes []proto.NodeID, rings []proto.RingID, now uint64) {
 	if after == s.last {
 		return nil, nil, after
 	}

@@ -229,11 +229,7 @@ func (ds *drains) keep(d *draining) {
 
 // restore takes up a drain of a former planner. Its time begins anew with
 // the first look round, since clocks of two lives have nothing in common.
-func (ds *drains) restore(key string, raw []byte) error {
-	n, err := ds.h.storedNode(key)
-	if err != nil {
-		return err
-	}
+func (ds *drains) restore(n *node, raw []byte) error {
 	var r drainRecord
 	if err := json.Unmarshal(raw, &r); err != nil {
 		return err

@@ -98,11 +98,7 @@ func (hs *holds) drop(n *node) {
 }
 
 // restore takes one from the store.
-func (hs *holds) restore(key string, raw []byte) error {
-	n, err := hs.h.storedNode(key)
-	if err != nil {
-		return err
-	}
+func (hs *holds) restore(n *node, raw []byte) error {
 	var x hold
 	if err := json.Unmarshal(raw, &x); err != nil {
 		return err

@@ -79,14 +79,15 @@ func (h *Rings) RestoreHead(st journal.State) error {
 
 // Restore takes one record of the store; rest is its key without the prefix.
 func (h *Rings) Restore(prefix, rest string, raw []byte) error {
-	switch prefix {
-	case prefixRing:
+	if prefix == prefixRing {
 		return h.restoreRing(rest, raw)
+	}
+	n, err := h.storedNode(rest)
+	if err != nil {
+		return err
+	}
+	switch prefix {
 	case member.PrefixNode:
-		n, err := h.storedNode(rest)
-		if err != nil {
-			return err
-		}
 		ring, err := h.table.Restore(n.Device, raw)
 		h.place(n.ID, ring)
 		if n.Unassigned {
@@ -94,9 +95,9 @@ func (h *Rings) Restore(prefix, rest string, raw []byte) error {
 		}
 		return err
 	case prefixDrain:
-		return h.drains.restore(rest, raw)
+		return h.drains.restore(n, raw)
 	case prefixHold:
-		return h.drains.holds.restore(rest, raw)
+		return h.drains.holds.restore(n, raw)
 	}
 	return nil
 }

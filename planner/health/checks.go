@@ -83,7 +83,7 @@ var Checks = []Check{
 				if d.Slow == nil {
 					continue
 				}
-				f := finding{id: place(d.Slow.ID) + "/slows", subject: Subject(d.Slow.ID), node: &d.Slow.ID, ring: d.Ring, text: "slows its ring", cause: d.Slow.Text}
+				f := finding{id: place(d.Slow.ID) + "/slows", subject: subjectOf(d.Slow.ID), node: &d.Slow.ID, ring: d.Ring, text: "slows its ring", cause: d.Slow.Text}
 				if d.Slow.All {
 					f = finding{id: fmt.Sprintf("ring-%d/slow", d.Ring), subject: fmt.Sprintf("ring %d", d.Ring), ring: d.Ring, text: fmt.Sprintf("ring %d may take longer than 1 ms to recover", d.Ring), cause: d.Slow.Text,
 						remedy: "on the hosts, while they are quiet: ocs-agent calibrate; boards as processes are never quicker"}
@@ -215,7 +215,7 @@ func device(one func(*Device, *finding) bool) func(*Facts, func(finding)) {
 	return func(x *Facts, tell func(finding)) {
 		for i := range x.Devices {
 			d := &x.Devices[i]
-			f := finding{subject: Subject(d.ID), node: &d.ID, since: d.Since}
+			f := finding{subject: subjectOf(d.ID), node: &d.ID, since: d.Since}
 			if !d.ID.IsSwitch() {
 				f.ring = d.Ring
 			}
@@ -253,7 +253,7 @@ func said(which func(proto.EventKind) bool) func(*Facts, func(finding)) {
 				if !which(a.Kind) || a.Kind == proto.EvIsolated && (d.What == "isolated" || d.What == "host down" || d.Held != "") {
 					continue
 				}
-				f := finding{id: d.IDOf(a), subject: Subject(d.ID), text: a.Kind.Words(), cause: a.Text, since: a.Since, node: &d.ID, severity: a.Severity}
+				f := finding{id: d.IDOf(a), subject: subjectOf(d.ID), text: a.Kind.Words(), cause: a.Text, since: a.Since, node: &d.ID, severity: a.Severity}
 				if !d.ID.IsSwitch() {
 					f.ring = d.Ring
 				}

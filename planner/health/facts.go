@@ -133,8 +133,8 @@ func place(id proto.NodeID) string {
 	return fmt.Sprint(id)
 }
 
-// Subject is a device in a sentence.
-func Subject(id proto.NodeID) string {
+// subjectOf is a device in a sentence.
+func subjectOf(id proto.NodeID) string {
 	if id.IsSwitch() {
 		return strings.Replace(place(id), "-", " ", 1)
 	}

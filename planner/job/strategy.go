@@ -113,7 +113,7 @@ func Divide(f *fabric.Fabric, text []byte) ([]byte, error) {
 	if json.Unmarshal(text, &w) != nil || w.Circuits == nil || w.Circuits.Topology == nil || w.Circuits.Topology.Model == nil || w.Circuits.Topology.Strategy != nil {
 		return text, nil // the next reader reports what is wrong with it
 	}
-	if _, err := ParseWish(f, text); err != nil && proto.AsError(err).Field != "circuits.topology.model" {
+	if _, err := parseWish(f, text); err != nil && proto.AsError(err).Field != "circuits.topology.model" {
 		return nil, err
 	}
 	t := w.Circuits.Topology

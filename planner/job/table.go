@@ -126,7 +126,7 @@ func (t *Table) Put(id, text string) error {
 	if err := CheckID(id); err != nil {
 		return err
 	}
-	w, err := ParseWish(t.fab(), []byte(text))
+	w, err := parseWish(t.fab(), []byte(text))
 	if err != nil {
 		return err
 	}
@@ -191,7 +191,7 @@ func (t *Table) Try(id, text string) (Trial, error) {
 	if err := CheckID(id); err != nil {
 		return Trial{}, err
 	}
-	w, err := ParseWish(t.fab(), []byte(text))
+	w, err := parseWish(t.fab(), []byte(text))
 	if err != nil {
 		return Trial{}, err
 	}
@@ -367,7 +367,7 @@ func (t *Table) Restore(prefix, rest string, raw []byte) error {
 	if err := json.Unmarshal(raw, x); err != nil {
 		return err
 	}
-	w, err := ParseWish(t.fab(), []byte(x.Text))
+	w, err := parseWish(t.fab(), []byte(x.Text))
 	if w == nil || err != nil && w.Circuits != nil {
 		return err // a fabric that was edited since may have no room: the job is there all the same
 	}

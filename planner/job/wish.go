@@ -166,8 +166,8 @@ func (w *Wish) Labelled(list string) bool {
 	return true
 }
 
-// ParseWish reads a wish and fills in what it leaves out.
-func ParseWish(f *fabric.Fabric, text []byte) (*Wish, error) {
+// parseWish reads a wish and fills in what it leaves out.
+func parseWish(f *fabric.Fabric, text []byte) (*Wish, error) {
 	if len(text) > MaxWish {
 		return nil, wrong("body", fmt.Sprintf("at most %d bytes", MaxWish), "%d bytes", len(text))
 	}

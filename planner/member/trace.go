@@ -8,9 +8,9 @@ import (
 	"ringlight/proto"
 )
 
-// Course is how one generation came into force, on the planner's clock. It is
+// course is how one generation came into force, on the planner's clock. It is
 // kept for people; nothing is decided by it.
-type Course struct {
+type course struct {
 	Gen     proto.Generation
 	Text    string
 	asked   time.Duration // something changed that it answers
@@ -34,14 +34,14 @@ const (
 // courses are the last generations of a table, the newest last, and the switches
 // that its devices told of.
 type courses struct {
-	kept     []*Course
+	kept     []*course
 	marks    int
 	switched []proto.TraceMark
 }
 
 // begin opens the course of a generation that is prepared now.
-func (c *courses) begin(gen proto.Generation, text string, asked, now time.Duration) *Course {
-	x := &Course{Gen: gen, Text: proto.Clip(text), asked: min(asked, now), began: now}
+func (c *courses) begin(gen proto.Generation, text string, asked, now time.Duration) *course {
+	x := &course{Gen: gen, Text: proto.Clip(text), asked: min(asked, now), began: now}
 	c.kept = append(c.kept, x)
 	for len(c.kept) > 1 && (len(c.kept) > maxCourses || c.marks > maxMarks) {
 		c.marks -= len(c.kept[0].marks)
@@ -51,8 +51,8 @@ func (c *courses) begin(gen proto.Generation, text string, asked, now time.Durat
 	return x
 }
 
-func (c *courses) find(gen proto.Generation) *Course {
-	if at := slices.IndexFunc(c.kept, func(x *Course) bool { return x.Gen == gen }); at >= 0 {
+func (c *courses) find(gen proto.Generation) *course {
+	if at := slices.IndexFunc(c.kept, func(x *course) bool { return x.Gen == gen }); at >= 0 {
 		return c.kept[at]
 	}
 	return nil

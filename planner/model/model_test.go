@@ -96,7 +96,7 @@ func TestIncrementalCostIsTheWholeCost(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, net := range []Network{Switch{16}, NewDirect(top)} {
+		for _, net := range []Network{Switch{16}, newDirect(top)} {
 			for _, s := range strategies(j, &rnd, 5) {
 				st := j.on(net, 1e11, s)
 				for range 30 {

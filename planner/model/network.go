@@ -37,8 +37,8 @@ func (s Switch) Send(from, to int, load []int64) {
 	load[s.Servers+to] += unitLoad
 }
 
-// Direct is a topology, with a way between any two servers.
-type Direct struct {
+// direct is a topology, with a way between any two servers.
+type direct struct {
 	t     *topo.Topology
 	ways  *topo.Routes
 	index []int32 // of each pair of servers: which link, or -1
@@ -46,9 +46,9 @@ type Direct struct {
 	rings map[int][]int // by group's first server: rings
 }
 
-// NewDirect lays ways for every pair on a topology.
-func NewDirect(t *topo.Topology) *Direct {
-	d := &Direct{t: t, ways: t.Ways(), index: slices.Repeat([]int32{-1}, t.Servers*t.Servers), rings: map[int][]int{}}
+// newDirect lays ways for every pair on a topology.
+func newDirect(t *topo.Topology) *direct {
+	d := &direct{t: t, ways: t.Ways(), index: slices.Repeat([]int32{-1}, t.Servers*t.Servers), rings: map[int][]int{}}
 	add := func(a, b, n int) {
 		d.index[a*t.Servers+b] = int32(len(d.wide))
 		d.wide = append(d.wide, int64(n))
@@ -66,9 +66,9 @@ func NewDirect(t *topo.Topology) *Direct {
 }
 
 // Links counts each direction.
-func (d *Direct) Links() int { return len(d.wide) }
+func (d *direct) Links() int { return len(d.wide) }
 
-func (d *Direct) add(from, to int, units int64, load []int64) {
+func (d *direct) add(from, to int, units int64, load []int64) {
 	k := d.index[from*d.t.Servers+to]
 	load[k] += (units + d.wide[k] - 1) / d.wide[k]
 }
@@ -76,7 +76,7 @@ func (d *Direct) add(from, to int, units int64, load []int64) {
 // Ring spreads over the rings of the same servers. A group without rings
 // spreads over its members' links, as AllReduce may take any order and the next
 // topology will give it rings ([TOPO] sec 4.3, mutability).
-func (d *Direct) Ring(order []int, load []int64) {
+func (d *direct) Ring(order []int, load []int64) {
 	var own []int
 	members := slices.Sorted(slices.Values(order))
 	for _, r := range d.rings[members[0]] {
@@ -117,6 +117,6 @@ func (d *Direct) Ring(order []int, load []int64) {
 }
 
 // Send loads the links of the way.
-func (d *Direct) Send(from, to int, load []int64) {
+func (d *direct) Send(from, to int, load []int64) {
 	d.ways.Walk(from, to, func(a, b int) { d.add(a, b, unitLoad, load) })
 }

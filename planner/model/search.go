@@ -326,7 +326,7 @@ func Alternate(m *Model, c Cluster, w Wiring) (*Plan, error) {
 	}
 	now, idle := best, 0
 	for round := 1; round <= alternations && idle < 2; round++ {
-		s, _ := j.on(NewDirect(now.Topology), w.Bits, now.Strategy).anneal(w.Seed + uint64(round))
+		s, _ := j.on(newDirect(now.Topology), w.Bits, now.Strategy).anneal(w.Seed + uint64(round))
 		if now, err = j.wire(s, w); err != nil {
 			return nil, err
 		}

@@ -104,7 +104,7 @@ func (c Core) Admit(running []Placed, j Job) (Placed, error) {
 		if err == nil {
 			return Placed{j, shares, wants, links}, nil
 		}
-		var full *FullLeaf
+		var full *fullLeaf
 		if !errors.As(err, &full) {
 			return Placed{}, err
 		}
@@ -181,7 +181,7 @@ func (c Core) Seats(j Job, shares []Share) ([][][]Seat, error) {
 		elements[s.Pod] = len(at[s.Pod]) / parts
 	}
 	trim(elements, j.PP*j.DP)
-	matrix, err := Arrange(elements, j.PP, j.DP)
+	matrix, err := arrange(elements, j.PP, j.DP)
 	if err != nil {
 		return nil, err
 	}

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Arrange says in which pod each element of a job is ([LUMOS] A.6): an element
+// arrange says in which pod each element of a job is ([LUMOS] A.6): an element
 // is one tensor parallel domain, a row one pipeline stage with its replicas
 // (a data parallel domain), a column one replica through all stages (a
 // pipeline domain). elements is what each pod has of them, pp*dp in all.
@@ -13,7 +13,7 @@ import (
 // Pods are taken by size, the smallest first, and fill the matrix row by row.
 // So no more rows than pods less one lie in more than one pod, and the links
 // of a row's ring serve the pipelines at other times.
-func Arrange(elements []int, pp, dp int) ([][]int, error) {
+func arrange(elements []int, pp, dp int) ([][]int, error) {
 	if pp < 1 || dp < 1 || pp > maxDomain/dp {
 		return nil, wrong("pp", "domains of at least one", "pp %d, dp %d", pp, dp)
 	}

@@ -160,9 +160,9 @@ func TestBadJobsAreRefused(t *testing.T) {
 	for name, err := range map[string]error{ // any order: each is judged by itself
 		"ring":          second(ringRanks(0, 2)),
 		"hierarchical":  second(HierarchicalRing(1, 0)),
-		"arrange":       second(Arrange([]int{1}, 1, 2)),
-		"arrange none":  second(Arrange([]int{1}, 0, 2)),
-		"arrange below": second(Arrange([]int{-1, 3}, 1, 2)),
+		"arrange":       second(arrange([]int{1}, 1, 2)),
+		"arrange none":  second(arrange([]int{1}, 0, 2)),
+		"arrange below": second(arrange([]int{-1, 3}, 1, 2)),
 	} {
 		if err == nil {
 			t.Errorf("%s: accepted", name)

@@ -366,7 +366,7 @@ func TestDomainsReuseLinks(t *testing.T) {
 	for pp := 1; pp <= 6; pp++ {
 		for dp := 1; dp <= 6; dp++ {
 			for first := 1; first < pp*dp; first++ {
-				m, err := Arrange([]int{first, pp*dp - first}, pp, dp)
+				m, err := arrange([]int{first, pp*dp - first}, pp, dp)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -392,7 +392,7 @@ func TestDomainsReuseLinks(t *testing.T) {
 		for n := range pp * dp {
 			elements[(n*7+r.below(3))%len(elements)]++
 		}
-		m, err := Arrange(elements, pp, dp)
+		m, err := arrange(elements, pp, dp)
 		if err != nil {
 			t.Fatal(err)
 		}

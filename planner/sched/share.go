@@ -2,15 +2,15 @@ package sched
 
 import "fmt"
 
-// FullLeaf is an ErrNoRoom for want of ports: a leaf with Ports, of which Used
+// fullLeaf is an ErrNoRoom for want of ports: a leaf with Ports, of which Used
 // are in use, has so many leaves to Reach.
-type FullLeaf struct{ Leaf, Ports, Used, Reach int }
+type fullLeaf struct{ Leaf, Ports, Used, Reach int }
 
-func (e *FullLeaf) Error() string {
+func (e *fullLeaf) Error() string {
 	return fmt.Sprintf("%v: leaf %d has %d ports, %d in use, and %d leaves to reach", ErrNoRoom, e.Leaf, e.Ports, e.Used, e.Reach)
 }
 
-func (e *FullLeaf) Unwrap() error { return ErrNoRoom }
+func (e *fullLeaf) Unwrap() error { return ErrNoRoom }
 
 // Fit brings a new job's wants within the ports of the leaves ([LUMOS] A.12,
 // step 2): used is what each leaf has in use already, ports what it has. The
@@ -53,7 +53,7 @@ func Fit(wants []Want, used []int, ports int) ([]int, error) {
 			}
 			n := cheapest(wants, got, at[leaf], func(n int) bool { return load[wants[n].A]+load[wants[n].B]-load[leaf] > ports })
 			if n < 0 {
-				return nil, &FullLeaf{leaf, ports, used[leaf], len(at[leaf])}
+				return nil, &fullLeaf{leaf, ports, used[leaf], len(at[leaf])}
 			}
 			got[n]--
 			load[wants[n].A]--

@@ -43,7 +43,7 @@ func (s *server) Ask(ctx context.Context, q proto.OpRequest) (*proto.OpReply, er
 	case <-ctx.Done():
 		return nil, &proto.Error{Code: proto.Expired, Field: proto.FieldPlanner, Reason: fmt.Sprintf("no answer within %v: %v", askPatience, ctx.Err())}
 	case <-s.ended:
-		return nil, ErrEnded
+		return nil, errEnded
 	}
 }
 

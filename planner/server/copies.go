@@ -236,7 +236,7 @@ func openStore(ctx context.Context, cfg *Config) (Store, error) {
 		return cfg.Open(ctx)
 	}
 	for said := false; ; {
-		s, err := OpenStore(cfg.State)
+		s, err := openBolt(cfg.State)
 		if err == nil || !errors.Is(err, errHeld) {
 			return s, err
 		}

@@ -217,7 +217,7 @@ func TestCopyTakesOverAtOnce(t *testing.T) {
 func TestSecondOnAFileWaits(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "planner.db")
-	first, err := OpenStore(path)
+	first, err := openBolt(path)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -56,7 +56,7 @@ type HTTPConfig struct {
 	Log      *slog.Logger
 }
 
-// Check reports what StartHTTP would refuse before it listens.
+// Check reports what startHTTP would refuse before it listens.
 func (c *HTTPConfig) Check() error {
 	_, err := c.tls()
 	return err
@@ -92,9 +92,9 @@ type HTTP struct {
 	done   chan struct{}
 }
 
-// StartHTTP serves a handler. The error is a *proto.Error when the
+// startHTTP serves a handler. The error is a *proto.Error when the
 // configuration is at fault.
-func StartHTTP(cfg HTTPConfig, h http.Handler) (*HTTP, error) {
+func startHTTP(cfg HTTPConfig, h http.Handler) (*HTTP, error) {
 	tlsConfig, err := cfg.tls()
 	if err != nil {
 		return nil, err
@@ -240,18 +240,18 @@ func (s *server) read(ctx context.Context, by chan<- func(*planner.Planner), f f
 	case <-ctx.Done():
 		return ctx.Err()
 	case <-s.ended:
-		return ErrEnded
+		return errEnded
 	}
 	select {
 	case <-done:
 		return nil
 	case <-s.ended:
-		return ErrEnded
+		return errEnded
 	}
 }
 
-// ErrEnded is what a Read returns when the planner has ended.
-var ErrEnded = errors.New("server: the planner has ended")
+// errEnded is what a Read returns when the planner has ended.
+var errEnded = errors.New("server: the planner has ended")
 
 // serve starts all that serves the planner.
 func (s *server) serve() (stop func() error, err error) {
@@ -289,7 +289,7 @@ func (s *server) serveHTTP() (stop func() error, err error) {
 		return err
 	}
 	for _, cfg := range s.cfg.http() {
-		h, err := StartHTTP(cfg, s.trusting(mux))
+		h, err := startHTTP(cfg, s.trusting(mux))
 		if err != nil {
 			return nil, errors.Join(err, stop())
 		}

@@ -44,7 +44,7 @@ func TestHTTPAddresses(t *testing.T) {
 // Goal: a page whose name was bent to this machine reads nothing, and nobody
 // changes anything. Method: requests with foreign names and other methods.
 func TestHTTPLetsInWhoOnlyReadsUnderItsOwnName(t *testing.T) {
-	s, err := StartHTTP(HTTPConfig{Addr: "127.0.0.1:0"}, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "in") }))
+	s, err := startHTTP(HTTPConfig{Addr: "127.0.0.1:0"}, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "in") }))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +81,7 @@ func TestHTTPOnASocket(t *testing.T) {
 	}
 	left.(*net.UnixListener).SetUnlinkOnClose(false)
 	left.Close()
-	s, err := StartHTTP(HTTPConfig{Addr: "unix:" + path}, http.NotFoundHandler())
+	s, err := startHTTP(HTTPConfig{Addr: "unix:" + path}, http.NotFoundHandler())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +89,7 @@ func TestHTTPOnASocket(t *testing.T) {
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o660 {
 		t.Errorf("%v, %v", info.Mode(), err)
 	}
-	if again, err := StartHTTP(HTTPConfig{Addr: "unix:" + path}, http.NotFoundHandler()); err == nil {
+	if again, err := startHTTP(HTTPConfig{Addr: "unix:" + path}, http.NotFoundHandler()); err == nil {
 		t.Error("two servers on one socket")
 		again.Close()
 	}
@@ -237,7 +237,7 @@ func TestHTTPOfARunningPlanner(t *testing.T) {
 	}
 	asked = &server{reads: make(chan func(*planner.Planner)), ended: make(chan struct{})}
 	close(asked.ended)
-	if err := asked.Read(t.Context(), func(*planner.Planner) {}); !errors.Is(err, ErrEnded) {
+	if err := asked.Read(t.Context(), func(*planner.Planner) {}); !errors.Is(err, errEnded) {
 		t.Error(err)
 	}
 }

@@ -81,8 +81,8 @@ func newMeters() meters {
 	return meters{turns: metric.NewTally(turnBounds), commits: metric.NewTally(storeBounds)}
 }
 
-// Vitals are a copy of the shell's measures.
-type Vitals struct {
+// vitals are a copy of the shell's measures.
+type vitals struct {
 	turns, commits          metric.Tally
 	linkUp                  bool
 	losses, unsent, dropped uint64
@@ -93,40 +93,40 @@ type Vitals struct {
 }
 
 // Measures are those of the planner's process besides planner.Measures.
-var Measures = []metric.Measure[*Vitals]{
+var Measures = []metric.Measure[*vitals]{
 	metric.Of(metric.Family{Name: "ringlight_broker_connected", Help: "1 while the planner's link to its broker is up with every subscription granted."},
-		func(v *Vitals, p *metric.Page) { p.Bool(v.linkUp) }),
+		func(v *vitals, p *metric.Page) { p.Bool(v.linkUp) }),
 	metric.Of(metric.Family{Name: "ringlight_broker_losses_total", Kind: metric.Counter, Help: "Losses of that link."},
-		func(v *Vitals, p *metric.Page) { p.Is(int64(v.losses)) }),
+		func(v *vitals, p *metric.Page) { p.Is(int64(v.losses)) }),
 	metric.Of(metric.Family{Name: "ringlight_messages_unsent_total", Kind: metric.Counter, Help: "Messages that the link would not take; they are sent again."},
-		func(v *Vitals, p *metric.Page) { p.Is(int64(v.unsent)) }),
+		func(v *vitals, p *metric.Page) { p.Is(int64(v.unsent)) }),
 	metric.Of(metric.Family{Name: "ringlight_broker_dropped_total", Kind: metric.Counter, Help: "Messages that slow clients of the embedded broker lost."},
-		func(v *Vitals, p *metric.Page) { p.Is(int64(v.dropped)) }),
+		func(v *vitals, p *metric.Page) { p.Is(int64(v.dropped)) }),
 	metric.Of(metric.Family{Name: "ringlight_step_seconds", Kind: metric.Histogram, Places: metric.Micro, Help: "One step of the planner: take what came, decide, store, answer."},
-		func(v *Vitals, p *metric.Page) { p.Tally(&v.turns) }),
+		func(v *vitals, p *metric.Page) { p.Tally(&v.turns) }),
 	metric.Of(metric.Family{Name: "ringlight_store_commit_seconds", Kind: metric.Histogram, Places: metric.Micro, Help: "Time of one transaction of the store."},
-		func(v *Vitals, p *metric.Page) { p.Tally(&v.commits) }),
+		func(v *vitals, p *metric.Page) { p.Tally(&v.commits) }),
 	metric.Of(metric.Family{Name: "ringlight_store_unwritten_seconds", Places: metric.Milli, Help: "Age of the oldest write that fails or hangs in the store; 0: none."},
-		func(v *Vitals, p *metric.Page) { p.Is(v.unwritten.Milliseconds()) }),
+		func(v *vitals, p *metric.Page) { p.Is(v.unwritten.Milliseconds()) }),
 	metric.Of(metric.Family{Name: "ringlight_store_bytes", Help: "Size of the store's file."},
-		func(v *Vitals, p *metric.Page) {
+		func(v *vitals, p *metric.Page) {
 			if v.storeBytes >= 0 {
 				p.Is(v.storeBytes)
 			}
 		}),
 	metric.Of(metric.Family{Name: "ringlight_view_viewers", Help: "Browsers that watch the live view now, 64 at most."},
-		func(v *Vitals, p *metric.Page) { p.Is(int64(v.view.Viewers)) }),
+		func(v *vitals, p *metric.Page) { p.Is(int64(v.view.Viewers)) }),
 	metric.Of(metric.Family{Name: "ringlight_view_frames_total", Kind: metric.Counter, Help: "Frames of changes made for the live view; none while nobody watches."},
-		func(v *Vitals, p *metric.Page) { p.Is(int64(v.view.Frames)) }),
+		func(v *vitals, p *metric.Page) { p.Is(int64(v.view.Frames)) }),
 	metric.Of(metric.Family{Name: "ringlight_view_dropped_total", Kind: metric.Counter, Help: "Viewers that were too slow; they begin again with a snapshot."},
-		func(v *Vitals, p *metric.Page) { p.Is(int64(v.view.Dropped)) }),
+		func(v *vitals, p *metric.Page) { p.Is(int64(v.view.Dropped)) }),
 	metric.Of(metric.Family{Name: "ringlight_view_refused_total", Kind: metric.Counter, Help: "Viewers refused because 64 watched already."},
-		func(v *Vitals, p *metric.Page) { p.Is(int64(v.view.Refused)) }),
+		func(v *vitals, p *metric.Page) { p.Is(int64(v.view.Refused)) }),
 }
 
 // vitals copies the shell's measures.
-func (s *server) vitals() Vitals {
-	v := Vitals{turns: s.meters.turns.Clone(), commits: s.meters.commits.Clone(), linkUp: s.link.Up(), losses: s.meters.losses, unsent: s.unsent, storeBytes: -1, seals: s.guard.Counts()}
+func (s *server) vitals() vitals {
+	v := vitals{turns: s.meters.turns.Clone(), commits: s.meters.commits.Clone(), linkUp: s.link.Up(), losses: s.meters.losses, unsent: s.unsent, storeBytes: -1, seals: s.guard.Counts()}
 	if since, _ := s.unwritten(time.Now()); !since.IsZero() {
 		v.unwritten = time.Since(since)
 	}
@@ -169,7 +169,7 @@ func scraped(s *server, me *self.Process, load func() view.Load, write func(*scr
 
 func (c *scraper) fabric(w http.ResponseWriter, r *http.Request) {
 	var census *planner.Census
-	var v Vitals
+	var v vitals
 	if err := c.s.Read(r.Context(), func(p *planner.Planner) { census, v = planner.CensusOf(p), c.s.vitals() }); err != nil {
 		http.Error(w, err.Error(), http.StatusServiceUnavailable)
 		return

@@ -83,9 +83,9 @@ type Manager interface {
 	Beat() time.Duration
 }
 
-// ErrGaveWay is what Run returns when the planner leaves by itself: the fabric
+// errGaveWay is what Run returns when the planner leaves by itself: the fabric
 // is planned from another description.
-var ErrGaveWay = errors.New("server: the planner gave way")
+var errGaveWay = errors.New("server: the planner gave way")
 
 // maxBatch bounds the events between two commits of the store. chosen: a
 // storm of acknowledgements of a cell costs tens of commits, not thousands.
@@ -310,7 +310,7 @@ func (s *server) loop(ctx context.Context) error {
 		}
 		s.settle()
 		if reason, exited := s.host.Exited(); exited {
-			return fmt.Errorf("%w: %s", ErrGaveWay, reason)
+			return fmt.Errorf("%w: %s", errGaveWay, reason)
 		}
 		s.meters.slept()
 		timer.Reset(s.meters.waits(s.untilNext(), len(s.recv)))

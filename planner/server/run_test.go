@@ -207,7 +207,7 @@ func TestStaleTermIsRaised(t *testing.T) {
 	if err := stop(); err != nil {
 		t.Fatal(err)
 	}
-	store, err := OpenStore(state)
+	store, err := openBolt(state)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -245,7 +245,7 @@ func TestSecondPlannerStandsBy(t *testing.T) {
 	if two.Life == one.Life || two.Layout != one.Layout {
 		t.Errorf("%+v stands by for %+v", two, one)
 	}
-	if err := <-left; !errors.Is(err, ErrGaveWay) || !strings.Contains(err.Error(), fmt.Sprintf("(%06x)", one.Life&0xffffff)) || !strings.Contains(err.Error(), "-takeover") {
+	if err := <-left; !errors.Is(err, errGaveWay) || !strings.Contains(err.Error(), fmt.Sprintf("(%06x)", one.Life&0xffffff)) || !strings.Contains(err.Error(), "-takeover") {
 		t.Errorf("%v, want to give way to (%06x)", err, one.Life&0xffffff)
 	}
 	if err := stop(); err != nil {

@@ -41,7 +41,7 @@ func TestJobsAreReadWhenStored(t *testing.T) {
 	cfg := testConfig(b.URL(), "unused")
 	file := t.TempDir() + "/planner.db"
 	cfg.Open = func(context.Context) (Store, error) {
-		s, err := OpenStore(file)
+		s, err := openBolt(file)
 		slow.Store = s
 		return slow, err
 	}

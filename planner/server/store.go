@@ -29,7 +29,7 @@ type Store interface {
 	Close() error
 }
 
-// lockPatience is how long OpenStore waits for another process to let go.
+// lockPatience is how long openBolt waits for another process to let go.
 // chosen: a planner that is being replaced needs less.
 const lockPatience = 2 * time.Second
 
@@ -50,9 +50,9 @@ type boltStore struct {
 	path string
 }
 
-// OpenStore opens or makes a store in one file. A file that is damaged is left
+// openBolt opens or makes a store in one file. A file that is damaged is left
 // as it is, and the error says what to do.
-func OpenStore(path string) (_ Store, err error) {
+func openBolt(path string) (_ Store, err error) {
 	fail := func(err error) (Store, error) {
 		return nil, fmt.Errorf("server: state %s: %w", path, explain(path, err))
 	}

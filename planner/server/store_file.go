@@ -78,7 +78,7 @@ func (f File) Read(context.Context) (planner.State, error) {
 	if _, err := os.Stat(path); err != nil {
 		return nil, &proto.Error{Code: proto.Invalid, Field: "state", Limit: "the file of a store", Reason: err.Error()}
 	}
-	s, err := OpenStore(path)
+	s, err := openBolt(path)
 	if err != nil {
 		return nil, err
 	}
@@ -86,22 +86,25 @@ func (f File) Read(context.Context) (planner.State, error) {
 	return st, errors.Join(err, s.Close())
 }
 
-// CheckStore reads a store whole and says what it holds.
-func CheckStore(ctx context.Context, at Place) (StoreHead, error) {
+// whole reads all that a store holds.
+func whole(ctx context.Context, at Place) (planner.State, StoreHead, error) {
 	st, err := at.Read(ctx)
 	if err != nil {
-		return StoreHead{}, err
+		return nil, StoreHead{}, err
 	}
-	return headOf(st)
+	head, err := headOf(st)
+	return st, head, err
+}
+
+// CheckStore reads a store whole and says what it holds.
+func CheckStore(ctx context.Context, at Place) (StoreHead, error) {
+	_, head, err := whole(ctx, at)
+	return head, err
 }
 
 // CopyStore makes a new store that holds what another one does.
 func CopyStore(ctx context.Context, from, to Place) (StoreHead, error) {
-	st, err := from.Read(ctx)
-	if err != nil {
-		return StoreHead{}, err
-	}
-	head, err := headOf(st)
+	st, head, err := whole(ctx, from)
 	if err != nil {
 		return head, err
 	}
@@ -110,11 +113,7 @@ func CopyStore(ctx context.Context, from, to Place) (StoreHead, error) {
 
 // ExportStore writes a store as lines of JSON: its head, then a record each.
 func ExportStore(ctx context.Context, at Place, out io.Writer) (StoreHead, error) {
-	st, err := at.Read(ctx)
-	if err != nil {
-		return StoreHead{}, err
-	}
-	head, err := headOf(st)
+	st, head, err := whole(ctx, at)
 	if err != nil {
 		return head, err
 	}
@@ -177,7 +176,7 @@ func (f File) Make(_ context.Context, st planner.State) error {
 	}
 	defer os.RemoveAll(dir)
 	made := filepath.Join(dir, "store")
-	s, err := OpenStore(made)
+	s, err := openBolt(made)
 	if err != nil {
 		return err
 	}

@@ -16,7 +16,7 @@ import (
 func TestStoreThroughAnExport(t *testing.T) {
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
-	s, err := OpenStore(at("a.db"))
+	s, err := openBolt(at("a.db"))
 	if err != nil {
 		t.Fatal(err)
 	}

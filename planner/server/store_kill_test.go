@@ -27,7 +27,7 @@ func memoryDir(t *testing.T) string {
 
 func loaded(t *testing.T, path string) string {
 	t.Helper()
-	s, err := OpenStore(path)
+	s, err := openBolt(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,7 +48,7 @@ func TestThousandKillsInMidCommit(t *testing.T) {
 	const page, content = 4096, 16 + 64
 	dir := memoryDir(t)
 	path, cut := filepath.Join(dir, "planner.db"), filepath.Join(dir, "cut.db")
-	s, err := OpenStore(path)
+	s, err := openBolt(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,7 +127,7 @@ func TestThousandKillsInMidCommit(t *testing.T) {
 // committed, ended by SIGKILL wherever it is.
 func TestKilledPlannerKeepsItsStore(t *testing.T) {
 	if path := os.Getenv("STORE_WRITER"); path != "" {
-		s, err := OpenStore(path)
+		s, err := openBolt(path)
 		if err != nil {
 			fmt.Println(err)
 			os.Exit(1)
@@ -170,7 +170,7 @@ func TestKilledPlannerKeepsItsStore(t *testing.T) {
 			}
 		}
 		_ = cmd.Wait()
-		s, err := OpenStore(path)
+		s, err := openBolt(path)
 		if err != nil {
 			t.Fatalf("life %d: %v", life, err)
 		}

@@ -17,7 +17,7 @@ import (
 // Records come back sorted after a new start, later ones win, nil deletes.
 func TestStoreKeepsRecords(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "planner.db")
-	s, err := OpenStore(path)
+	s, err := openBolt(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,7 +32,7 @@ func TestStoreKeepsRecords(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if s, err = OpenStore(path); err != nil {
+	if s, err = openBolt(path); err != nil {
 		t.Fatal(err)
 	}
 	defer s.Close()
@@ -44,7 +44,7 @@ func TestStoreKeepsRecords(t *testing.T) {
 
 // A batch with an impossible record is not half written.
 func TestStoreCommitsAllOrNothing(t *testing.T) {
-	s, err := OpenStore(filepath.Join(t.TempDir(), "planner.db"))
+	s, err := openBolt(filepath.Join(t.TempDir(), "planner.db"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,21 +60,21 @@ func TestStoreCommitsAllOrNothing(t *testing.T) {
 func TestStoreHasOneOwner(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "planner.db")
-	s, err := OpenStore(path)
+	s, err := openBolt(path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	if _, err := OpenStore(path); err == nil || !strings.Contains(err.Error(), "another process") {
+	if _, err := openBolt(path); err == nil || !strings.Contains(err.Error(), "another process") {
 		t.Errorf("%v", err)
 	}
-	if _, err := OpenStore(filepath.Join(path, "x")); err == nil {
+	if _, err := openBolt(filepath.Join(path, "x")); err == nil {
 		t.Error("a store below a file was opened")
 	}
 }
 
 func BenchmarkCommit(b *testing.B) {
-	s, err := OpenStore(filepath.Join(b.TempDir(), "planner.db"))
+	s, err := openBolt(filepath.Join(b.TempDir(), "planner.db"))
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -96,7 +96,7 @@ func BenchmarkCommit(b *testing.B) {
 func TestDamagedStores(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "planner.db")
-	s, err := OpenStore(path)
+	s, err := openBolt(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -175,7 +175,7 @@ func TestDamagedStores(t *testing.T) {
 }
 
 func loadOnce(path string) (string, error) {
-	s, err := OpenStore(path)
+	s, err := openBolt(path)
 	if err != nil {
 		return "", err
 	}
@@ -218,7 +218,7 @@ func TestStoreFormats(t *testing.T) {
 		t.Fatal(err)
 	}
 	db.Close()
-	if _, err := OpenStore(path); err == nil || !strings.Contains(err.Error(), "later version") || !strings.Contains(err.Error(), "-fabric-file") {
+	if _, err := openBolt(path); err == nil || !strings.Contains(err.Error(), "later version") || !strings.Contains(err.Error(), "-fabric-file") {
 		t.Errorf("a store of a later format: %v", err)
 	}
 }

@@ -182,7 +182,7 @@ func TestTenThousandNodesAreDrawn(t *testing.T) {
 	c := newCrowd(t, 10_000)
 	mux := http.NewServeMux()
 	view.New("mqtt://x", c.server).Mount(mux)
-	h, err := StartHTTP(HTTPConfig{Addr: "127.0.0.1:0"}, mux)
+	h, err := startHTTP(HTTPConfig{Addr: "127.0.0.1:0"}, mux)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,7 +18,7 @@
 //
 //	Request   servers, degree, what groups reduce, what is sent besides
 //	Find      the Topology: rings, layers, links, routes, loads; it checks first
-//	Totient   TotientPerms and SelectPermutations, CoinChangeMod: regular rings
+//	Totient   totientPerms and selectPermutations, CoinChangeMod: regular rings
 //	          and their routes, as the paper has them
 //	Schedule  which links for which phase of an iteration, where links that
 //	          move are dark for some time; never longer than one topology

@@ -117,7 +117,7 @@ func (b *build) orders(members []int, rings int) [][]int {
 	if b.r.method() == Random {
 		return randomRings(n, rings, b.r.Bidirectional, b.r.Seed)
 	}
-	jumps := SelectPermutations(n, rings, TotientPerms(n, b.r.Bidirectional))
+	jumps := selectPermutations(n, rings, totientPerms(n, b.r.Bidirectional))
 	if n == b.r.Servers && slices.IsSorted(members) {
 		b.jumps = append(b.jumps, jumps...)
 	}

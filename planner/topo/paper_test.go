@@ -6,10 +6,10 @@ import (
 )
 
 // Goal: on 16 servers with three interfaces the jumps are +1, +3 and +7.
-// Method: SelectPermutations on the totients of 16.
+// Method: selectPermutations on the totients of 16.
 // Reference: [TOPO] sec 4.3, Fig. 7.
 func TestSixteenServersGetTheRingsOfTheFigure(t *testing.T) {
-	if got := SelectPermutations(16, 3, TotientPerms(16, false)); !slices.Equal(got, []int{1, 3, 7}) {
+	if got := selectPermutations(16, 3, totientPerms(16, false)); !slices.Equal(got, []int{1, 3, 7}) {
 		t.Errorf("jumps %v", got)
 	}
 }

@@ -110,7 +110,7 @@ func TestRingsLieOnTheirLayers(t *testing.T) {
 func TestTotientPermsAreTheRings(t *testing.T) {
 	for n := 2; n <= 60; n++ {
 		got := map[int]bool{}
-		for _, p := range TotientPerms(n, false) {
+		for _, p := range totientPerms(n, false) {
 			got[p] = true
 		}
 		for p := 1; p < n; p++ {
@@ -130,7 +130,7 @@ func TestTotientPermsAreTheRings(t *testing.T) {
 func TestCoinChangeArrivesInFewestJumps(t *testing.T) {
 	for n := 3; n <= 40; n++ {
 		for _, both := range []bool{false, true} {
-			jumps := SelectPermutations(n, 2, TotientPerms(n, both))
+			jumps := selectPermutations(n, 2, totientPerms(n, both))
 			c := CoinChangeMod(n, jumps, both)
 			sum, most := 0, 0
 			for d := 1; d < n; d++ {

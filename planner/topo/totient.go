@@ -2,11 +2,11 @@ package topo
 
 import "math/big"
 
-// TotientPerms are the jumps p that make a ring of n: i, i+p, i+2p, .. modulo n
+// totientPerms are the jumps p that make a ring of n: i, i+p, i+2p, .. modulo n
 // comes to every number before it returns, which is so when p and n share no
 // divisor ([TOPO] Alg. 2). A bidirectional ring of p is that of n-p as well:
 // only the smaller is given.
-func TotientPerms(n int, bidirectional bool) []int {
+func totientPerms(n int, bidirectional bool) []int {
 	var out []int
 	for p := 1; p < n && (!bidirectional || p <= n-p); p++ {
 		if gcd(p, n) == 1 {
@@ -23,10 +23,10 @@ func gcd(a, b int) int {
 	return a
 }
 
-// SelectPermutations takes so many of the jumps, near a geometric sequence of
+// selectPermutations takes so many of the jumps, near a geometric sequence of
 // ratio n^(1/rings) ([TOPO] Alg. 3). Where there are fewer jumps it begins
 // again: links are then parallel.
-func SelectPermutations(n, rings int, jumps []int) []int {
+func selectPermutations(n, rings int, jumps []int) []int {
 	out := make([]int, 0, rings)
 	for len(out) < rings {
 		left := append([]int{}, jumps...)

@@ -40,7 +40,7 @@ func BenchmarkDecompose(b *testing.B) {
 			groups := groupsOf(b, s.groups, s.pods, s.ports, s.ports, 0)
 			start := busy(b)
 			for _, g := range groups {
-				CrossLayout(CrossOrient(g.Topology), NewHalf(s.pods, s.ports/2))
+				crossLayout(crossOrient(g.Topology), NewHalf(s.pods, s.ports/2))
 			}
 			published := busy(b) - start
 			start = busy(b)

@@ -5,10 +5,10 @@ package wiring
 // configured, then halving of the even switches by min-cost flow down to
 // single ones. It is as published except that the flow solver is ours.
 
-// CrossOrient is the symmetric decomposition by a flow ([CROSS] Th. 3.1,
+// crossOrient is the symmetric decomposition by a flow ([CROSS] Th. 3.1,
 // [LUMOS] Fig. 11): every pair sends its links to one or the other row, and
 // rows take the floor or the ceiling of half.
-func CrossOrient(t Topology) Demand {
+func crossOrient(t Topology) Demand {
 	ports := t.Ports()
 	f := newFlow(len(t.Links)+t.Pods+1, 3*len(t.Links)+t.Pods)
 	hub := len(t.Links) + t.Pods
@@ -43,9 +43,9 @@ func CrossOrient(t Topology) Demand {
 	return Demand{t.Pods, t.Pods, mergeByRow(t.Pods, forward, back)}
 }
 
-// CrossLayout halves by min-cost flow: of the circuits on every arc, those go
+// crossLayout halves by min-cost flow: of the circuits on every arc, those go
 // to either half of the switches that had them there.
-func CrossLayout(d Demand, old Half) Half {
+func crossLayout(d Demand, old Half) Half {
 	h := NewHalf(old.Pods, old.Switches)
 	crossHalve(d, old, 0, old.Switches, h)
 	return h
@@ -56,7 +56,7 @@ func CrossRewire(g Group) (Half, error) {
 	if err := g.Validate(); err != nil {
 		return Half{}, err
 	}
-	h := CrossLayout(CrossOrient(g.Topology), g.Old)
+	h := crossLayout(crossOrient(g.Topology), g.Old)
 	mustCheck(g.Topology, h)
 	return h, nil
 }

@@ -15,7 +15,7 @@ func TestOrientIsBalanced(t *testing.T) {
 		ports := 1 + r.Below(24)
 		top := withLoops(&r, randomTopology(&r, 1+r.Below(14), ports, r.Below(400)), ports)
 		checkOriented(t, top, top.Orient())
-		checkOriented(t, top, CrossOrient(top))
+		checkOriented(t, top, crossOrient(top))
 	}
 }
 

@@ -23,7 +23,7 @@ func (g Group) First() (Half, error) {
 	}
 	h := newFilling(g).half()
 	if g.Circuits() <= fewCircuits {
-		if published := CrossLayout(CrossOrient(g.Topology), g.Old); published.Kept(g.Old) > h.Kept(g.Old) {
+		if published := crossLayout(crossOrient(g.Topology), g.Old); published.Kept(g.Old) > h.Kept(g.Old) {
 			h = published
 		}
 	}

@@ -242,7 +242,7 @@ func TestPlacesAreShared(t *testing.T) {
 		for i, p := range c.has {
 			places[i] = string(p)
 		}
-		who, ok := Yields(places, c.peer)
+		who, ok := yields(places, c.peer)
 		if ok != (c.gives != "") || places[who] != c.gives && ok {
 			t.Errorf("%q, one more of %s: %q gives, %v", c.has, c.peer, places[who], ok)
 		}

@@ -4,7 +4,7 @@ package limit
 // there is any: who yields has his channel closed.
 func Room[T any](places map[chan T]string, most int, peer string) bool {
 	if len(places) >= most {
-		if out, ok := Yields(places, peer); ok {
+		if out, ok := yields(places, peer); ok {
 			delete(places, out)
 			close(out)
 		}
@@ -12,10 +12,10 @@ func Room[T any](places map[chan T]string, most int, peer string) bool {
 	return len(places) < most
 }
 
-// Yields says who gives his place to one more of a peer where all are taken: one of the
+// yields says who gives his place to one more of a peer where all are taken: one of the
 // peer that has most, while it still has more than the newcomer. places has the peer
 // that each belongs to.
-func Yields[K comparable](places map[K]string, peer string) (who K, ok bool) {
+func yields[K comparable](places map[K]string, peer string) (who K, ok bool) {
 	count := map[string]int{}
 	for _, p := range places { // any order: counted
 		count[p]++

@@ -42,8 +42,8 @@ type Measure[T any] struct {
 // Of makes a measure.
 func Of[T any](f Family, write func(T, *Page)) Measure[T] { return Measure[T]{f, write} }
 
-// Append writes one family to a page.
-func Append[T any](p *Page, m *Measure[T], from T) {
+// appendPage writes one family to a page.
+func appendPage[T any](p *Page, m *Measure[T], from T) {
 	p.Begin(&m.Family)
 	m.Write(from, p)
 }
@@ -51,7 +51,7 @@ func Append[T any](p *Page, m *Measure[T], from T) {
 // AppendAll writes a table to a page.
 func AppendAll[T any](p *Page, all []Measure[T], from T) {
 	for i := range all {
-		Append(p, &all[i], from)
+		appendPage(p, &all[i], from)
 	}
 }
 

@@ -22,7 +22,7 @@ func TestPageIsTheTextFormat(t *testing.T) {
 	}
 	var p Page
 	for i := range measures {
-		Append(&p, &measures[i], 42)
+		appendPage(&p, &measures[i], 42)
 	}
 	want := `# HELP a_total Back\\slash\nand "quotes".
 # TYPE a_total counter

@@ -22,8 +22,8 @@ var (
 	// ErrDown: the link is down and stores nothing; LinkUp is the time to
 	// send again.
 	ErrDown = errors.New("mqtt: link is down")
-	// ErrFull: the queue is full of packets no less urgent.
-	ErrFull = errors.New("mqtt: queue is full")
+	// errFull: the queue is full of packets no less urgent.
+	errFull = errors.New("mqtt: queue is full")
 	// ErrClosed: Close or Abandon was called.
 	ErrClosed = errors.New("mqtt: link is closed")
 )
@@ -155,7 +155,7 @@ func (l *Link) Send(p proto.Packet) error {
 		return ErrDown
 	}
 	if !l.out.put(p) {
-		return ErrFull
+		return errFull
 	}
 	return nil
 }

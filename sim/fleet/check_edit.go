@@ -69,7 +69,7 @@ func (a *audit) untouched(st *station, g *guarded) bool {
 
 // edited looks at what an edit has come to: when it is answered, and again when
 // all that follows from it is done.
-func (a *audit) edited(x *editing, d *Edited) {
+func (a *audit) edited(x *editing, d *edited) {
 	if !d.Done && !d.GaveUp && len(d.Refused)+len(d.Dark) == 0 {
 		a.violate(0, "edits", fmt.Sprintf("%q is refused without a reason", d.Text))
 	}
@@ -117,7 +117,7 @@ const editSettles = 20 * time.Second
 // kept is an edit that is looked at once more.
 type kept struct {
 	x   *editing
-	d   *Edited
+	d   *edited
 	due time.Duration
 }
 
@@ -130,7 +130,7 @@ func (a *audit) keptDue() {
 
 // kept holds the rings that an edit did not end, or drain a node of, to what they
 // were.
-func (a *audit) kept(x *editing, d *Edited) {
+func (a *audit) kept(x *editing, d *edited) {
 	for _, id := range slices.Sorted(maps.Keys(x.before.rings)) {
 		nodes := x.before.rings[id]
 		gone := x.c.move || slices.Contains(x.c.ends, id) || x.drained && slices.ContainsFunc(nodes, func(st *station) bool { return int(st.id) >= x.to.Nodes })

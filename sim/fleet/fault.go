@@ -148,7 +148,7 @@ type Rates struct{ Loss, Repeat, Reorder uint32 }
 
 var wayNames = [...]string{sim.Both: "both", sim.Out: "out", sim.In: "in"}
 
-// String is the line that ParseFault reads.
+// String is the line that parseFault reads.
 func (f Fault) String() string {
 	s := f.At.String()
 	if f.Commit > 0 {

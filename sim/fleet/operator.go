@@ -15,11 +15,11 @@ import (
 type editor struct {
 	*injector
 	now  *editing
-	done []Edited
+	done []edited
 }
 
-// Edited is an edit and what came of it.
-type Edited struct {
+// edited is an edit and what came of it.
+type edited struct {
 	Text    string
 	Done    bool
 	Refused []string // reasons
@@ -61,7 +61,7 @@ func (e *editor) edit(f *Fault) error {
 	}
 	to, err := c.of(e.cfg.Fabric)
 	if err != nil { // no description at all: nobody is asked
-		e.done = append(e.done, Edited{Text: f.Edit, Refused: []string{err.Error()}})
+		e.done = append(e.done, edited{Text: f.Edit, Refused: []string{err.Error()}})
 		return nil
 	}
 	e.now = &editing{text: f.Edit, c: c, to: to, raw: to.Encode(), began: e.Run.now, before: e.audit.guard()}
@@ -102,7 +102,7 @@ func (e *editor) again(asked int) {
 		return
 	}
 	if e.Run.now-x.began > editPatience {
-		e.finish(Edited{GaveUp: true})
+		e.finish(edited{GaveUp: true})
 		return
 	}
 	e.next()
@@ -125,16 +125,16 @@ func (e *editor) answered(r *proto.OpReply) {
 		x.drains = x.drains[1:] // done, or not needed any more
 		e.next()
 	case r.Code != proto.OK:
-		e.finish(Edited{Refused: []string{strings.TrimSpace(r.Field + " " + r.Reason)}})
+		e.finish(edited{Refused: []string{strings.TrimSpace(r.Field + " " + r.Reason)}})
 	case r.Edit != nil && x.c.drain && !x.drained && len(r.Edit.Drains) > 0:
 		x.drains, x.drained = r.Edit.Drains, true
 		e.next()
 	case r.Edit != nil:
-		e.finish(Edited{Done: r.Edit.Done, Refused: r.Edit.Refused, Dark: r.Edit.Dark, Status: *r.Edit})
+		e.finish(edited{Done: r.Edit.Done, Refused: r.Edit.Refused, Dark: r.Edit.Dark, Status: *r.Edit})
 	}
 }
 
-func (e *editor) finish(d Edited) {
+func (e *editor) finish(d edited) {
 	x := e.now
 	d.Text, d.Took = x.text, e.Run.now-x.began
 	e.now = nil

@@ -24,8 +24,8 @@ const (
 	maxSpan  = 10 * 365 * 24 * time.Hour
 )
 
-// ParseFault reads one line.
-func ParseFault(line string) (Fault, error) {
+// parseFault reads one line.
+func parseFault(line string) (Fault, error) {
 	var f Fault
 	words := strings.Fields(line)
 	if len(words) < 3 {
@@ -243,7 +243,7 @@ func ParseScript(r io.Reader) ([]Fault, error) {
 		if strings.TrimSpace(line) == "" {
 			continue
 		}
-		f, err := ParseFault(line)
+		f, err := parseFault(line)
 		if err != nil {
 			return nil, fmt.Errorf("line %d: %w", n, err)
 		}

@@ -22,7 +22,7 @@ func TestFaultsReadAsWritten(t *testing.T) {
 		if x.For > 0 {
 			seen[forms[x.Verb].undo] = true
 		}
-		got, err := ParseFault(x.String())
+		got, err := parseFault(x.String())
 		if err != nil || got != x {
 			t.Fatalf("%q read as %+v, %v; want %+v", x, got, err, x)
 		}
@@ -33,7 +33,7 @@ func TestFaultsReadAsWritten(t *testing.T) {
 	for _, line := range []string{"3s network set 1 2 3", "commit:7+1.5ms switch crash stage:3 for 2s", "commit:1+0s planner kill for 5s",
 		"10s switch dark 12 for 1m0s", "10s switch stick 3 b 5", "1h0m0s jobs apply 1:4/8/1/2 12:2/4/1/1", "0s jobs apply none", "20s fabric edit nodes=96 k=3 sizes=16x2 spares=8 end=3,7 drain move moves=few recable=4",
 		"1s rollout run v2", "2s rollout stop", "1s agent install 5 v1"} {
-		if x, err := ParseFault(line); err != nil || x.String() != line {
+		if x, err := parseFault(line); err != nil || x.String() != line {
 			t.Errorf("%q is %v, %v", line, x, err)
 		}
 	}
@@ -191,7 +191,7 @@ func TestWrongLinesAreRefused(t *testing.T) {
 		"1s jobs apply":                      "missing",
 		"1s jobs apply 1:2/3":                "job",
 	} {
-		if _, err := ParseFault(line); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := parseFault(line); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v; want %q", line, err, want)
 		}
 	}
@@ -200,7 +200,7 @@ func TestWrongLinesAreRefused(t *testing.T) {
 	}
 	f := fabric.Default()
 	for _, line := range []string{"1s node dark 64", "1s fibre cut 0/0/external1 both", "1s switch crash 0", "1s jobs apply none", "commit:1+0s planner kill"} {
-		x, err := ParseFault(line)
+		x, err := parseFault(line)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -216,11 +216,11 @@ func FuzzParseFault(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, line string) {
-		x, err := ParseFault(line)
+		x, err := parseFault(line)
 		if err != nil {
 			return
 		}
-		y, err := ParseFault(x.String())
+		y, err := parseFault(x.String())
 		if err != nil || y != x {
 			t.Errorf("%q is %+v, written %q, read again %+v, %v", line, x, x, y, err)
 		}

@@ -159,14 +159,10 @@ type CompareCell struct {
 // table without faults and with them, then the curves. They share nothing.
 func (c CompareConfig) Cells() []CompareCell {
 	var out []CompareCell
-	seen := map[CompareCell]bool{}
 	add := func(load, faults int) {
 		for _, s := range c.Systems {
 			for run := range c.Runs {
-				if cell := (CompareCell{s, load, faults, c.Seed + uint64(run)}); !seen[cell] {
-					seen[cell] = true
-					out = append(out, cell)
-				}
+				out = append(out, CompareCell{s, load, faults, c.Seed + uint64(run)})
 			}
 		}
 	}
@@ -178,7 +174,17 @@ func (c CompareConfig) Cells() []CompareCell {
 	for _, l := range c.Loads {
 		add(l, c.FaultRate)
 	}
-	return out
+	return once(out)
+}
+
+// once leaves the first of cells that are the same.
+func once[C comparable](cells []C) []C {
+	seen := map[C]bool{}
+	return slices.DeleteFunc(cells, func(c C) bool {
+		again := seen[c]
+		seen[c] = true
+		return again
+	})
 }
 
 // compareJobs are the jobs of a cell, the same for every system.

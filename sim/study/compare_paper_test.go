@@ -29,7 +29,7 @@ func TestInfiniteHBDCosts(t *testing.T) {
 		within2(t, "ring, watts", float64(mw)/1000, x.watts)
 	}
 	clos, mw := bills[SystemBalanced].table8(400, 0)
-	for _, x := range Interconnects {
+	for _, x := range interconnects {
 		if x.Name != "Alibaba HPN" {
 			continue
 		}

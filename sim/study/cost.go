@@ -103,7 +103,7 @@ func Cost(cfg CostConfig) (*CostResult, error) {
 	}
 	res := &CostResult{Header: waste.Header, TP: cfg.TPs[0], GPUCost: cfg.GPUCost}
 	res.Study = "cost"
-	for _, x := range Interconnects {
+	for _, x := range interconnects {
 		res.Table6 = append(res.Table6, x.unitCost())
 		if x.Model == "" {
 			continue
@@ -201,7 +201,7 @@ func (r *CostResult) describe(cfg CostConfig) {
 func (r *CostResult) Table() Table {
 	t := Table{Columns: []string{"table", "architecture", "fault_ratio", "cost_per_gpu", "watts_per_gpu", "cost_per_gbps", "watts_per_gbps",
 		fmt.Sprintf("interconnect_at_%d_gbps", equalGBps), "lost_gpu_ratio", "aggregate_per_gpu"}}
-	for _, x := range Interconnects {
+	for _, x := range interconnects {
 		c := x.cells()
 		t.add("6", x.Name, "", c[0], c[1], c[2], c[3], "", "", "")
 	}

@@ -17,8 +17,8 @@ const (
 	Baseline Method = "baseline" // [IHBD] sec 6.4: groups in random order
 )
 
-// Methods in the order of every table.
-var Methods = []Method{Exact, Paper, Baseline}
+// methods in the order of every table.
+var methods = []Method{Exact, Paper, Baseline}
 
 // CrossTorConfig is [IHBD] Fig. 13a-c.
 type CrossTorConfig struct {
@@ -139,8 +139,8 @@ func CrossTor(cfg CrossTorConfig) (*CrossTorResult, error) {
 }
 
 func (c CrossTorConfig) rows(p point, domain int) []CrossTorRow {
-	rows := make([]CrossTorRow, len(Methods))
-	for i, m := range Methods {
+	rows := make([]CrossTorRow, len(methods))
+	for i, m := range methods {
 		rows[i] = CrossTorRow{Figure: p.figure, GPUs: p.gpus, Scale: p.scale, Faults: p.faults, Domain: domain, Method: m}
 	}
 	for run := range c.Runs {
@@ -195,7 +195,7 @@ func (r *CrossTorResult) describe(cfg CrossTorConfig) {
 			{"13b", 0.9, 0.05, map[Method]string{Exact: "1.72 % (its own method)", Paper: "1.72 %", Baseline: "about 10 %"}},
 			{"13c", 0.85, 0.07, map[Method]string{Exact: "near zero (its own method)", Paper: "near zero", Baseline: "rises with the faults"}},
 		} {
-			for _, m := range Methods {
+			for _, m := range methods {
 				row := r.row(func(x CrossTorRow) bool {
 					return x.Figure == c.figure && x.Scale == c.scale && x.Faults == c.faults && x.Domain == d && x.Method == m
 				})

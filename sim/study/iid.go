@@ -31,8 +31,8 @@ func ladder(from, to, of int) (out []float64) {
 	return out
 }
 
-// CheckRatios wants rising shares of one.
-func CheckRatios(field string, ratios []float64) error {
+// checkRatios wants rising shares of one.
+func checkRatios(field string, ratios []float64) error {
 	if len(ratios) == 0 || len(ratios) > maxRatios {
 		return invalid(field, fmt.Sprintf("1 to %d values", maxRatios), "%d given", len(ratios))
 	}
@@ -65,7 +65,7 @@ func WasteIID(cfg IIDConfig) (*IIDResult, error) {
 	if err := cfg.Size.Validate(); err != nil {
 		return nil, err
 	}
-	if err := CheckRatios("ratios", cfg.Ratios); err != nil {
+	if err := checkRatios("ratios", cfg.Ratios); err != nil {
 		return nil, err
 	}
 	if err := checkRuns(cfg.Runs); err != nil {

@@ -19,8 +19,8 @@ const (
 	LumosBest = "best"      // one ideal switch at 1.6 Tb/s
 )
 
-// LumosNetworks is the order of rows.
-var LumosNetworks = []string{LumosBest, LumosCore, LumosClos}
+// lumosNetworks is the order of rows.
+var lumosNetworks = []string{LumosBest, LumosCore, LumosClos}
 
 // Ways through a Clos.
 const (
@@ -65,16 +65,16 @@ const (
 	maxLumosSteps = 1000
 )
 
-// DefaultLumosInputs are those of [LUMOS] sec 6.2 on 4,096 GPUs. Setup is what
+// defaultLumosInputs are those of [LUMOS] sec 6.2 on 4,096 GPUs. Setup is what
 // its Table 3 has for routes to converge; mirrors add a tenth of a second.
-func DefaultLumosInputs() LumosInputs {
+func defaultLumosInputs() LumosInputs {
 	return LumosInputs{GPUs: 4096, Workload: "lumos", Load: 655, Share: 1000, EP: 64, Setup: 2400, Reduce: proto.CollectiveRing.String(), Routing: RouteBalanced}
 }
 
 // DefaultLumos is the paper's comparison; ten iterations are those of its
 // public simulator.
 func DefaultLumos() LumosConfig {
-	return LumosConfig{Cases: []LumosCase{{"base", DefaultLumosInputs()}}, Jobs: 1000, Steps: 10, Runs: 3}
+	return LumosConfig{Cases: []LumosCase{{"base", defaultLumosInputs()}}, Jobs: 1000, Steps: 10, Runs: 3}
 }
 
 // Vary adds cases that differ from the first in one input each; a list of
@@ -171,19 +171,14 @@ type LumosCell struct {
 // run side by side.
 func (c LumosConfig) Cells() []LumosCell {
 	var out []LumosCell
-	seen := map[LumosCell]bool{}
 	for _, k := range c.Cases {
-		for _, network := range LumosNetworks {
+		for _, network := range lumosNetworks {
 			for run := range c.Runs {
-				cell := k.cell(network, c.Seed+uint64(run))
-				if !seen[cell] {
-					seen[cell] = true
-					out = append(out, cell)
-				}
+				out = append(out, k.cell(network, c.Seed+uint64(run)))
 			}
 		}
 	}
-	return out
+	return once(out)
 }
 
 // cell forgets inputs that a network does not have.

@@ -55,13 +55,13 @@ func (c LumosConfig) Result(runs []LumosRun) *LumosResult {
 		sums := map[string]LumosRun{}
 		g := LumosGain{Case: k.Name, LumosInputs: k.LumosInputs, JCTLeast: 1, JCTMost: -1}
 		for n := range c.Runs {
-			for _, network := range LumosNetworks {
+			for _, network := range lumosNetworks {
 				r := of[k.cell(network, c.Seed+uint64(n))]
 				r.Case = k.Name
 				res.Runs = append(res.Runs, r)
 				sums[network] = sums[network].plus(r)
 			}
-			one := res.Runs[len(res.Runs)-len(LumosNetworks):]
+			one := res.Runs[len(res.Runs)-len(lumosNetworks):]
 			jct := saved(one[1].JCT, one[2].JCT)
 			g.JCTLeast, g.JCTMost = min(g.JCTLeast, jct), max(g.JCTMost, jct)
 		}
@@ -128,8 +128,8 @@ func (r *LumosResult) describe(c LumosConfig) {
 	if text := lumosMoved[first.GPUs]; text != "" {
 		r.compare("paths that a change moves", percent(first.Moved, 3), text, "the paper counts links of its circuit switches, this paths on spines; both keep all they can")
 	}
-	if base.LumosInputs == DefaultLumosInputs() && c.List == nil {
-		for _, network := range LumosNetworks {
+	if base.LumosInputs == defaultLumosInputs() && c.List == nil {
+		for _, network := range lumosNetworks {
 			sum, slow, runs := LumosRun{}, LumosSlow{}, float64(r.Seeds)
 			for _, run := range r.Runs {
 				if run.Case == base.Name && run.Network == network {

@@ -139,7 +139,7 @@ func TestLumosRunsLeaveNothing(t *testing.T) {
 	for _, kind := range []string{"lumos", "helios"} {
 		in := c.Cases[0].LumosInputs
 		in.Workload = kind
-		for _, network := range LumosNetworks {
+		for _, network := range lumosNetworks {
 			r, err := c.newRun(in.cell(network, 9))
 			if err != nil {
 				t.Fatal(err)

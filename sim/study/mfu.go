@@ -183,13 +183,13 @@ func (a *Answer) Table() Table {
 	return t
 }
 
-// ErrNoStrategy says that nothing in the search box fits.
-type ErrNoStrategy struct {
+// errNoStrategy says that nothing in the search box fits.
+type errNoStrategy struct {
 	Net      string
 	GPUs, TP int
 }
 
-func (e *ErrNoStrategy) Error() string {
+func (e *errNoStrategy) Error() string {
 	return fmt.Sprintf("no strategy trains %s on %d GPUs with TP up to %d: none divides the batch and fits in memory", e.Net, e.GPUs, e.TP)
 }
 
@@ -214,7 +214,7 @@ func (n Net) Best(gpus, tpMax int) (Outcome, error) {
 		}
 	}
 	if best.MFU == 0 {
-		return Outcome{}, &ErrNoStrategy{n.Name, gpus, tpMax}
+		return Outcome{}, &errNoStrategy{n.Name, gpus, tpMax}
 	}
 	return best, nil
 }

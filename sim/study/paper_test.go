@@ -182,7 +182,7 @@ func TestTable6(t *testing.T) {
 	}
 	cells := 0
 	for _, p := range printedCosts {
-		for _, x := range Interconnects {
+		for _, x := range interconnects {
 			if x.Name == p.name {
 				cells += len(x.cells())
 			}

@@ -19,8 +19,8 @@ type Interconnect struct {
 	Parts []Part
 }
 
-// Interconnects are [IHBD] Table 8, in its order.
-var Interconnects = []Interconnect{
+// interconnects are [IHBD] Table 8, in its order.
+var interconnects = []Interconnect{
 	{"TPUv4", TPUv4, 4096, 300, []Part{
 		{"OCS", 48, 80_000_00, 6400, 108_000}, {"DAC cable", 5120, 63_60, 50, 100},
 		{"optical module", 6144, 360_00, 50, 12_000}, {"fibre", 6144, 6_80, 50, 0}}},
@@ -40,7 +40,7 @@ var Interconnects = []Interconnect{
 
 // interconnect finds an interconnect by name.
 func interconnect(name string) *Interconnect {
-	return firstOf(Interconnects, func(x Interconnect) bool { return x.Name == name })
+	return firstOf(interconnects, func(x Interconnect) bool { return x.Name == name })
 }
 
 // printedCosts is [IHBD] Table 6, as printed.

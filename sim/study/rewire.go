@@ -18,8 +18,8 @@ const (
 	MethodHelios    = "helios"    // uniform wiring, a heaviest matching a switch
 )
 
-// RewireMethods is the order of rows.
-var RewireMethods = []string{MethodSearch, MethodPublished, MethodSplit, MethodGreedy, MethodHelios}
+// rewireMethods is the order of rows.
+var rewireMethods = []string{MethodSearch, MethodPublished, MethodSplit, MethodGreedy, MethodHelios}
 
 // Limits of the study, all chosen: some ten times what is built.
 const (
@@ -124,7 +124,7 @@ func Rewire(cfg RewireConfig) (*RewireResult, error) {
 	}
 	res := &RewireResult{Study: "rewire", Seed: cfg.Seed, Pods: cfg.Pods, Groups: cfg.Groups, SpinePorts: cfg.SpinePorts,
 		Ports: cfg.Pods * cfg.Groups * cfg.SpinePorts, Length: cfg.Length}
-	of := len(cfg.Idle) * len(cfg.Churn) * cfg.Length * len(RewireMethods)
+	of := len(cfg.Idle) * len(cfg.Churn) * cfg.Length * len(rewireMethods)
 	done := 0
 	cfg.report(0, of)
 	for _, idle := range cfg.Idle {
@@ -180,7 +180,7 @@ func newSequence(cfg RewireConfig, idle, churn float64) *sequence {
 	if s.steps = cfg.Steps; s.steps == 0 {
 		s.steps = stepsPerLink * links
 	}
-	for _, name := range RewireMethods {
+	for _, name := range rewireMethods {
 		m := &rewireMethod{RewireRow: RewireRow{Idle: idle, Churn: churn, Method: name, LTRRWorst: 1}}
 		if name == MethodSearch {
 			m.Steps = s.steps

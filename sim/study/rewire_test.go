@@ -27,7 +27,7 @@ func TestRewireComparesTheMethods(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(res.Rows) != len(cfg.Idle)*len(cfg.Churn)*len(RewireMethods) {
+	if len(res.Rows) != len(cfg.Idle)*len(cfg.Churn)*len(rewireMethods) {
 		t.Fatalf("%d rows", len(res.Rows))
 	}
 	for _, row := range res.Rows {
@@ -52,7 +52,7 @@ func TestRewireComparesTheMethods(t *testing.T) {
 		}
 		for _, churn := range cfg.Churn {
 			kept := map[string]float64{}
-			for _, m := range RewireMethods {
+			for _, m := range rewireMethods {
 				row := res.of(idle, churn, m)
 				if row == nil {
 					t.Fatalf("idle %v, churn %v: no row of %s", idle, churn, m)

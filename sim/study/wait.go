@@ -40,7 +40,7 @@ type WaitResult struct {
 
 // Wait is the time in which fewer GPUs stand in groups than a job needs.
 func Wait(cfg WaitConfig) (*WaitResult, error) {
-	if err := CheckRatios("scales", cfg.Scales); err != nil {
+	if err := checkRatios("scales", cfg.Scales); err != nil {
 		return nil, err
 	}
 	res := &WaitResult{}

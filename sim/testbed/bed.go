@@ -57,7 +57,7 @@ func Start(ctx context.Context, cfg Config) (*Bed, error) {
 	if b.optics, err = opticsOf(cfg.Fabric); err != nil {
 		return nil, err
 	}
-	if b.Swept, err = Sweep(); err != nil {
+	if b.Swept, err = sweep(); err != nil {
 		return nil, err
 	}
 	b.owner, _ = ownerOf(os.Getpid())

@@ -224,7 +224,7 @@ func (d *direct) collect(ctx context.Context, m *mesh, steps [][][2]int) (c Coll
 // server to one that is joined to it and to one that others send on to.
 func (d *direct) flips(ctx context.Context, words map[string][]string) (out []Flip, err error) {
 	n, servers := d.fabric.Core.Degree, d.fabric.Core.Servers()
-	var streams []*Stream
+	var streams []*stream
 	defer func() {
 		for _, s := range streams {
 			err = errors.Join(err, s.Stop())
@@ -239,7 +239,7 @@ func (d *direct) flips(ctx context.Context, words map[string][]string) (out []Fl
 					continue
 				}
 				to := net.JoinHostPort(hostAddress(z*n+face).String(), fmt.Sprint(20_000+a*2+map[bool]int{true: 1}[joined]))
-				s, err := NewStream(ctx, "udp4", d.NS(serverName(a)), d.NS(serverName(z)), hostAddress(a*n+face).String(), to, time.Second/time.Duration(d.cfg.Rate))
+				s, err := newStream(ctx, "udp4", d.NS(serverName(a)), d.NS(serverName(z)), hostAddress(a*n+face).String(), to, time.Second/time.Duration(d.cfg.Rate))
 				if err != nil {
 					return out, err
 				}
@@ -269,7 +269,7 @@ func (d *direct) flips(ctx context.Context, words map[string][]string) (out []Fl
 const slack = 20 * time.Millisecond
 
 // flip starts the job that stands by.
-func (d *direct) flip(ctx context.Context, id int, streams []*Stream, words map[string][]string) (*Flip, error) {
+func (d *direct) flip(ctx context.Context, id int, streams []*stream, words map[string][]string) (*Flip, error) {
 	if err := pause(ctx, afterward); err != nil {
 		return nil, err
 	}

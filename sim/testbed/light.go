@@ -11,20 +11,20 @@ import (
 	"ringlight/sim/fleet"
 )
 
-// Port is an interface of a device at which light ends.
-type Port struct {
+// netPort is an interface of a device at which light ends.
+type netPort struct {
 	Device string // node3, pod0-spine1
 	Name   string // g0r: the right side of GPU 0; ocs2: a spine's port to its third switch
 }
 
-func (p Port) String() string { return p.Device + "/" + p.Name }
+func (p netPort) String() string { return p.Device + "/" + p.Name }
 
 // nowhere is where a port sends that is dark.
 const nowhere = -1
 
 // optics are the ports of a fabric and what of a world joins them.
 type optics struct {
-	ports []Port
+	ports []netPort
 	// Of nodes: a half of a bundle, as the walk through the light has it.
 	sides []side
 	index map[side]int
@@ -60,7 +60,7 @@ func opticsOf(f *fabric.Fabric) (*optics, error) {
 				s := side{sim.GPU{Board: sim.BoardID(n), Index: (b + half) % f.GPUsPerNode}, 1 - half}
 				o.index[s] = len(o.ports)
 				o.sides = append(o.sides, s)
-				o.ports = append(o.ports, Port{nodeName(n), sideName(s)})
+				o.ports = append(o.ports, netPort{nodeName(n), sideName(s)})
 			}
 		}
 	}
@@ -110,7 +110,7 @@ func opticsOf(f *fabric.Fabric) (*optics, error) {
 // spines with fixed links between.
 func (o *optics) addCore(c *fabric.Core, first int) {
 	number := func(device, port string) int {
-		p := Port{device, port}
+		p := netPort{device, port}
 		at := slices.Index(o.ports, p)
 		if at < 0 {
 			at, o.ports = len(o.ports), append(o.ports, p)

@@ -60,8 +60,8 @@ func ip(ns string, lines ...string) error {
 	return nil
 }
 
-// Sweep takes away what testbeds have left whose process is gone, and says how much.
-func Sweep() (gone int, err error) {
+// sweep takes away what testbeds have left whose process is gone, and says how much.
+func sweep() (gone int, err error) {
 	entries, err := os.ReadDir(netnsDir)
 	if errors.Is(err, os.ErrNotExist) {
 		return 0, nil

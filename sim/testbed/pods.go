@@ -55,7 +55,7 @@ type pods struct {
 	cfg     *PodsConfig
 	shell   string // on router $ROUTER
 	routes  *routeWatch
-	streams []*Stream
+	streams []*stream
 
 	mu      sync.Mutex
 	gen     proto.Generation
@@ -204,7 +204,7 @@ func (p *pods) stream(ctx context.Context) error {
 				}
 				from, to := leafName(a*c.LeavesPerPod+f%c.LeavesPerPod), leafName(b*c.LeavesPerPod+(f+1)%c.LeavesPerPod)
 				port++
-				s, err := NewStream(ctx, "udp4", p.NS(from), p.NS(to), "", net.JoinHostPort(routerAddress(at[to]), strconv.Itoa(port)), time.Second/time.Duration(p.cfg.Rate))
+				s, err := newStream(ctx, "udp4", p.NS(from), p.NS(to), "", net.JoinHostPort(routerAddress(at[to]), strconv.Itoa(port)), time.Second/time.Duration(p.cfg.Rate))
 				if err != nil {
 					return err
 				}

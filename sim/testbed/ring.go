@@ -134,12 +134,12 @@ func Ring(ctx context.Context, cfg RingConfig) (res *RingResult, err error) {
 	from, far := b.NS(nodeName(first)), b.NS(nodeName(last))
 	res.Hops = b.hops(first, last)
 	pace := time.Second / time.Duration(cfg.Rate)
-	udp, err := NewStream(ctx, "udp4", from, far, "", net.JoinHostPort(nodeAddress(last), streamPort), pace)
+	udp, err := newStream(ctx, "udp4", from, far, "", net.JoinHostPort(nodeAddress(last), streamPort), pace)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = udp.Stop() }()
-	tcp, err := NewStream(ctx, "tcp4", from, far, "", net.JoinHostPort(nodeAddress(last), streamPort), pace)
+	tcp, err := newStream(ctx, "tcp4", from, far, "", net.JoinHostPort(nodeAddress(last), streamPort), pace)
 	if err != nil {
 		return nil, err
 	}
@@ -194,7 +194,7 @@ const (
 )
 
 // cut takes the power of the middle one of three neighbours, and gives it back.
-func (b *Bed) cut(ctx context.Context, of [3]int, udp, tcp *Stream, t *trainer, seen *rings, whole func() bool) (*Cut, error) {
+func (b *Bed) cut(ctx context.Context, of [3]int, udp, tcp *stream, t *trainer, seen *rings, whole func() bool) (*Cut, error) {
 	c := &Cut{Node: of[1]}
 	seen.ledgers(of[0], of[2])
 	if err := pause(ctx, afterward); err != nil {

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Stream is records at a constant pace from one namespace to another, and when each came.
-type Stream struct {
+// stream is records at a constant pace from one namespace to another, and when each came.
+type stream struct {
 	pace    time.Duration
 	begun   time.Time
 	in, out net.Conn
@@ -35,10 +35,10 @@ type arrival struct {
 // recordSize of a stream. chosen: as small as frames are.
 const recordSize = 64
 
-// NewStream sends records to an address with its port, from a local one ("": as its routes have it): over one TCP connection, which has to last
+// newStream sends records to an address with its port, from a local one ("": as its routes have it): over one TCP connection, which has to last
 // ("tcp4"), or as datagrams, of which some may be lost ("udp4").
-func NewStream(ctx context.Context, network, from, to, local, address string, pace time.Duration) (*Stream, error) {
-	s := &Stream{pace: pace, begun: time.Now(), seen: map[uint64]bool{}}
+func newStream(ctx context.Context, network, from, to, local, address string, pace time.Duration) (*stream, error) {
+	s := &stream{pace: pace, begun: time.Now(), seen: map[uint64]bool{}}
 	var l net.Listener
 	err := within(to, func() (err error) {
 		if network == "udp4" {
@@ -80,7 +80,7 @@ const streamPort = "5003"
 
 // send sends a record whenever one is due; late ones at once. The runtime's timers wake
 // on whole milliseconds, so a thread naps in the kernel.
-func (s *Stream) send(mayFail bool) {
+func (s *stream) send(mayFail bool) {
 	record := make([]byte, recordSize)
 	for n := uint64(0); ; n++ {
 		if wait := s.pace*time.Duration(n) - s.Now(); wait > 0 {
@@ -98,7 +98,7 @@ func (s *Stream) send(mayFail bool) {
 	}
 }
 
-func (s *Stream) receive() {
+func (s *stream) receive() {
 	record := make([]byte, recordSize)
 	for due := uint64(0); ; due++ {
 		if _, err := io.ReadFull(s.in, record); err != nil {
@@ -115,7 +115,7 @@ func (s *Stream) receive() {
 	}
 }
 
-func (s *Stream) failed(err error) {
+func (s *stream) failed(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.err == nil && !errors.Is(err, net.ErrClosed) && !errors.Is(err, io.EOF) {
@@ -124,7 +124,7 @@ func (s *Stream) failed(err error) {
 }
 
 // Stop ends it, and says what went wrong before.
-func (s *Stream) Stop() error {
+func (s *stream) Stop() error {
 	for _, c := range []net.Conn{s.in, s.out} {
 		if c != nil {
 			_ = c.Close()
@@ -135,11 +135,11 @@ func (s *Stream) Stop() error {
 }
 
 // Now is the time since it began.
-func (s *Stream) Now() time.Duration { return time.Since(s.begun) }
+func (s *stream) Now() time.Duration { return time.Since(s.begun) }
 
 // Gap is the longest time from one arrival to the next of those that touch a span up to
 // now, less the pace of sending, and how many of the records sent in it did not come.
-func (s *Stream) Gap(from time.Duration) (gap time.Duration, lost int) {
+func (s *stream) Gap(from time.Duration) (gap time.Duration, lost int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	to := s.Now()
@@ -147,7 +147,7 @@ func (s *Stream) Gap(from time.Duration) (gap time.Duration, lost int) {
 }
 
 // between is how many records were sent in a span, and how many of them have not come.
-func (s *Stream) between(from, to time.Duration) (sent, lost int) {
+func (s *stream) between(from, to time.Duration) (sent, lost int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, at := range s.sent {

@@ -170,7 +170,7 @@ func TestKilledTestbedIsSwept(t *testing.T) {
 	if err := within(left, inside.Start); err != nil {
 		t.Fatal(err)
 	}
-	if gone, err := Sweep(); gone < 1 || err != nil {
+	if gone, err := sweep(); gone < 1 || err != nil {
 		t.Errorf("%d swept, %v", gone, err)
 	}
 	if err := inside.Wait(); err == nil || !strings.Contains(err.Error(), "killed") {
