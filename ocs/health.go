@@ -116,6 +116,11 @@ func (t *Transceiver) HealthRound(now time.Duration) {
 	}
 	if h.last == nil {
 		h.last = make([]moduleHealth, len(t.bundle.Modules))
+		if t.foundIt && t.cfg.Lock.Mode != LockOff {
+			for i := range h.last { // until it is judged, which a garbled answer delays
+				h.last[i].doubt = notInThisLife
+			}
+		}
 	}
 	i := h.module
 	h.module = (i + 1) % len(t.bundle.Modules)

@@ -301,6 +301,7 @@ func wildDays(t *testing.T, seed uint64) (*wildWorld, string) {
 				what = fmt.Sprintf("path %v", w.path)
 			case n == 4:
 				w.boot([]*ocs.Calibration{cal})
+				w.sudden = [2]uint32{3, 3} // looks are counted anew
 				if !w.until(w.world.Now()+10*time.Second, func() bool { return w.optics[0].Status().Ready }) {
 					return w, fmt.Sprintf("%s; %d looks\n    lost: %v", text, w.looks, w.optics[0].Status().Err)
 				}
