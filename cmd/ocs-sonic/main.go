@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -132,7 +133,11 @@ func (c *call) ask(method, path string, body, answer any) error {
 			} `json:"ietf-restconf:errors"`
 		}
 		if json.Unmarshal(raw, &e) == nil && len(e.Errors.List) > 0 {
-			return fmt.Errorf("%s", e.Errors.List[0].Message)
+			err := errors.New(e.Errors.List[0].Message)
+			if reply.StatusCode == http.StatusBadRequest {
+				err = cli.AsUsage(err)
+			}
+			return err
 		}
 		return fmt.Errorf("the agent answers %s", reply.Status)
 	}

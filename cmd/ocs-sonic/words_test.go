@@ -43,6 +43,11 @@ func TestWordsBecomeRequests(t *testing.T) {
 			return
 		}
 		asked = append(asked, r.Method+" "+string(raw))
+		if strings.Contains(string(raw), "99A") {
+			w.WriteHeader(http.StatusBadRequest)
+			_, _ = io.WriteString(w, `{"ietf-restconf:errors":{"error":[{"error-message":"this switch has ports 1A to 16A"}]}}`)
+			return
+		}
 		if strings.Contains(string(raw), "9A") {
 			w.WriteHeader(http.StatusConflict)
 			_, _ = io.WriteString(w, `{"ietf-restconf:errors":{"error":[{"error-message":"port 9A is the planner's"}]}}`)
@@ -62,6 +67,7 @@ func TestWordsBecomeRequests(t *testing.T) {
 		{"config ocs cross-connect add 3A-4B overwrite", 0, "", `"delete":["1A-2B"]`},
 		{"config ocs cross-connect add 3A-2B safe", 1, "1A-2B has a port of it", ""},
 		{"config ocs cross-connect add 9A-9B", 1, "port 9A is the planner's", "9A-9B"},
+		{"config ocs cross-connect add 99A-9B", 2, "this switch has ports 1A to 16A", "99A-9B"},
 		{"config ocs cross-connect delete 1A-2B,5A-5B", 1, "1 of 2 were not there", `"delete":["1A-2B","5A-5B"]`},
 		{"config ocs port state 5A force_blocked", 0, "", `"config_status":"force_blocked","simplex_port_id":"5A"`},
 		{"config ocs cross-connect add 3B-4A", 2, "1A-2B,3A-4B", ""},
