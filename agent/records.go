@@ -76,6 +76,9 @@ func (r *records) node(now time.Duration, bundles []bundle) {
 		r.samples = o.Samples(now, r.seen, r.samples[:0])
 		for _, x := range r.samples {
 			path := s.Path
+			if x.Sensor > proto.SensorTxTap {
+				continue
+			}
 			if x.Sensor <= proto.SensorRail {
 				path = proto.Dark
 			}

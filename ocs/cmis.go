@@ -237,6 +237,10 @@ func (d *mciDrive) readHealth(i int) bool {
 			return
 		}
 		d.warm(now, now, i, millicelsius)
+		if upper, lower, ok := mci.BiasOf(m); ok {
+			s := &d.health.last[i]
+			s.bias, s.biasAt = [2]int32{upper, lower}, now
+		}
 		if path == d.path && !d.sw.busy() && path != proto.Dark {
 			block := m.Block()
 			d.health.last[i].light(now, path, d.bundle.Modules[i].Optics(), block)

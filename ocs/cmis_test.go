@@ -253,6 +253,30 @@ func TestCMISHealthFindsDeadLaser(t *testing.T) {
 	if n := len(r.optics[0].Samples(r.world.Now(), 0, nil)); n < 6 {
 		t.Errorf("%d samples", n)
 	}
+	bias := func(want int32) {
+		t.Helper()
+		n := 0
+		for _, s := range r.optics[0].Samples(r.world.Now(), 0, nil) {
+			if s.Sensor == proto.SensorUpperBias || s.Sensor == proto.SensorLowerBias {
+				if n++; s.Value != want {
+					t.Errorf("module %d: %v of %d uA, want %d", s.Module, s.Sensor, s.Value, want)
+				}
+			}
+		}
+		if n != 4 {
+			t.Errorf("%d biases of two halves of two modules", n)
+		}
+	}
+	bias(40_000) // one laser of a half is dead, the others shine
+	if err := r.optics[0].Select(r.world.Now(), proto.Dark); err != nil {
+		t.Fatal(err)
+	}
+	r.run(20 * time.Millisecond)
+	for range 2 * 16 { // it is read every so many rounds
+		r.optics[0].HealthRound(r.world.Now())
+		r.run(20 * time.Millisecond)
+	}
+	bias(0)
 }
 
 // Goal: the timing that follows from each kind of interface is measured, and

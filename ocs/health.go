@@ -73,6 +73,8 @@ type moduleHealth struct {
 	slowAt, lightAt time.Duration // 0 = never
 	millikelvin     int32
 	railMicrowatt   int32
+	bias            [2]int32      // of the lasers of a half, microampere
+	biasAt          time.Duration // 0 = never
 	path            proto.Path
 	upper, lower    proto.MilliDBm
 	tap             proto.MilliDBm // NoPower in loopback
@@ -141,6 +143,10 @@ func (t *Transceiver) Samples(now, after time.Duration, dst []proto.Sample) []pr
 		if s.slowAt > after {
 			add(s.slowAt, proto.SensorCase, s.millikelvin)
 			add(s.slowAt, proto.SensorRail, s.railMicrowatt)
+		}
+		if s.biasAt > after {
+			add(s.biasAt, proto.SensorUpperBias, s.bias[0])
+			add(s.biasAt, proto.SensorLowerBias, s.bias[1])
 		}
 		if s.lightAt > after && s.path == t.path {
 			add(s.lightAt, proto.SensorUpperPath, int32(s.upper))

@@ -356,6 +356,8 @@ const (
 	SensorUpperPath                   // MilliDBm, half-sum of the selected path
 	SensorLowerPath                   // MilliDBm
 	SensorTxTap                       // MilliDBm
+	SensorUpperBias                   // microampere, the highest of the half's lasers
+	SensorLowerBias                   // microampere
 )
 
 // Sample is one reading. A sensor that was never read is absent.

@@ -54,7 +54,7 @@ func (c *mci) memory() {
 		c.pages[cmis.PageLaneSwitch][cmis.CommittedRedirection-128+lane] = uint8(lane)
 	}
 	c.pages[cmis.PageLaneSwitch][0] = cmis.DurationCode(c.timing.Apply)
-	control := cmis.Control{Trigger: true, Staging: true, Counters: true, Calibration: !c.timing.NoSearch, Lock: !c.timing.NoLock,
+	control := cmis.Control{Trigger: true, Staging: true, Counters: true, Calibration: !c.timing.NoSearch, Lock: !c.timing.NoLock, Bias: true,
 		TriggerMax: c.timing.Trigger, SettleMax: settleMicros * time.Microsecond}.Bytes()
 	copy(c.pages[cmis.PageOCS][:], control[:])
 	if c.timing.NoSearch {
@@ -131,6 +131,9 @@ func (c *mci) refresh(page uint8, lower bool) {
 		cmis.PutMilliCelsius(c.lower[cmis.Temperature:], c.m.caseMilli())
 		c.lower[cmis.ModuleFlags+1] |= c.warm // what stands is latched again
 		c.summarize()
+		for lane := range hal.Lanes {
+			c.lower[cmis.Bias+lane] = byte(c.bias(lane) / cmis.BiasMicroamp)
+		}
 		c.lower[cmis.Applied] = 0
 		if c.applied {
 			c.lower[cmis.Applied] = 1
@@ -178,6 +181,11 @@ func (c *mci) summarize() {
 	}
 }
 
+// bias is a laser's, in microampere: what its controller keeps, or none. chosen.
+func (c *mci) bias(lane int) int {
+	return 40_000 * int(c.m.lit(int64(c.m.board.now))>>lane&1)
+}
+
 // monitor fills the standard monitors of the lanes: light launched, and in
 // loopback light received.
 func (c *mci) monitor() {
@@ -191,10 +199,6 @@ func (c *mci) monitor() {
 	for lane := range hal.Lanes {
 		put16(p, cmis.TxPower+2*lane, tenth(lit.ext[0][lane]+lit.ext[1][lane]))
 		put16(p, cmis.RxPower+2*lane, tenth(loop[lane]))
-		if lit.any {
-			put16(p, cmis.TxBias+2*lane, 20_000)
-		} else {
-			put16(p, cmis.TxBias+2*lane, 0)
-		}
+		put16(p, cmis.TxBias+2*lane, uint16(c.bias(lane)/2))
 	}
 }

@@ -39,6 +39,7 @@
 //	73     Looks that came to their end, modulo 256
 //	74     Cell of the largest error that the last one found and trimmed
 //	75-76  That error, in 10 microradian
+//	77-84  Laser bias by lane, where advertised, in 500 microampere; 0: off
 //
 // A trigger is one byte, so that one write reaches all modules of a segment
 // whose mux ports are open. Acknowledgements of several modules meet as a wired
@@ -48,7 +49,7 @@
 //
 //	128-131  "OCST"       132  format, 1
 //	133      advertisement: bit 0 trigger, bit 1 staging, bit 2 raise counters,
-//	         bit 3 calibration, page B4h, bit 4 lock
+//	         bit 3 calibration, page B4h, bit 4 lock, bit 5 laser bias
 //	134-135  longest time from trigger to drive, microseconds
 //	136-137  longest time from drive to settled light, microseconds
 //	138, 139 cells, lanes

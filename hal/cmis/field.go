@@ -79,6 +79,7 @@ var fields = []Field{
 	{"OcsStatus", 0, false, TriggerAnswer, 6, RO, 0x50},
 	{"OcsLock", 0, false, LockMode, 1, RW, 0x50},
 	{"OcsLockState", 0, false, LockState, LockBytes - 1, RO, 0x50},
+	{"OcsBias", 0, false, Bias, BiasBytes, RO, 0x50},
 	{"MediaType", 0, false, MediaType, 1, RO, 0x30},
 	{"ApplicationDescriptors", 0, false, Applications, 32, RO, 0x30},
 	{"PasswordEntry", 0, false, Password, 4, WO, 0x30},

@@ -20,6 +20,9 @@ const (
 	LockMode      = 71
 	LockState     = 72
 	LockBytes     = 6 // from LockMode on
+	Bias          = 77
+	BiasBytes     = Lanes
+	BiasMicroamp  = 500 // of a count
 
 	Apply       = 160
 	ApplyAnswer = 161
@@ -72,7 +75,7 @@ var ErrNotOCSTrx = errors.New("no OCSTrx behind the management interface")
 
 // Control is what page B0h says.
 type Control struct {
-	Trigger, Staging, Counters, Calibration, Lock bool
+	Trigger, Staging, Counters, Calibration, Lock, Bias bool
 
 	TriggerMax, SettleMax time.Duration
 }
@@ -89,6 +92,7 @@ const (
 	controlCounters
 	controlCalibration
 	controlLock
+	controlBias
 )
 
 // Bytes is c as a module holds it.
@@ -96,7 +100,7 @@ func (c Control) Bytes() [controlBytes]byte {
 	var b [controlBytes]byte
 	copy(b[:], controlMagic)
 	b[4] = 1
-	for i, on := range []bool{c.Trigger, c.Staging, c.Counters, c.Calibration, c.Lock} {
+	for i, on := range []bool{c.Trigger, c.Staging, c.Counters, c.Calibration, c.Lock, c.Bias} {
 		if on {
 			b[5] |= 1 << i
 		}
@@ -121,7 +125,7 @@ func ParseControl(b []byte) (Control, error) {
 	}
 	return Control{
 		Trigger: b[5]&controlTrigger != 0, Staging: b[5]&controlStaging != 0, Counters: b[5]&controlCounters != 0,
-		Calibration: b[5]&controlCalibration != 0, Lock: b[5]&controlLock != 0,
+		Calibration: b[5]&controlCalibration != 0, Lock: b[5]&controlLock != 0, Bias: b[5]&controlBias != 0,
 		TriggerMax: time.Duration(binary.BigEndian.Uint16(b[6:])) * time.Microsecond,
 		SettleMax:  time.Duration(binary.BigEndian.Uint16(b[8:])) * time.Microsecond,
 	}, nil

@@ -2,6 +2,7 @@ package mci
 
 import (
 	"encoding/binary"
+	"slices"
 	"time"
 
 	"ringlight/hal"
@@ -45,6 +46,9 @@ type Module struct {
 	warm    [4]byte
 	hold    [1]byte
 	held    [cmis.LockBytes]byte
+	bias    [cmis.BiasBytes]byte
+	rounds  uint8   // of Health
+	biased  bool    // the last of them asks for bias
 	trigger [1]byte // for this module alone
 	head    [8]byte
 	raw     [cmis.StatusBytes]byte
@@ -190,6 +194,10 @@ func (m *Module) Health(lock bool, then func(now time.Duration, millicelsius int
 	if lock = lock && m.Control.Lock; lock {
 		queue = append(queue, cmis.Request{Offset: cmis.LockMode, Data: m.held[:]})
 	}
+	m.rounds++
+	if m.biased = m.Control.Bias && m.rounds%biasEvery == 1; m.biased {
+		queue = append(queue, cmis.Request{Offset: cmis.Bias, Data: m.bias[:]})
+	}
 	m.Ask(hal.ClassHousekeeping, func(now time.Duration, err error) {
 		if err == nil && counters {
 			m.flags.Taken(now)
@@ -199,6 +207,16 @@ func (m *Module) Health(lock bool, then func(now time.Duration, millicelsius int
 		}
 		then(now, cmis.MilliCelsius(m.warm[:]), err)
 	}, queue...)
+}
+
+// biasEvery is how many rounds of Health read the lasers' bias once. chosen: it goes in weeks.
+const biasEvery = 16
+
+// BiasOf is the highest laser bias of either half of the light, in microampere; false: this
+// round of Health did not read it.
+func BiasOf(m *Module) (upper, lower int32, ok bool) {
+	half := len(m.bias) / 2
+	return cmis.BiasMicroamp * int32(slices.Max(m.bias[:half])), cmis.BiasMicroamp * int32(slices.Max(m.bias[half:])), m.biased
 }
 
 // Hold lets the module hold the cells of the path in force, or no more. The write

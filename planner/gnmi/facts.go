@@ -297,6 +297,8 @@ func (f facts) optics(s *proto.NodeStatus, read []proto.Sample, give func(*entry
 				channels[0].set("state/input-power/instant", power)
 			case proto.SensorLowerPath:
 				channels[1].set("state/input-power/instant", power)
+			case proto.SensorUpperBias, proto.SensorLowerBias:
+				channels[r.Sensor-proto.SensorUpperBias].set("state/laser-bias-current/instant", power)
 			}
 		}
 		give(e)

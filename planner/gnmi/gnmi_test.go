@@ -126,7 +126,8 @@ func (s *source) tell(id proto.NodeID, seq uint64, state proto.PortState, power 
 		s.say(topics.Event(id), &proto.Event{Version: proto.Version, Node: id, Session: 1, Seq: 2*seq - 1 + n, Kind: proto.EvLightLost, Cause: proto.CauseLightLost, Path: proto.Loopback, Count: 1})
 	}
 	s.say(topics.Health(id), &proto.Health{Version: proto.Version, Node: id, Session: 1, Seq: seq, Reported: seq, Samples: []proto.Sample{
-		{Bundle: 0, Module: 3, Sensor: proto.SensorCase, Value: 313_450}, {Bundle: 0, Module: 1, Sensor: proto.SensorTxTap, Value: 8214}, {Bundle: 0, Module: 1, Sensor: proto.SensorLowerPath, Value: -3456}}})
+		{Bundle: 0, Module: 3, Sensor: proto.SensorCase, Value: 313_450}, {Bundle: 0, Module: 1, Sensor: proto.SensorTxTap, Value: 8214}, {Bundle: 0, Module: 1, Sensor: proto.SensorLowerPath, Value: -3456},
+		{Bundle: 0, Module: 0, Sensor: proto.SensorUpperBias, Value: 39_500}, {Bundle: 0, Module: 1, Sensor: proto.SensorUpperBias, Value: 40_000}}})
 }
 
 // served is such a planner over gRPC.
@@ -255,10 +256,11 @@ func TestServedIsPublished(t *testing.T) {
 	}
 	for path, want := range map[string]string{ // any order
 		"/fabric/state/online": `uint_val:24`, "/fabric/nodes/node[7]/bundles/bundle[1]/state/measured": `double_val:-3.2`,
-		"/components/component[node-3/bundle-0]/state/temperature/instant":                                           `double_val:40.3`,
-		"/components/component[node-3/bundle-0]/transceiver/physical-channels/channel[0]/state/output-power/instant": `double_val:8.21`,
-		"/components/component[node-3/bundle-0]/transceiver/physical-channels/channel[1]/state/input-power/instant":  `double_val:-3.45`,
-		"/components/component[node-3/bundle-1]/state/parent":                                                        `string_val:"node-3"`,
+		"/components/component[node-3/bundle-0]/state/temperature/instant":                                                 `double_val:40.3`,
+		"/components/component[node-3/bundle-0]/transceiver/physical-channels/channel[0]/state/output-power/instant":       `double_val:8.21`,
+		"/components/component[node-3/bundle-0]/transceiver/physical-channels/channel[0]/state/laser-bias-current/instant": `double_val:40`,
+		"/components/component[node-3/bundle-0]/transceiver/physical-channels/channel[1]/state/input-power/instant":        `double_val:-3.45`,
+		"/components/component[node-3/bundle-1]/state/parent":                                                              `string_val:"node-3"`,
 	} {
 		if got := strings.ReplaceAll(all[path], ": ", ":"); got != want {
 			t.Errorf("%s: %q, want %s", path, got, want)

@@ -21,9 +21,9 @@ type reading struct {
 	at     time.Duration // when it was measured
 }
 
-// worse: heat and power are worse when high, light when low.
+// worse: heat, power and bias are worse when high, light when low.
 func worse(s proto.Sensor, a, b int32) bool {
-	if s == proto.SensorCase || s == proto.SensorRail {
+	if s == proto.SensorCase || s == proto.SensorRail || s >= proto.SensorUpperBias {
 		return a > b
 	}
 	return a < b
@@ -39,7 +39,7 @@ func (h *Rings) Health(m *proto.Health) {
 	h.Stamps.node(m.Node)
 	var fresh []reading
 	for _, s := range m.Samples {
-		if int(s.Bundle) >= h.fab.Bundles || s.Sensor > proto.SensorTxTap {
+		if int(s.Bundle) >= h.fab.Bundles || s.Sensor > proto.SensorLowerBias {
 			continue // nothing that a person could look up
 		}
 		r := reading{s.Bundle, s.Sensor, s.Module, s.Value, h.j.Now - time.Duration(s.AgeMillis)*time.Millisecond}
@@ -85,6 +85,8 @@ func (n *node) healthOf(b proto.BundleID, now time.Duration) string {
 			value = fmt.Sprintf("%d.%d degrees C", (r.value-273_150)/1000, max(0, r.value-273_150)%1000/100)
 		case proto.SensorRail:
 			value = fmt.Sprintf("%d mW", r.value/1000)
+		case proto.SensorUpperBias, proto.SensorLowerBias:
+			value = fmt.Sprintf("%d.%d mA", r.value/1000, r.value%1000/100)
 		}
 		text += fmt.Sprintf("%s %s at module %d, %v ago", r.sensor, value, r.module, (now - r.at).Round(time.Second))
 	}
