@@ -35,7 +35,8 @@ const (
 const (
 	seenTap1 = iota
 	seenTap2
-	seenLoop // half-sums of loopback
+	seenUpper // half-sums of loopback
+	seenLower
 	seenLights
 )
 
@@ -46,19 +47,22 @@ type lockLook [seenLights][lockSteps]float64
 func (x *lockLook) take(a *lockAct, o *hal.Optics) {
 	x[seenTap1][a.n] = guardMilliwatt(o, a.taps.Block(), hal.GuardTap1, 0)
 	x[seenTap2][a.n] = guardMilliwatt(o, a.taps.Block(), hal.GuardTap1, 1)
-	x[seenLoop][a.n] = loopMilliwatt(o, a.loops.Block())
+	x[seenUpper][a.n] = guardMilliwatt(o, a.loops.Block(), hal.GuardLoopUpper, 0)
+	x[seenLower][a.n] = guardMilliwatt(o, a.loops.Block(), hal.GuardLoopUpper, 1)
 }
 
 // dim says whether of the light of the path itself so much is missing that a lane may be
 // dark: of its cells such a look says nothing.
 func (a *lockAct) dim(cal *ModuleCalibration) bool {
-	levels, lit := &cal.LaneLoop, seenLoop
+	levels, lights := &cal.LaneLoop, a.seen[seenUpper:]
 	if a.lit != mzi.Loop {
-		levels, lit = &cal.LaneTap[a.lit-mzi.Ext1], seenTap1+int(a.lit-mzi.Ext1)
+		levels, lights = &cal.LaneTap[a.lit-mzi.Ext1], a.seen[a.lit-mzi.Ext1:][:1]
 	}
 	got := 0.0
-	for _, y := range a.seen[lit] {
-		got += y / lockSteps
+	for i := range lights {
+		for _, y := range lights[i] {
+			got += y / lockSteps
+		}
 	}
 	_, some := missing(levels, sumLevel(levels[:]), proto.MilliDBm(detmath.DB(max(got, 1e-9))*1000))
 	return some
@@ -71,7 +75,7 @@ type signal struct {
 }
 
 // signals of MZI1 and MZI2, rising with light that goes the wrong way: the light there,
-// or, of a diode that shows none though cells were stepped, what the path lacks.
+// or, of diodes of which one shows none though cells were stepped, what the path lacks.
 func (x *lockLook) signals(lit mzi.Lit, step float64) (one, two signal) {
 	own, other := &x[seenTap1], &x[seenTap2]
 	if lit == mzi.Ext2 {
@@ -85,12 +89,12 @@ func (x *lockLook) signals(lit mzi.Lit, step float64) (one, two signal) {
 		return sum < lockDark*lockSteps*step
 	}
 	for n := range lockSteps {
-		one.light[n], two.light[n] = x[seenLoop][n], other[n]
+		one.light[n], two.light[n] = x[seenUpper][n]+x[seenLower][n], other[n]
 		if lit == mzi.Loop {
 			one.light[n] = own[n] + other[n]
 		}
 	}
-	if lit != mzi.Loop && dark(&one.light) {
+	if lit != mzi.Loop && (dark(&x[seenUpper]) || dark(&x[seenLower])) {
 		for n := range lockSteps {
 			one.light[n] = -own[n] - other[n]
 		}

@@ -1,0 +1,29 @@
+package ocs
+
+import (
+	"testing"
+
+	"ringlight/hal"
+	"ringlight/mzi"
+)
+
+// Goal: a half of loopback whose diode shows nothing is no half that says that its cells are
+// right, whatever the other half shows.
+// Method: cell 2 steps light out of the path, which its half shows or does not.
+func TestDarkHalfIsSeenByThePath(t *testing.T) {
+	const cell, step = hal.CellMZI1 + 2, 0.01
+	for _, blind := range []bool{false, true} {
+		var look lockLook
+		for n := range lockSteps {
+			gone := 0.5 + 0.1*float64(pattern(cell, n))
+			look[seenTap1][n], look[seenLower][n] = 8-gone, 0.3
+			if !blind {
+				look[seenUpper][n] = gone
+			}
+		}
+		one, _ := look.signals(mzi.Ext1, step)
+		if sum := one.sum(cell); sum < 0.99*0.1*lockSteps || sum > 1.01*0.1*lockSteps {
+			t.Errorf("blind %v: the cell moves %v", blind, sum)
+		}
+	}
+}
