@@ -6,8 +6,10 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"strconv"
 	"time"
@@ -48,8 +50,9 @@ func (v *scriptServer) request(ctx context.Context, conn *limit.Conn) {
 	for in := bufio.NewReader(room); ; {
 		room.N = 2 * maxRequest
 		r, err := http.ReadRequest(in)
-		if err == io.EOF {
-			return
+		var cut net.Error
+		if err == io.EOF || errors.As(err, &cut) {
+			return // it has ended, or was idle for too long: an answer to nothing would be taken for the next one's
 		}
 		var body, reply []byte
 		if err == nil {
