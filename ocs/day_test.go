@@ -409,3 +409,25 @@ func TestLasersDoNotMisleadTheLock(t *testing.T) {
 		}
 	}
 }
+
+// Goal: light that a lock has looked at before the first health round of a life is not called
+// unproven again by that round.
+// Method: a found bundle, looked at by its lock; then a round, module by module.
+func TestFirstRoundDoesNotForgetLooks(t *testing.T) {
+	r := calibrated(t, 2, proto.External1)
+	cal := r.optics[0].Status().Calibration
+	r.lock = ocs.LockConfig{Mode: ocs.LockOnDrift}
+	r.boot([]*ocs.Calibration{cal})
+	r.ready()
+	r.run(10 * time.Second)
+	if why := r.optics[0].Unproven(); why != "" {
+		t.Fatal(why)
+	}
+	for range r.board.Bundles[0].Modules {
+		r.optics[0].HealthRound(r.world.Now())
+		if why := r.optics[0].Unproven(); why != "" {
+			t.Error(why)
+		}
+		r.run(5 * time.Millisecond)
+	}
+}

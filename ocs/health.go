@@ -120,7 +120,9 @@ func (t *Transceiver) HealthRound(now time.Duration) {
 		h.last = make([]moduleHealth, len(t.bundle.Modules))
 		if t.foundIt && t.cfg.Lock.Mode != LockOff {
 			for i := range h.last { // until it is judged, which a garbled answer delays
-				h.last[i].doubt = notInThisLife
+				if t.drive.proof(i).since == 0 {
+					h.last[i].doubt = notInThisLife
+				}
 			}
 		}
 	}
