@@ -238,6 +238,9 @@ func (l *lock) strays(t *chipDrive, now time.Duration, module int) {
 	}
 	m, block, o := &l.modules[module], t.readings.seen.Block(), t.bundle.Modules[module].Optics()
 	right, tap := t.cfg.Calibration.Modules[module].tapLights(o, t.path, block[2*hal.GuardTap1:])
+	if !(right > 0) {
+		return // in the dark nothing is wrong, and no mean is of it
+	}
 	wrong := [...]float64{tap, loopMilliwatt(o, block)}
 	if t.path == proto.Loopback {
 		wrong[1] = right
