@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"ringlight/planner/fabric"
+	"ringlight/planner/job"
 	"ringlight/proto"
 )
 
@@ -394,5 +395,51 @@ func TestBadJobsOfLeavesAndSpines(t *testing.T) {
 	}
 	if r := optical.ask(proto.OpRequest{Noun: proto.NounTables, Job: 9}); r.Code != proto.NotFound {
 		t.Errorf("tables of nobody: %+v", r)
+	}
+}
+
+// Goal: routes as text come in pages of the same routes, of a job that a planner can write
+// down within a step; what has changed between two pages is asked for again.
+// Method: jobs of 128 and of 160 GPUs, all pages; then a page after the list has changed.
+func TestRoutesComeInPages(t *testing.T) {
+	w := startedWorld(t, leafSpine(9, 32, 32, 4, 0))
+	if r := w.apply(alone(1, 128), alone(2, 160)); r.Code != proto.OK || r.Change.Placed != 2 {
+		t.Fatalf("%+v", r)
+	}
+	var text strings.Builder
+	ask := func(id proto.JobID, page uint64) proto.OpReply {
+		return w.ask(proto.OpRequest{Noun: proto.NounTables, Job: id, Name: proto.TablesAsRoutes, Page: page})
+	}
+	second := uint64(0)
+	for page := uint64(0); ; {
+		r := ask(1, page)
+		if r.Code != proto.OK {
+			t.Fatalf("%+v", r)
+		}
+		text.WriteString(string(r.Text))
+		if second == 0 {
+			second = r.Next
+			if r := ask(2, 0); r.Code != proto.Unsupported || r.Field != "job" { // in between
+				t.Fatalf("%+v", r)
+			}
+		}
+		if page = r.Next; page == 0 {
+			break
+		}
+	}
+	if out, err := job.WriteRoutes([]byte(text.String()), "iproute2"); err != nil || len(out) < 8 || text.Len() < 2*proto.MaxPart {
+		t.Fatalf("%d bytes, %d devices: %v", text.Len(), len(out), err)
+	}
+	if r := w.apply(alone(1, 128)); r.Code != proto.OK {
+		t.Fatalf("%+v", r)
+	}
+	if r := ask(1, second); r.Code != proto.OK { // where it was
+		t.Fatalf("%+v", r)
+	}
+	if r := w.apply(alone(1, 96)); r.Code != proto.OK {
+		t.Fatalf("%+v", r)
+	}
+	if r := ask(1, second); r.Code != proto.Conflict || r.Field != "page" {
+		t.Fatalf("%+v", r)
 	}
 }

@@ -29,7 +29,7 @@ const (
 	NounJob    // Job, with its circuits; Page pages those
 	NounApply  // Jobs are all that should run
 	NounClear  // forget what keeps Node, which may be a switch, out of plans
-	NounTables // of Job, or of all jobs; with Name routes its routes as JSON, in pages as NounDescription
+	NounTables // of Job, or of all jobs; with Name routes its routes as JSON, in pages as Next has them
 	NounFlip   // Job, which stands by, starts; those that have its servers end
 	NounStatus // where the fabric stands, at a glance
 	NounAlarms // what is not as it should be, a page at a time

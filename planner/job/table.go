@@ -73,6 +73,7 @@ type Table struct {
 	routers ledger
 	lent    map[proto.JobID]*core.Lent // by the core when it moved last; nil: not asked since
 	all     told
+	paged   paged
 }
 
 // FieldRevision is named where a job is at another revision than it must be.

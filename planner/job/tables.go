@@ -3,30 +3,62 @@ package job
 import (
 	"encoding/json"
 	"fmt"
+	"hash/crc32"
 	"strings"
 
+	"ringlight/planner/fabric"
 	"ringlight/proto"
 )
 
 // outputs are names of dialects by what takes them.
 var outputs = map[string]string{"iproute2": ".iproute2", "frr": ".frr", "nft": ".linux"}
 
-// RoutesPage is a part, from a byte on, of routes.json of a job by its number in the core.
+// maxPaged is how many GPUs a job on leaves and spines may have whose routes a planner writes
+// down within a step: their spines have one for each pair. chosen: a tenth of a second.
+const maxPaged = 128
+
+// paged is routes.json of the job that was asked for last, for its next page.
+type paged struct {
+	of   string // job and stamp
+	text []byte
+}
+
+// RoutesPage is a part of routes.json of a job by its number in the core. A page is the byte
+// from which on, and above it a sum of what the first was of: no two are of different routes.
 func (t *Table) RoutesPage(q *proto.OpRequest, r *proto.OpReply) {
-	v := View{ID: fmt.Sprint(q.Job), ranks: t.core.Ranks(q.Job), routes: t.core.Routes(q.Job), fab: t.fab()}
-	if v.routes == nil {
-		r.Refuse(&proto.Error{Code: proto.NotFound, Field: "job", Limit: "a job of the core", Reason: "no job " + v.ID})
+	of := fmt.Sprint(q.Job, " ", t.core.Stamp(q.Job))
+	sum := uint64(crc32.ChecksumIEEE([]byte(of))>>12) << 32 // within what a message counts to
+	if q.Page != 0 && q.Page>>32<<32 != sum {
+		r.Refuse(&proto.Error{Code: proto.Conflict, Field: "page", Limit: "of the routes of the first", Reason: "they have changed meanwhile: ask again"})
 		return
 	}
+	if t.paged.of != of {
+		text, err := routesText(t.core, t.fab(), q.Job)
+		if err != nil {
+			r.Refuse(err)
+			return
+		}
+		t.paged = paged{of, text}
+	}
+	if r.Text, r.Next = proto.PartOf(t.paged.text, q.Page-min(q.Page, sum)); r.Next > 0 {
+		r.Next += sum
+	}
+}
+
+func routesText(of Core, f *fabric.Fabric, id proto.JobID) ([]byte, error) {
+	v := View{ID: fmt.Sprint(id), ranks: of.Ranks(id), routes: of.Routes(id), fab: f}
+	if v.routes == nil {
+		return nil, &proto.Error{Code: proto.NotFound, Field: "job", Limit: "a job of the core", Reason: "no job " + v.ID}
+	}
+	if n := len(v.ranks.Places); v.fab.Core.LeafSpine != nil && n > maxPaged {
+		return nil, &proto.Error{Code: proto.Unsupported, Field: "job", Limit: fmt.Sprintf("at most %d GPUs on leaves and spines, or a job by name: ocsctl job files -routes", maxPaged), Reason: fmt.Sprint(n)}
+	}
 	all, err := v.allRoutes(Split{})
-	if err == nil {
-		var text []byte
-		text, _, err = asJSON(all)
-		r.Text, r.Next = proto.PartOf(text, q.Page)
-	}
 	if err != nil {
-		r.Refuse(err)
+		return nil, err
 	}
+	text, _, err := asJSON(all)
+	return text, err
 }
 
 // DeviceRoutes is what one leaf, spine or server is told of one job.
