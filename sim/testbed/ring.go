@@ -205,7 +205,10 @@ func (b *Bed) cut(ctx context.Context, of [3]int, udp, tcp *stream, t *trainer, 
 	if t != nil {
 		c.CalmStepMicros = Quantile(t.took(t.now()-afterward), 1000)
 	}
-	datagrams, records := udp.Now(), tcp.Now()
+	datagrams, records, step := udp.Now(), tcp.Now(), time.Duration(0)
+	if t != nil {
+		step = t.now()
+	}
 	took, err := b.Cluster.Bypass(of[0], of[1], of[2])
 	if err != nil {
 		return nil, err
@@ -218,8 +221,10 @@ func (b *Bed) cut(ctx context.Context, of [3]int, udp, tcp *stream, t *trainer, 
 	c.GapMicros, c.Lost = gap.Microseconds(), lost
 	gap, _ = tcp.Gap(records)
 	c.TCPGapMicros = gap.Microseconds()
-	if t != nil {
-		c.StepMicros = Quantile(t.took(t.now()-(udp.Now()-datagrams)), 1000)
+	if t != nil { // and the step that is under way, however long that takes
+		if c.StepMicros, err = t.longest(ctx, step, t.now()); err != nil {
+			return nil, err
+		}
 	}
 	datagrams = udp.Now()
 	if err := b.power(of[1], true); err != nil {

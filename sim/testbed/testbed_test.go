@@ -231,3 +231,20 @@ func TestTrainingGoesOnOverTheBypass(t *testing.T) {
 		t.Errorf("%+v", res)
 	}
 }
+
+// Goal: a step that is under way when a span ends is waited for: the longest are those.
+// Method: one that ends some time after the span.
+func TestLongestStepIsWaitedFor(t *testing.T) {
+	const stall = 30 * time.Millisecond
+	x := &trainer{begun: time.Now()}
+	x.step(0, "0")
+	from := x.now()
+	time.AfterFunc(stall, func() { x.step(0, "0") })
+	if got, err := x.longest(t.Context(), from, from); err != nil || got < stall.Microseconds() {
+		t.Errorf("%d us, %v, want %v and more", got, err, stall)
+	}
+	x.err = io.ErrUnexpectedEOF
+	if _, err := x.longest(t.Context(), from, x.now()); err == nil {
+		t.Error("a process that has ended is waited for")
+	}
+}

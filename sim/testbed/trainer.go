@@ -38,7 +38,7 @@ type trainer struct {
 
 	mu    sync.Mutex
 	came  []arrival // steps of rank 0
-	wrong int       // elements of a sum, of all ranks
+	wrong int       // sums, of all ranks
 	err   error     // of a process that ended by itself
 }
 
@@ -119,6 +119,16 @@ func (t *trainer) took(since time.Duration) (micros []int64) {
 		}
 	}
 	return micros
+}
+
+// longest is the longest step that touches a span; who stands still at its end is waited for.
+func (t *trainer) longest(ctx context.Context, from, to time.Duration) (micros int64, err error) {
+	steps := 0
+	ended := func() bool { steps, _, err = t.done(to); return steps > 0 || err != nil }
+	if late := until(ctx, "a step that ends after a cut", ended); late != nil || err != nil {
+		return 0, errors.Join(late, err)
+	}
+	return Quantile(t.took(from), 1000), nil
 }
 
 func (t *trainer) now() time.Duration { return time.Since(t.begun) }
