@@ -60,6 +60,7 @@ func Step(ctx context.Context, cfg StepConfig) (out []Steps, err error) {
 	moved := 0
 	for _, every := range cfg.Every {
 		begun, s := t.now(), Steps{EverySeconds: int(every.Seconds())}
+		_, before, _ := t.done(begun)
 		for end := begun + cfg.For; t.now() < end; {
 			wait := end - t.now()
 			if next := begun + every*time.Duration(s.Moves) + every/2; every > 0 && next < end {
@@ -80,7 +81,27 @@ func Step(ctx context.Context, cfg StepConfig) (out []Steps, err error) {
 		if s.Steps, s.Wrong, err = t.done(begun); err != nil {
 			return out, err
 		}
-		out = append(out, s)
+		s.Wrong -= before
+		if out = append(out, s); moved%2 == 1 {
+			if err := p.whole(ctx, moved); err != nil {
+				return out, err
+			}
+			moved++
+		}
 	}
 	return out, nil
+}
+
+// whole lets in what a turn took out: what is measured next begins with all light.
+func (p *pods) whole(ctx context.Context, turn int) error {
+	p.mu.Lock()
+	gen := p.gen
+	p.mu.Unlock()
+	if err := p.turn(ctx, turn); err != nil {
+		return err
+	}
+	if err := until(ctx, "all light between pods", func() bool { return p.rests(gen) }); err != nil {
+		return err
+	}
+	return p.settle(ctx)
 }
