@@ -105,8 +105,10 @@ example: ocs-sim testbed ring -nodes 8 -cuts 100`); err != nil {
 	if err := testbed.Lacks(); err != nil {
 		return cli.AsUsage(err)
 	}
-	if _, lacks := testbed.Python(); cfg.Train && lacks != nil {
-		return cli.AsUsage(lacks)
+	if cfg.Train {
+		if _, err := testbed.Python(); err != nil {
+			return cli.AsUsage(err)
+		}
 	}
 	cfg.Log = logger(t, *verbose)
 	if !*asJSON {

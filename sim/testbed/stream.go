@@ -35,8 +35,9 @@ type arrival struct {
 // recordSize of a stream. chosen: as small as frames are.
 const recordSize = 64
 
-// newStream sends records to an address with its port, from a local one ("": as its routes have it): over one TCP connection, which has to last
-// ("tcp4"), or as datagrams, of which some may be lost ("udp4").
+// newStream sends records to an address with its port, from a local one ("": as its routes
+// have it): over one TCP connection, which has to last ("tcp4"), or as datagrams, of which
+// some may be lost ("udp4").
 func newStream(ctx context.Context, network, from, to, local, address string, pace time.Duration) (*stream, error) {
 	s := &stream{pace: pace, begun: time.Now(), seen: map[uint64]bool{}}
 	var l net.Listener
