@@ -126,9 +126,9 @@ func DefaultNames(ports int) Names {
 	return n
 }
 
-// parseMap reads the reply to RTRV-CRS. A port in two connections is refused. What is
-// entered and not activated, or cancelled and not deleted, has the administrative state
-// UMA: it is stale.
+// parseMap reads the reply to RTRV-CRS. A port in two active connections is refused.
+// What is entered and not activated, or cancelled and not deleted, has the administrative
+// state UMA: it is stale.
 func (n *Names) parseMap(text []string, group string, s *hal.BoxState) error {
 	s.Map, s.Stale = nil, nil
 	for _, line := range text {
@@ -137,11 +137,12 @@ func (n *Names) parseMap(text []string, group string, s *hal.BoxState) error {
 			continue // another owner's; its ports are not ours to touch
 		}
 		in, out := slices.Index(n.In, f["SRCPORT"]), slices.Index(n.Out, f["DSTPORT"])
-		if in < 0 || out < 0 || slices.ContainsFunc(s.Map, func(p hal.PortPair) bool { return int(p.In) == in || int(p.Out) == out }) {
+		stale := f["AS"] == "UMA"
+		if in < 0 || out < 0 || !stale && slices.ContainsFunc(s.Map, func(p hal.PortPair) bool { return int(p.In) == in || int(p.Out) == out }) {
 			return bad("connection %.60q", line)
 		}
 		list := &s.Map
-		if f["AS"] == "UMA" {
+		if stale {
 			list = &s.Stale
 		}
 		*list = append(*list, hal.PortPair{In: uint16(in), Out: uint16(out)})

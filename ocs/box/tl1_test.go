@@ -106,6 +106,11 @@ func TestClientAgainstDifficultBox(t *testing.T) {
 	if talk(c, s, goal, 100); failure(c) != nil || len(s.Connections()) != 1 || !s.Connections()[0].Active || s.Connections()[0].Source != "1.1.4" {
 		t.Errorf("half made, of other ports: %v, %+v", failure(c), s.Connections())
 	}
+	c, s = fresh() // one that was only entered, listed behind ours, at a port of it
+	s.Made = []boxes.CrossConnection{{Source: "1.1.4", Destination: "1.1.5", Group: "G", Name: "1.1.4>1.1.5", Active: true}, {Source: "1.1.4", Destination: "1.1.6", Group: "G", Name: "1.1.4>1.1.6"}}
+	if talk(c, s, goal, 100); failure(c) != nil || len(s.Connections()) != 1 || !s.Connections()[0].Active {
+		t.Errorf("half made, at a port of ours: %v, %+v", failure(c), s.Connections())
+	}
 	c, s = fresh()
 	s.Take([]byte("ACT-USER::u:1::pw;ENT-CRS::1.2.1,1.2.2:2::other,1WAY;ACT-CRS::1.2.1,1.2.2:3::1.2.1>1.2.2,other;"), nil)
 	if talk(c, s, hal.BoxGoal{Only: true, Create: goal.Create}, 100); failure(c) != nil || len(s.Connections()) != 2 {
