@@ -51,7 +51,7 @@ func routesText(of Core, f *fabric.Fabric, id proto.JobID) ([]byte, error) {
 		return nil, &proto.Error{Code: proto.NotFound, Field: "job", Limit: "a job of the core", Reason: "no job " + v.ID}
 	}
 	if n := len(v.ranks.Places); v.fab.Core.LeafSpine != nil && n > maxPaged {
-		return nil, &proto.Error{Code: proto.Unsupported, Field: "job", Limit: fmt.Sprintf("at most %d GPUs on leaves and spines, or a job by name: ocsctl job files -routes", maxPaged), Reason: fmt.Sprint(n)}
+		return nil, &proto.Error{Code: proto.Unsupported, Field: "job", Limit: fmt.Sprintf("at most %d GPUs on leaves and spines, or a job by name: ocsctl job files -routes", maxPaged), Reason: fmt.Sprintf("job %d has %d", id, n)}
 	}
 	all, err := v.allRoutes(Split{})
 	if err != nil {
