@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"math"
 	"time"
 
 	"ringlight/cmd/cli"
@@ -81,18 +82,18 @@ example: ocs-sim testbed isolate -jobs 20`); err != nil {
 	fmt.Fprintln(t.Out, "strategy            jobs  GPUs  Mb/s of a GPU: mean  slowest job  run time/vClos  theirs  links  of two jobs  frames")
 	vclos := rows[1]
 	for _, r := range rows {
-		slow, times := r.Mbit[0], 0.0
-		for i, x := range r.Mbit {
+		slow, times, both := math.Inf(1), 0.0, 0.0
+		for id, x := range r.Mbit {
 			slow = min(slow, x)
-			if i < len(vclos.Mbit) {
-				times += vclos.Mbit[i] / x / float64(min(len(r.Mbit), len(vclos.Mbit)))
+			if its := vclos.Mbit[id]; its > 0 {
+				times, both = times+its/x, both+1
 			}
 		}
 		theirs := "     -"
 		if r.Theirs > 0 {
 			theirs = fmt.Sprintf("%6.3f", r.Theirs/vclos.Theirs)
 		}
-		fmt.Fprintf(t.Out, "%-18s %5d %5d %20.2f %12.2f %15.3f  %s %6d %12d %7d\n", r.Strategy, r.Jobs, r.GPUs, r.Mean(), slow, times, theirs, r.Used, r.Shared, r.Frames)
+		fmt.Fprintf(t.Out, "%-18s %5d %5d %20.2f %12.2f %15.3f  %s %6d %12d %7d\n", r.Strategy, r.Jobs, r.GPUs, r.Mean(), slow, times/both, theirs, r.Used, r.Shared, r.Frames)
 	}
 	return nil
 }

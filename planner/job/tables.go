@@ -98,7 +98,7 @@ func WriteRoutes(table []byte, output string) (out []DeviceRoutes, err error) {
 	return out, nil
 }
 
-// firstRule is the preference of the first of our rules of iproute2: four follow, before
+// firstRule is the preference of the first of our rules of iproute2: some follow, before
 // the kernel's own for its main table. chosen: few take it.
 const firstRule = 20_000
 

@@ -39,13 +39,13 @@ type IsolateConfig struct {
 
 // IsolateResult is what one routing came to.
 type IsolateResult struct {
-	Routing string    `json:"routing"`
-	Jobs    int       `json:"jobs"` // that the planner gave a place
-	GPUs    int       `json:"gpus"`
-	Mbit    []float64 `json:"gpu_mbit"` // a second, that each GPU of a job sends, by job
-	Used    int       `json:"links_used"`
-	Shared  int       `json:"links_shared"` // by two jobs and more
-	Frames  uint64    `json:"frames"`
+	Routing string          `json:"routing"`
+	Jobs    int             `json:"jobs"` // that the planner gave a place
+	GPUs    int             `json:"gpus"`
+	Mbit    map[int]float64 `json:"gpu_mbit"` // a second, that each GPU of a job sends, by the job's number
+	Used    int             `json:"links_used"`
+	Shared  int             `json:"links_shared"` // by two jobs and more
+	Frames  uint64          `json:"frames"`
 }
 
 // Mean is over all jobs.
@@ -118,7 +118,7 @@ func (b *Bed) isolated(ctx context.Context, cfg *IsolateConfig, routing string, 
 	}
 	t := newTally(len(b.optics.ports), len(cfg.Jobs)+1, map[netip.Addr]int{})
 	meshes := map[int]*mesh{}
-	r = &IsolateResult{Routing: routing, Jobs: len(places), Mbit: make([]float64, len(places))}
+	r = &IsolateResult{Routing: routing, Jobs: len(places), Mbit: map[int]float64{}}
 	for id, gpus := range places { // any order: each its own
 		var ranks []rank
 		for _, g := range gpus {
@@ -133,14 +133,19 @@ func (b *Bed) isolated(ctx context.Context, cfg *IsolateConfig, routing string, 
 	}
 	b.relay.tally.Store(t)
 	defer b.relay.tally.Store(nil)
-	errs := make([]error, len(places))
+	var mu sync.Mutex
 	var all sync.WaitGroup
-	for i, id := range slices.Sorted(maps.Keys(places)) {
-		all.Go(func() { r.Mbit[i], errs[i] = pairwise(ctx, meshes[id], cfg) })
+	for id, m := range meshes {
+		all.Go(func() {
+			mbit, wrong := pairwise(ctx, m, cfg)
+			mu.Lock()
+			defer mu.Unlock()
+			r.Mbit[id], err = mbit, errors.Join(err, wrong)
+		})
 	}
 	all.Wait()
 	r.Used, r.Shared, r.Frames, _ = t.links()
-	return r, errors.Join(errs...)
+	return r, err
 }
 
 // pairwise has a job exchange between all pairs, step by step, for a while: what each GPU
