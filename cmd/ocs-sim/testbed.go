@@ -158,3 +158,18 @@ func bedFlags(fs *flag.FlagSet, cfg *testbed.Config) {
 	fs.IntVar(&cfg.Modules, "modules", 1, "modules of a bundle")
 	fs.Uint64Var(&cfg.Seed, "seed", 1, "seed of optics and mirrors")
 }
+
+// bedReady is where ocsctl stands, for a testbed that operators change: refused is what this
+// machine lacks, beside what all testbeds need.
+func bedReady(t cli.Terminal, cfg *testbed.Config, verbose bool, lacks ...error) (ocsctl string, err error) {
+	for _, lack := range append([]error{testbed.Lacks()}, lacks...) {
+		if lack != nil {
+			return "", cli.AsUsage(lack)
+		}
+	}
+	cfg.Log = logger(t, verbose)
+	if ocsctl, err = beside("ocsctl"); err != nil {
+		return "", cli.AsUsage(err)
+	}
+	return ocsctl, nil
+}

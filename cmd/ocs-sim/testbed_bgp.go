@@ -75,15 +75,9 @@ example: ocs-sim testbed bgp -pods 4 -changes 16`); err != nil {
 	if cfg.Changes < 1 || cfg.Flows < 1 || cfg.Flows > 64 || cfg.Rate < 1 || cfg.Rate > 1000 {
 		return cli.AsUsage(invalid("changes", "1 and up, flows 1 to 64, rate 1 to 1000", "%d changes, %d flows at %d", cfg.Changes, cfg.Flows, cfg.Rate))
 	}
-	for _, lacks := range []error{testbed.Lacks(), testbed.LacksRouters()} {
-		if lacks != nil {
-			return cli.AsUsage(lacks)
-		}
+	if cfg.Ocsctl, err = bedReady(t, &cfg.Config, *verbose, testbed.LacksRouters()); err != nil {
+		return err
 	}
-	if cfg.Ocsctl, err = beside("ocsctl"); err != nil {
-		return cli.AsUsage(err)
-	}
-	cfg.Log = logger(t, *verbose)
 	for i := range runs {
 		r := &runs[i]
 		core := *c

@@ -43,13 +43,9 @@ example: ocs-sim testbed direct -flips 100`); err != nil {
 	if err := cfg.Ask(*percent); err != nil {
 		return cli.AsUsage(err)
 	}
-	if err := testbed.Lacks(); err != nil {
-		return cli.AsUsage(err)
+	if cfg.Ocsctl, err = bedReady(t, &cfg.Config, *verbose); err != nil {
+		return err
 	}
-	if cfg.Ocsctl, err = beside("ocsctl"); err != nil {
-		return cli.AsUsage(err)
-	}
-	cfg.Log = logger(t, *verbose)
 	if !*asJSON {
 		cfg.Told = func(f testbed.Flip) {
 			fmt.Fprintf(t.Out, "flip: dark %.1f ms, gap %.1f ms, lost %d, outside of it %d, routes changed %v\n", ms(f.LightMicros), ms(f.GapMicros), f.Lost, f.Outside, f.Routes)

@@ -46,14 +46,10 @@ example: ocs-sim testbed isolate -jobs 20`); err != nil {
 	for i := range *jobs {
 		cfg.Jobs = append(cfg.Jobs, map[bool]int{true: 8, false: 6}[i%5 == 4])
 	}
-	if err := testbed.Lacks(); err != nil {
-		return cli.AsUsage(err)
-	}
 	var err error
-	if cfg.Ocsctl, err = beside("ocsctl"); err != nil {
-		return cli.AsUsage(err)
+	if cfg.Ocsctl, err = bedReady(t, &cfg.Config, *verbose); err != nil {
+		return err
 	}
-	cfg.Log = logger(t, *verbose)
 	var rows []isolateRow
 	for _, circuits := range []bool{true, false} {
 		core, l := *c, *c.LeafSpine

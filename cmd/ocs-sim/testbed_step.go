@@ -45,19 +45,14 @@ example: ocs-sim testbed step -every 30,0 -for 2m`); err != nil {
 		return cli.AsUsage(invalid("for", "a second and more, and compute 0 and more", "%v and %v", cfg.For, cfg.Compute))
 	}
 	_, python := testbed.Python()
-	for _, lacks := range []error{testbed.Lacks(), testbed.LacksRouters(), python} {
-		if lacks != nil {
-			return cli.AsUsage(lacks)
-		}
-	}
 	var err error
-	if cfg.Ocsctl, err = beside("ocsctl"); err != nil {
-		return cli.AsUsage(err)
+	if cfg.Ocsctl, err = bedReady(t, &cfg.Config, *verbose, testbed.LacksRouters(), python); err != nil {
+		return err
 	}
 	if cfg.Drain {
 		c.Drain = &fabric.Drain{WithinMillis: 30_000}
 	}
-	cfg.Log, cfg.Parts = logger(t, *verbose), bgpParts(c)[2:3]
+	cfg.Parts = bgpParts(c)[2:3]
 	if cfg.Fabric, err = fabric.New(fabric.Params{Name: "testbed", Core: c}); err != nil {
 		return cli.AsUsage(err)
 	}

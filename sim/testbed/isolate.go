@@ -58,6 +58,9 @@ func (r *IsolateResult) Mean() (sum float64) {
 
 // Isolate has the planner give jobs places on a core and measures them under each routing.
 func Isolate(ctx context.Context, cfg IsolateConfig) (out []IsolateResult, err error) {
+	if l := cfg.Fabric.Core.LeafSpine; l.FixedLinks() > 1 {
+		return nil, errors.New("testbed: want one fixed link of a leaf to a spine")
+	}
 	b, err := Start(ctx, cfg.Config)
 	if err != nil {
 		return nil, err
@@ -69,9 +72,6 @@ func Isolate(ctx context.Context, cfg IsolateConfig) (out []IsolateResult, err e
 	var list []string
 	for i, gpus := range cfg.Jobs {
 		list = append(list, fmt.Sprintf(`{"id":%d,"gpus_total":%d}`, i+1, gpus))
-	}
-	if l := cfg.Fabric.Core.LeafSpine; l.FixedLinks() > 1 {
-		return nil, errors.New("testbed: want one fixed link of a leaf to a spine")
 	}
 	places, err := b.place(ctx, cfg.Ocsctl, list)
 	if err != nil {

@@ -41,7 +41,7 @@ func TestTallyFindsSharedLinks(t *testing.T) {
 func commands(t *testing.T) string {
 	ocsctl := filepath.Join(t.TempDir(), "ocsctl")
 	if out, err := exec.Command("go", "build", "-o", ocsctl, "ringlight/cmd/ocsctl").CombinedOutput(); err != nil {
-		t.Skipf("%v: %s", err, out)
+		t.Fatalf("%v: %s", err, out)
 	}
 	return ocsctl
 }
