@@ -63,8 +63,9 @@ func (t *Tracker) exact(from, length, want, dearest int) (moved []int32, gain, c
 	s := &stretch{t: t, from: from, length: length, size: t.Sizes[0].Size, want: want, dearest: dearest}
 	best, bestCut := worth{}, -1
 	var bestMoves []step
-	begin, turns := s.turns()
-	for turn := range turns {
+	begin, turns, apart := s.turns()
+	most := min(want, t.idle.all()/s.size) // what moves takes its nodes along
+	for turn := 0; turn < turns && most > 0; turn++ {
 		s.from = t.at(begin + turn)
 		if !s.survey() {
 			return nil, 0, 0
@@ -72,7 +73,10 @@ func (t *Tracker) exact(from, length, want, dearest int) (moved []int32, gain, c
 		if w := s.run(); w.gain > 0 && (bestCut < 0 || best.less(w)) {
 			best, bestCut, bestMoves = w, s.from, s.moves
 		}
-		if best.gain == want && best.cost == 0 {
+		if best.gain == most {
+			s.dearest = best.cost - 1 // what another cut has must be cheaper
+		}
+		if best.gain == most && best.cost <= apart || t.Moves >= 0 && apart > t.Moves {
 			break
 		}
 	}
@@ -82,18 +86,73 @@ func (t *Tracker) exact(from, length, want, dearest int) (moved []int32, gain, c
 	return moved, best.gain, bestCut
 }
 
-// turns is how many cuts of a circle see an optimum: a group that is laid ends
-// at one of them. A stretch that is no circle, or that is open somewhere,
-// needs none: it is begun there.
-func (s *stretch) turns() (begin, turns int) {
+// turns is how many cuts of a circle see an optimum: a group that is laid ends at one of
+// them. A stretch that is no circle, or that is open somewhere, needs none: it is begun
+// there. Who is laid across the first cut costs at
+// least apart groups, too many where only a few may move for one.
+func (s *stretch) turns() (begin, turns, apart int) {
 	t := s.t
 	if !t.Wrap || s.length < t.Nodes {
-		return s.from, 1
+		return s.from, 1, 0
 	}
 	if gap := t.gap.next(0); gap >= 0 {
-		return gap, 1
+		return gap, 1, 0
 	}
-	return 0, min(t.Nodes, (s.size-1)*t.K+1)
+	begin, apart = s.calm()
+	return begin, min(t.Nodes, (s.size-1)*t.K+1), apart
+}
+
+// calm finds the place across which one group more costs the most, and how many whole ones
+// must move for it at least: idle nodes fill it, so many that others follow one another on,
+// and no fibre leads past a whole group that stands alone between two of them.
+func (s *stretch) calm() (begin, apart int) {
+	t := s.t
+	if t.Nodes <= exactNodes || s.size < t.K {
+		return 0, 0
+	}
+	type hole struct{ groups, cut int } // behind an idle node: groups, and a place that none passes
+	holes := []hole{{cut: -1}}          // the first is what lies before them all
+	abreast, alone := t.over, false
+	for i := range t.Nodes {
+		if t.idle.has(i) {
+			holes, alone = append(holes, hole{cut: -1}), false
+		}
+		h := &holes[len(holes)-1]
+		if t.head.has(i) {
+			alone = abreast == 0
+			abreast++
+		}
+		if t.tail.has(i) {
+			if abreast--; alone && abreast == 0 {
+				h.groups++
+			}
+		}
+		if abreast == 0 && i+1 < t.Nodes {
+			h.cut = i + 1
+		}
+	}
+	n := len(holes) - 1
+	if n < s.size {
+		return 0, 0
+	}
+	holes[n].groups += holes[0].groups // round the seam
+	holes = holes[1:]
+	for i, h := range holes {
+		between, least := 0, far // of so many holes that one more fits, this among them
+		for k := range 2*s.size - 3 {
+			between += holes[(i+k+n*s.size-s.size+2)%n].groups
+			if k >= s.size-1 {
+				between -= holes[(i+k+n*s.size-2*s.size+3)%n].groups
+			}
+			if k >= s.size-2 {
+				least = min(least, between)
+			}
+		}
+		if h.cut >= 0 && least < far && least > apart {
+			begin, apart = h.cut, least
+		}
+	}
+	return begin, apart
 }
 
 // survey lists the groups that may move: all of whose nodes are here.

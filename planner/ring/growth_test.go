@@ -15,13 +15,13 @@ import (
 // Goal: the index costs few bytes a node, and a look at one fault hardly more
 // on a large fabric than on a small one.
 // Method: fabrics with 0.075 % of the nodes out, with and without spares; the
-// time of placing from nothing, of a plan on paper with all that runs, of making
-// the index, and of one fault and its repair in it. RINGLIGHT_GROWTH names the
+// time of placing from nothing, of a plan on paper with all that runs, of one for as many
+// groups as there can be on a line and on a closed ring, of making the index, and of one fault and its repair in it. RINGLIGHT_GROWTH names the
 // largest fabric (make bench-growth).
 func TestPlacementGrowsWithWhatChanges(t *testing.T) {
 	largest, timed := 2_000, os.Getenv("RINGLIGHT_GROWTH")
 	fmt.Sscan(timed, &largest)
-	t.Logf("%9s %7s  %9s %9s %9s  %20s  %9s", "nodes", "spares", "place", "replace", "index", "fault+repair p50 p90", "bytes/node")
+	t.Logf("%9s %7s  %9s %9s %9s %9s %9s  %20s  %9s", "nodes", "spares", "place", "replace", "line", "ring", "index", "fault+repair p50 p90", "bytes/node")
 	for nodes := min(10_000, largest); nodes <= largest; nodes *= 10 {
 		for _, spares := range []int{0, nodes / 64} {
 			grow(t, nodes, spares, timed != "")
@@ -50,6 +50,12 @@ func grow(t *testing.T, nodes, spares int, timed bool) {
 	})
 	out[rng.IntN(nodes)] = true
 	replace := clock(func() { running = m.Replace(running).Groups })
+	var most [2]time.Duration
+	for i, wrap := range [2]bool{false, true} {
+		all := m
+		all.Wrap, all.Sizes = wrap, []Demand{{size, -1}}
+		most[i] = clock(func() { all.Replace(running) }).Round(time.Microsecond)
+	}
 	next := proto.RingID(1)
 	for i := range running {
 		running[i].ID = next
@@ -92,7 +98,7 @@ func grow(t *testing.T, nodes, spares int, timed bool) {
 	}
 	slices.Sort(took)
 	per := int(after.HeapAlloc-before.HeapAlloc) / nodes
-	t.Logf("%9d %7d  %9v %9v %9v  %20s  %9d", nodes, spares, place.Round(time.Microsecond), replace.Round(time.Microsecond), index.Round(time.Microsecond), fmt.Sprintf("%d %d us", took[len(took)/2].Microseconds(), took[len(took)*9/10].Microseconds()), per)
+	t.Logf("%9d %7d  %9v %9v %9v %9v %9v  %20s  %9d", nodes, spares, place.Round(time.Microsecond), replace.Round(time.Microsecond), most[0], most[1], index.Round(time.Microsecond), fmt.Sprintf("%d %d us", took[len(took)/2].Microseconds(), took[len(took)*9/10].Microseconds()), per)
 	limit := 2 * time.Millisecond // a fault and its repair
 	if nodes > 100_000 {
 		limit *= 3

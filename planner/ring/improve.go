@@ -152,7 +152,7 @@ func (t *Tracker) rethink(concerned []int32) {
 	t.begin()
 	t.dearer, t.lost = dearer, lost
 	want := min(t.shortage(0), far)
-	moved, more, cut := t.exact(0, t.Nodes, want, min(far, t.limit()*min(want, t.Nodes)))
+	moved, more, cut := t.exact(0, t.Nodes, want, min(far, t.limit()*min(want, t.idle.all()/t.Sizes[0].Size)))
 	if more < gain || more == gain && len(moved) >= touched || t.Moves >= 0 && len(moved) > t.Moves*more {
 		t.layAll(groups, nodes)
 		return
