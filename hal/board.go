@@ -99,8 +99,8 @@ const (
 	HalfLanes   = 4            //
 	CellMZI1    = 0            // + lane: internal or external
 	CellMZI2    = CellMZI1 + 8 // + lane: external 1 or external 2
-	CellMatrix  = CellMZI2 + 8 // + 4*stage + row of the 8 x 8 Benes matrix
-	MatrixCells = 20
+	CellMatrix  = CellMZI2 + 8 // + coupler
+	MatrixCells = 20           // at most
 	CellsPerMod = CellMatrix + MatrixCells
 )
 

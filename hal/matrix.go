@@ -17,6 +17,15 @@ var matrixWire = [MatrixStages - 1][Lanes]uint8{
 	{0, 2, 4, 6, 1, 3, 5, 7},
 }
 
+// Benes is the same by couplers, see Optics.Couplers.
+var Benes = [][2]uint8{
+	{0, 1}, {2, 3}, {4, 5}, {6, 7},
+	{0, 2}, {4, 6}, {1, 3}, {5, 7},
+	{0, 4}, {2, 6}, {1, 5}, {3, 7},
+	{0, 2}, {4, 6}, {1, 3}, {5, 7},
+	{0, 1}, {2, 3}, {4, 5}, {6, 7},
+}
+
 // MatrixWire is the port of the following stage to which an output port of a
 // stage is led; the last stage has no following one.
 func MatrixWire(stage, port int) int { return int(matrixWire[stage][port]) }

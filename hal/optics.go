@@ -29,8 +29,11 @@ type Sense struct {
 type Optics struct {
 	Name    string
 	Heaters [CellsPerMod]Output // of ChipSelects, by cell
-	Guard   [8]Sense            // of the guard ADC, by GuardLoopUpper and following
-	Lanes   [Lanes]Sense        // of the lane ADC
+	// Couplers of the loopback matrix, by cell from CellMatrix on: the waveguides of two
+	// lanes each, in an order in which light meets them. Shared: read-only.
+	Couplers [][2]uint8
+	Guard    [8]Sense     // of the guard ADC, by GuardLoopUpper and following
+	Lanes    [Lanes]Sense // of the lane ADC
 
 	// The heater rail's shunt, in front of all DACs of a module; the
 	// chips themselves draw a constant current besides the heaters'.
@@ -58,10 +61,13 @@ func (o *Optics) CellAt(chip, channel int) int { return int(o.cells[chip][channe
 
 // index fills in what CellAt looks up.
 func (o *Optics) index() {
-	for k, out := range o.Heaters {
+	for k, out := range o.Heaters[:o.Cells()] {
 		o.cells[out.Chip][out.Channel] = uint8(k + 1)
 	}
 }
+
+// Cells of the module.
+func (o *Optics) Cells() int { return CellMatrix + len(o.Couplers) }
 
 // HeaterLimits are what a heater and a module may take. The guard of the driver
 // clamps here, and a correct driver is never stopped by anything else.
@@ -80,7 +86,7 @@ type HeaterLimits struct {
 // standard is the module of the default board, and of a board whose data say
 // nothing. chosen: see docs/board.md; none is a datasheet figure.
 var standard = linked(Optics{
-	Name: "ocstrx", Heaters: OutputsInOrder(LTC2688), RailShuntMilliohm: 500, LOSAssertMilliDBm: -16000, LOSClearMilliDBm: -14000, Settle: 70 * time.Microsecond,
+	Name: "ocstrx", Couplers: Benes, Heaters: OutputsInOrder(LTC2688), RailShuntMilliohm: 500, LOSAssertMilliDBm: -16000, LOSClearMilliDBm: -14000, Settle: 70 * time.Microsecond,
 	Heater: HeaterLimits{MaxMillivolt: 8500, MaxMicroampere: 10_000, MaxMicrowatt: 60_000, ModuleMicrowatt: 2_000_000, LeastOhm: 450, MostOhm: 2200,
 		LeastPiMicrowatt: 10_000, MostPiMicrowatt: 60_000, MostSettle: 1200 * time.Microsecond},
 	// A lane diode sees one lane; a half-sum adds four lanes' receive diodes; a tap

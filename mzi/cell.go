@@ -10,12 +10,11 @@ import (
 
 // The cells of one module, each with one heater.
 const (
-	Lanes       = 8
-	CellMZI1    = 0            // + lane: internal or external
-	CellMZI2    = CellMZI1 + 8 // + lane: external 1 or external 2
-	CellMatrix  = CellMZI2 + 8 // + 4*stage + row
-	MatrixCells = Stages * Rows
-	Cells       = CellMatrix + MatrixCells
+	Lanes      = 8
+	CellMZI1   = 0                        // + lane: internal or external
+	CellMZI2   = CellMZI1 + 8             // + lane: external 1 or external 2
+	CellMatrix = CellMZI2 + 8             // + coupler
+	Cells      = CellMatrix + MatrixCells // at most; a matrix of fewer leaves the last ones zero
 )
 
 // Phases at which a cell sends all light one way.
@@ -68,6 +67,9 @@ type Module struct {
 	// Which cells lie next to which only a measurement tells.
 	Cross [Cells][Cells]float64
 }
+
+// absent says that there is no such cell.
+func (m *Module) absent(k int) bool { return m.Cells[k].Slope == 0 }
 
 // Background is the phase that the other heaters add to cell k.
 func (m *Module) Background(k int, u *[Cells]float64) float64 {

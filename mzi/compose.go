@@ -32,7 +32,9 @@ func register(k int, lit Lit) int {
 func (m *Module) Compose(setting Setting, favour Lit, max *[Cells]float64, step physic.ElectricPotential) (volts [Cells][2]physic.ElectricPotential) {
 	var r registers
 	for k := range r {
-		r[k] = [2]float64{m.least(k), m.least(k)}
+		if !m.absent(k) {
+			r[k] = [2]float64{m.least(k), m.least(k)}
+		}
 	}
 	return m.compose(setting, favour, &r, 0, max, step)
 }
@@ -57,7 +59,7 @@ func (m *Module) compose(setting Setting, favour Lit, r *registers, slack float6
 		for lit := Loop; lit < numLits; lit++ {
 			u := r.under(lit)
 			for k := range Cells {
-				if !composes(k, lit) {
+				if !composes(k, lit) || m.absent(k) {
 					continue
 				}
 				reg := register(k, lit)
@@ -115,9 +117,9 @@ func (m *Module) around(k int, lit, favour Lit, r *registers, u *[Cells]float64)
 }
 
 // Error is how far the phase of cell k lies from where Compose would have it, for
-// voltages in force and a setting; 0 for a cell that no light passes there.
+// voltages in force and a setting; 0 for a cell that no light passes there, or that is none.
 func (m *Module) Error(k int, lit Lit, setting Setting, volts *[Cells][2]physic.ElectricPotential) float64 {
-	if k >= CellMatrix && lit != Loop || k >= CellMZI2 && k < CellMatrix && lit == Loop {
+	if m.absent(k) || k >= CellMatrix && lit != Loop || k >= CellMZI2 && k < CellMatrix && lit == Loop {
 		return 0
 	}
 	var u [Cells]float64

@@ -216,7 +216,7 @@ func (p *pedestal) lift(s *Search, k int, v view) {
 		}
 		c := k - CellMatrix
 		setting := s.result.Setting ^ t.flips[c]
-		for _, line := range linesThrough(setting, c) {
+		for _, line := range s.cfg.Matrix.through(setting, c) {
 			if line.Out == v.lane {
 				p.lane = line.In
 			}
@@ -237,13 +237,14 @@ func (p *pedestal) liftLoop(s *Search, k int) {
 	if !slices.Contains(s.below.dark[:Lanes], true) {
 		return
 	}
-	line := s.result.Setting.Trace(k - CellMZI1)
+	line := s.cfg.Matrix.Lines(s.result.Setting)[k-CellMZI1]
 	p.view.see, p.view.lane = seeLane, line.Out
 	if !s.below.dark[line.Out] {
 		return
 	}
-	last := line.Cells[Stages-1]
-	for _, l := range linesThrough(s.result.Setting, last) {
+	cells := line.Cells()
+	last := cells[len(cells)-1]
+	for _, l := range s.cfg.Matrix.through(s.result.Setting, last) {
 		if l.In != line.In {
 			p.lane = l.In
 		}

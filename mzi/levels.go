@@ -72,7 +72,7 @@ func (s *Search) stepLevels() bool {
 // little else with it.
 func (s *Search) pathsAccepted() bool {
 	o := &s.result.Own
-	*o = Own{MZI: slices.Min(s.result.Extinction[:CellMatrix]), Matrix: slices.Min(s.result.Extinction[CellMatrix:]), Path: 1 << 30}
+	*o = Own{MZI: slices.Min(s.result.Extinction[:CellMatrix]), Matrix: slices.Min(s.result.Extinction[CellMatrix:s.cells]), Path: 1 << 30}
 	for lane, out := range s.cfg.Loopback {
 		right := s.stray[lane][out]
 		all, other := physic.Power(0), physic.Power(0)

@@ -1,30 +1,30 @@
 package mzi
 
-import "fmt"
-
-// The 8 x 8 matrix is a Benes network: five columns of four cells. Cell
-// CellMatrix + Rows*stage + row joins ports 2*row and 2*row+1 of its column.
-const (
-	Stages = 5
-	Rows   = 4
+import (
+	"errors"
+	"fmt"
+	"math/bits"
 )
 
-// wire is the port of the following stage to which an output port of a stage
-// is led: stage 0 assigns its outputs to two 4 x 4 networks, stage 1 to four
-// single cells, and back.
-var wire = [Stages - 1][Lanes]uint8{
-	{0, 4, 1, 5, 2, 6, 3, 7},
-	{0, 2, 1, 3, 4, 6, 5, 7},
-	{0, 2, 1, 3, 4, 6, 5, 7},
-	{0, 2, 4, 6, 1, 3, 5, 7},
+// Matrix is the couplers of a loopback matrix, each a cell that joins the waveguides of
+// two lanes, in an order in which light meets them. Light enters at the waveguide of its
+// lane and ends at the loopback diode of that in which it is then.
+type Matrix [][2]uint8
+
+// MatrixCells is the most couplers of a matrix.
+const MatrixCells = 20
+
+// Benes is the 8 x 8 Benes network: five columns of four cells.
+var Benes = Matrix{
+	{0, 1}, {2, 3}, {4, 5}, {6, 7},
+	{0, 2}, {4, 6}, {1, 3}, {5, 7},
+	{0, 4}, {2, 6}, {1, 5}, {3, 7},
+	{0, 2}, {4, 6}, {1, 3}, {5, 7},
+	{0, 1}, {2, 3}, {4, 5}, {6, 7},
 }
 
-// Wire is the port of the following stage to which an output port of a stage
-// is led; the last stage has no following one.
-func Wire(stage, port int) int { return int(wire[stage][port]) }
-
-// Setting is the state of all matrix cells: bit Rows*stage+row set means bar,
-// clear means cross.
+// Setting is the state of all matrix cells by bit: set means bar, in which light keeps to
+// its waveguide, clear means cross.
 type Setting uint32
 
 // Bar tells the state of one cell of the matrix, counted from its first.
@@ -38,29 +38,59 @@ func (s Setting) Phase(cell int) float64 {
 	return PhaseCross
 }
 
-// Line is the way of one lane through the matrix: its cells, counted from the
-// matrix's first, and the output where it ends.
+// Line is the way of one lane through the matrix. Light meets its cells in their order.
 type Line struct {
 	In, Out int
-	Cells   [Stages]int
+	on      Setting // bit by cell of the matrix
 }
 
-// Trace follows lane in through a setting.
-func (s Setting) Trace(in int) Line {
-	l := Line{In: in}
-	port := in
-	for stage := range Stages {
-		cell := Rows*stage + port/2
-		l.Cells[stage] = cell
-		if !s.Bar(cell) {
-			port ^= 1
-		}
-		if stage < Stages-1 {
-			port = Wire(stage, port)
+// Cells are those of the line, counted from the matrix's first.
+func (l *Line) Cells() (cells []int) {
+	for on := l.on; on != 0; on &= on - 1 {
+		cells = append(cells, bits.TrailingZeros32(uint32(on)))
+	}
+	return cells
+}
+
+// has says whether a line passes a matrix cell.
+func (l *Line) has(c int) bool { return c >= 0 && l.on.Bar(c) }
+
+// meets counts the cells that two lines have in common.
+func (l *Line) meets(other *Line) int { return bits.OnesCount32(uint32(l.on & other.on)) }
+
+// Lines of all lanes in a setting.
+func (x Matrix) Lines(s Setting) (lines [Lanes]Line) {
+	at := straight
+	for c, pair := range x {
+		a, b := &at[pair[0]], &at[pair[1]]
+		lines[*a].on |= 1 << c
+		lines[*b].on |= 1 << c
+		if !s.Bar(c) {
+			*a, *b = *b, *a
 		}
 	}
-	l.Out = port
-	return l
+	for out, lane := range at {
+		lines[lane].In, lines[lane].Out = int(lane), out
+	}
+	return lines
+}
+
+// through are the two lines through a cell.
+func (x Matrix) through(s Setting, c int) (two [2]Line) {
+	n := 0
+	for _, l := range x.Lines(s) {
+		if l.has(c) {
+			two[n] = l
+			n++
+		}
+	}
+	return two
+}
+
+// parted says whether the two lines through a cell have no other in common.
+func (x Matrix) parted(s Setting, c int) bool {
+	lines := x.through(s, c)
+	return lines[0].meets(&lines[1]) == 1
 }
 
 // Permutation of the lanes: where each goes.
@@ -69,6 +99,8 @@ type Permutation [Lanes]uint8
 // Halves is the permutation of the loopback: each lane of the upper half to
 // the same lane of the lower half, and back.
 var Halves = Permutation{4, 5, 6, 7, 0, 1, 2, 3}
+
+var straight = Permutation{0, 1, 2, 3, 4, 5, 6, 7}
 
 // Check tells why p is not a permutation.
 func (p Permutation) Check() error {
@@ -83,70 +115,123 @@ func (p Permutation) Check() error {
 }
 
 // Permutation that a setting makes.
-func (s Setting) Permutation() (p Permutation) {
-	for i := range p {
-		p[i] = uint8(s.Trace(i).Out)
+func (x Matrix) Permutation(s Setting) (p Permutation) {
+	for i, l := range x.Lines(s) {
+		p[i] = uint8(l.Out)
 	}
 	return p
 }
 
-// Route finds a setting that makes p, by the looping algorithm: the two lanes
-// of an outer cell must take different inner networks, at the input as at the
-// output; following these constraints from a free lane closes a loop, and the
-// inner networks are then routed in the same way.
-func Route(p Permutation) (Setting, error) {
+// Route finds the first setting that makes p, bar before cross, cell after cell; what no
+// light can reach any more is not followed. The error says that the matrix cannot.
+func (x Matrix) Route(p Permutation) (Setting, error) {
 	if err := p.Check(); err != nil {
 		return 0, err
 	}
-	var s Setting
-	perm := make([]int, Lanes)
-	for i, o := range p {
-		perm[i] = int(o)
+	r := router{matrix: x}
+	for w := range Lanes {
+		r.reach[len(x)][w] = 1 << w
 	}
-	s.route(perm, 0, 0)
-	return s, nil
+	for c := len(x) - 1; c >= 0; c-- {
+		r.reach[c] = r.reach[c+1]
+		a, b := x[c][0], x[c][1]
+		both := r.reach[c][a] | r.reach[c][b]
+		r.reach[c][a], r.reach[c][b] = both, both
+	}
+	for w, out := range p {
+		if r.reach[0][w]>>out&1 == 0 {
+			return 0, fmt.Errorf("mzi: the matrix has no way from lane %d to %d", w, out)
+		}
+	}
+	if !r.from(0, &p) {
+		return 0, fmt.Errorf("mzi: no setting of the matrix makes %v", p)
+	}
+	return r.setting, nil
 }
 
-// route sets the cells of the sub-network of len(perm) ports whose first port
-// is port first of its column, and whose first column is stage.
-func (s *Setting) route(perm []int, stage, first int) {
-	n := len(perm)
-	if n == 2 {
-		if perm[0] == 0 {
-			s.bar(stage, first/2)
-		}
-		return
-	}
-	inverse := make([]int, n)
-	for i, o := range perm {
-		inverse[o] = i
-	}
-	// sub is the inner network of each input: 0 upper, 1 lower.
-	sub := make([]int, n)
-	for i := range sub {
-		sub[i] = -1
-	}
-	for start := range perm {
-		for i := start; sub[i] < 0; {
-			sub[i] = 0
-			mate := inverse[perm[i]^1] // shares the output cell: the other network
-			sub[mate] = 1
-			i = mate ^ 1 // shares the input cell of mate: the upper network again
-		}
-	}
-	last := Stages - 1 - stage
-	inner := [2][]int{make([]int, n/2), make([]int, n/2)}
-	for i, o := range perm {
-		inner[sub[i]][i/2] = o / 2
-		if i&1 == sub[i] {
-			s.bar(stage, (first+i)/2) // an upper port keeps to the upper output
-		}
-		if o&1 == sub[i] {
-			s.bar(last, (first+o)/2)
-		}
-	}
-	s.route(inner[0], stage+1, first)
-	s.route(inner[1], stage+1, first+n/2)
+// router is a search for a setting.
+type router struct {
+	matrix  Matrix
+	reach   [MatrixCells + 1][Lanes]uint8 // outputs that light can reach, bit by lane, by next cell and waveguide
+	setting Setting
 }
 
-func (s *Setting) bar(stage, row int) { *s |= 1 << (Rows*stage + row) }
+// from sets the cells from c on; want is where the light in each waveguide is to go.
+func (r *router) from(c int, want *Permutation) bool {
+	if c == len(r.matrix) {
+		return true
+	}
+	a, b, next := r.matrix[c][0], r.matrix[c][1], &r.reach[c+1]
+	for _, bar := range [2]bool{true, false} {
+		if next[a]>>want[a]&1 != 0 && next[b]>>want[b]&1 != 0 {
+			r.setting &^= 1 << c
+			if bar {
+				r.setting |= 1 << c
+			}
+			if r.from(c+1, want) {
+				return true
+			}
+		}
+		want[a], want[b] = want[b], want[a] // and back, for the caller
+	}
+	return false
+}
+
+// Check says why a search cannot find a matrix, or it cannot swap the halves.
+func (x Matrix) Check() error {
+	_, err := x.Route(Halves)
+	if err == nil {
+		_, err = x.clean()
+	}
+	return err
+}
+
+// clean is the first setting in which no two lines have more than one cell in common:
+// what leaks out of a line never comes back to it, so that a cell shows its own phase
+// however wrong the others still are. (With the loopback's own setting, two wrong cells
+// of a pair of lines hide each other.)
+func (x Matrix) clean() (Setting, error) {
+	for s := range Setting(1) << len(x) {
+		if lines := x.Lines(s); meetOnce(&lines) {
+			return s, nil
+		}
+	}
+	return 0, errors.New("mzi: in every setting of the matrix two lanes meet twice: its cells cannot be told apart")
+}
+
+func meetOnce(lines *[Lanes]Line) bool {
+	for a := range lines {
+		for b := range a {
+			if lines[a].meets(&lines[b]) > 1 {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// cover are lines of a setting that have every cell between them, those first that have
+// no cell in common with others.
+func (x Matrix) cover(s Setting) (cover []Line) {
+	lines := x.Lines(s)
+	all, best := Setting(1)<<len(x)-1, 1<<30
+	for set := range 1 << Lanes {
+		on, cells := Setting(0), 0
+		for l := range lines {
+			if set>>l&1 != 0 {
+				on |= lines[l].on
+				cells += bits.OnesCount32(uint32(lines[l].on))
+			}
+		}
+		if on != all || cells >= best {
+			continue
+		}
+		best, cover = cells, nil
+		for l := range lines {
+			if set>>l&1 != 0 {
+				cover = append(cover, lines[l])
+			}
+		}
+	}
+	return cover
+}

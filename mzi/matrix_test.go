@@ -16,11 +16,11 @@ func TestRoutesEveryPermutation(t *testing.T) {
 	visit = func(p Permutation, k int) {
 		if k == Lanes {
 			n++
-			s, err := Route(p)
+			s, err := Benes.Route(p)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := s.Permutation(); got != p {
+			if got := Benes.Permutation(s); got != p {
 				t.Fatalf("%v routed as %v", p, got)
 			}
 			return
@@ -36,53 +36,114 @@ func TestRoutesEveryPermutation(t *testing.T) {
 		t.Errorf("%d permutations tried", n)
 	}
 	for _, bad := range []Permutation{{0, 0, 1, 2, 3, 4, 5, 6}, {8, 0, 1, 2, 3, 4, 5, 6}} {
-		if _, err := Route(bad); err == nil {
+		if _, err := Benes.Route(bad); err == nil {
 			t.Errorf("%v was routed", bad)
 		}
 	}
 }
 
+// others are matrices that are no Benes network, by couplers.
+var others = map[string]Matrix{
+	"one column":             {{0, 4}, {1, 5}, {2, 6}, {3, 7}},
+	"two columns":            {{0, 4}, {1, 5}, {2, 6}, {3, 7}, {0, 1}, {2, 3}, {4, 5}, {6, 7}},
+	"banyan":                 {{0, 4}, {1, 5}, {2, 6}, {3, 7}, {0, 2}, {1, 3}, {4, 6}, {5, 7}, {0, 1}, {2, 3}, {4, 5}, {6, 7}},
+	"diamond, no crossings":  {{3, 4}, {2, 3}, {4, 5}, {1, 2}, {3, 4}, {5, 6}, {0, 1}, {2, 3}, {4, 5}, {6, 7}, {1, 2}, {3, 4}, {5, 6}, {2, 3}, {4, 5}, {3, 4}},
+	"diamond, two more":      {{0, 1}, {6, 7}, {3, 4}, {2, 3}, {4, 5}, {1, 2}, {3, 4}, {5, 6}, {0, 1}, {2, 3}, {4, 5}, {6, 7}, {1, 2}, {3, 4}, {5, 6}, {2, 3}, {4, 5}, {3, 4}},
+	"Benes, couplers turned": {{1, 0}, {3, 2}, {5, 4}, {7, 6}, {2, 0}, {6, 4}, {3, 1}, {7, 5}, {4, 0}, {6, 2}, {5, 1}, {7, 3}, {2, 0}, {6, 4}, {3, 1}, {7, 5}, {1, 0}, {3, 2}, {5, 4}, {7, 6}},
+}
+
 // Goal: the settings in which the search works are what they are said to be.
-// Method: trace every line.
+// Method: the lines of every matrix.
 func TestSearchSettings(t *testing.T) {
-	var used Setting
-	for r, in := range routeInputs {
-		if in/2 != r {
-			t.Errorf("input %d does not enter row %d", in, r)
+	used := Setting(0)
+	_, four := Benes.routes(0)
+	for r, l := range four {
+		if l.In/2 != r || used&l.on != 0 {
+			t.Errorf("path %d from lane %d has a cell of another path", r, l.In)
 		}
-		for _, c := range routeSetting.Trace(in).Cells {
-			if used.Bar(c) {
-				t.Errorf("cell %d lies on two of the four paths", c)
-			}
-			used |= 1 << c
+		used |= l.on
+	}
+	if used != 1<<len(Benes)-1 {
+		t.Errorf("the four paths have the cells %#x", used)
+	}
+	if s, err := Benes.clean(); err != nil || s != 0x530 {
+		t.Errorf("clean is %#x, which every calibration from a seed rests on: %v", s, err)
+	}
+	for name, x := range others {
+		clean, err := x.clean()
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
 		}
-	}
-	var lines [Lanes]Line
-	for in := range lines {
-		lines[in] = cleanSetting.Trace(in)
-	}
-	for a := range lines {
-		for b := range a {
-			common := 0
-			for i := range Stages {
-				if lines[a].Cells[i] == lines[b].Cells[i] {
-					common++
+		lines := x.Lines(clean)
+		for a := range lines {
+			for b := range a {
+				if n := lines[a].meets(&lines[b]); n > 1 {
+					t.Errorf("%s: lines %d and %d meet %d times", name, a, b, n)
 				}
 			}
-			if common > 1 {
-				t.Errorf("lines %d and %d meet %d times", a, b, common)
+		}
+		all := Setting(0)
+		for _, l := range x.cover(clean) {
+			all |= l.on
+		}
+		if all != 1<<len(x)-1 {
+			t.Errorf("%s: the paths have the cells %#x", name, all)
+		}
+		if s, err := x.Route(Halves); err != nil || x.Permutation(s) != Halves {
+			t.Errorf("%s: the halves are not swapped: %v", name, err)
+		}
+	}
+	if _, err := (Matrix{{0, 4}, {1, 5}, {2, 6}}).Route(Halves); err == nil {
+		t.Error("lane 3 has no coupler, and a way to lane 7")
+	}
+	twice := Matrix{{0, 4}, {1, 5}, {2, 6}, {3, 7}, {0, 4}}
+	if err := twice.Check(); err == nil {
+		t.Error("two couplers in a row join the same lanes, and are told apart")
+	}
+}
+
+// Goal: the cells of any matrix are found from nothing.
+// Method: as with the Benes network.
+func TestFindsEveryCellOfOtherMatrices(t *testing.T) {
+	for name, x := range others {
+		for seed := range uint64(3) {
+			m, cfg := newModel(seed), testConfig(seed)
+			m.matrix, cfg.Matrix = x, x
+			s, err := NewSearch(cfg)
+			if err != nil {
+				t.Fatal(err)
+			}
+			m.run(s)
+			r, err := s.Result()
+			if err != nil {
+				t.Errorf("%s, seed %d: %v", name, seed, err)
+				continue
+			}
+			if a, b, c := m.worst(r); a < 25 || b < 25 || c < 20 {
+				t.Errorf("%s, seed %d: extinction MZI1 %.1f dB, MZI2 %.1f, matrix %.1f; want 25, 25, 20", name, seed, a, b, c)
+			}
+			for k := CellMatrix + len(x); k < Cells; k++ {
+				if r.Volts[k] != [2]physic.ElectricPotential{} {
+					t.Errorf("%s: %v for cell %d, which is none", name, r.Volts[k], k)
+				}
 			}
 		}
 	}
+}
+
+// Goal: cells that a search turns over are apart from the one it looks at.
+// Method: every cell, for some permutations.
+func TestCellsCanBeParted(t *testing.T) {
 	// Every permutation's cells can be looked at with one other turned over.
 	for _, p := range []Permutation{Halves, {0, 1, 2, 3, 4, 5, 6, 7}, {7, 6, 5, 4, 3, 2, 1, 0}, {3, 1, 4, 0, 5, 7, 2, 6}} {
-		setting, err := Route(p)
+		setting, err := Benes.Route(p)
 		if err != nil {
 			t.Fatal(err)
 		}
 		module := new(Module)
-		for c := range MatrixCells {
-			if f := setting.parting(module, c); f.Bar(c) || !parted(setting^f, c) || bits.OnesCount32(uint32(f)) > 1 {
+		for c := range Benes {
+			if f := Benes.parting(setting, module, c); f.Bar(c) || !Benes.parted(setting^f, c) || bits.OnesCount32(uint32(f)) > 1 {
 				t.Errorf("%v: cell %d is not parted by %#x", p, c, uint32(f))
 			}
 		}

@@ -13,6 +13,7 @@ import (
 // where the package may not, and shares no formula with the search.
 type model struct {
 	rng      *rand.Rand
+	matrix   Matrix
 	offset   [Cells]float64
 	piPower  [Cells]float64 // watt
 	ohm      [Cells]float64
@@ -55,7 +56,7 @@ type oddness struct {
 func newModel(seed uint64) *model { return newOddModel(seed, oddness{}) }
 
 func newOddModel(seed uint64, odd oddness) *model {
-	m := &model{rng: rand.New(rand.NewPCG(seed, 1)), open: -1, short: -1, cold: -1, dead: -1, walk: -1}
+	m := &model{rng: rand.New(rand.NewPCG(seed, 1)), matrix: Benes, open: -1, short: -1, cold: -1, dead: -1, walk: -1}
 	u := func(lo, hi float64) float64 { return lo + (hi-lo)*m.rng.Float64() }
 	for _, d := range []struct {
 		x     *float64
@@ -182,20 +183,10 @@ func (m *model) lanes(lasers uint8) (loop [Lanes]float64, tap [2]float64) {
 		tap[1] += p * power(one[0][0]) * power(two[0][0])
 		var field [Lanes]complex128
 		field[l] = one[0][1]
-		for stage := range Stages {
-			var next [Lanes]complex128
-			for row := range Rows {
-				t := &cells[CellMatrix+Rows*stage+row]
-				a, b := field[2*row], field[2*row+1]
-				next[2*row] = a*t[0][0] + b*t[1][0]
-				next[2*row+1] = a*t[0][1] + b*t[1][1]
-			}
-			field = next
-			if stage < Stages-1 {
-				for port, x := range next {
-					field[Wire(stage, port)] = x
-				}
-			}
+		for c, pair := range m.matrix {
+			t := &cells[CellMatrix+c]
+			a, b := field[pair[0]], field[pair[1]]
+			field[pair[0]], field[pair[1]] = a*t[0][0]+b*t[1][0], a*t[0][1]+b*t[1][1]
 		}
 		for o := range Lanes {
 			loop[o] += p * power(field[o]) * m.diode[o]
@@ -303,7 +294,7 @@ func (m *model) worst(r *Result) (mzi1, mzi2, matrix float64) {
 			}
 		}
 		if lit == Loop {
-			for c := range MatrixCells {
+			for c := range m.matrix {
 				matrix = math.Min(matrix, m.extinction(CellMatrix+c, r.Setting.Bar(c)))
 			}
 		}
@@ -313,7 +304,7 @@ func (m *model) worst(r *Result) (mzi1, mzi2, matrix float64) {
 
 func testConfig(seed uint64) Config {
 	return Config{
-		Seed: seed, Step: 10 * physic.Volt / 65536, Loopback: Halves,
+		Seed: seed, Step: 10 * physic.Volt / 65536, Matrix: Benes, Loopback: Halves,
 		MaxVoltage: 8500 * physic.MilliVolt, MaxCurrent: 10 * physic.MilliAmpere, MaxPower: 60 * physic.MilliWatt,
 		LeastOhm: 450, MostOhm: 2200, LeastPi: 10 * physic.MilliWatt, MostPi: 60 * physic.MilliWatt, MostSettle: 1200 * time.Microsecond,
 	}

@@ -39,9 +39,9 @@ func (s *Search) stepNear() bool {
 	}
 	s.step++
 	for {
-		if n.aggressor < 0 && n.next < Cells {
+		if n.aggressor < 0 && n.next < s.cells {
 			j := n.next
-			if j == n.cell || n.late != bent(n.cell, j) {
+			if j == n.cell || n.late != s.cfg.Matrix.bent(s.clean, n.cell, j) {
 				n.next++
 				continue
 			}
@@ -58,7 +58,7 @@ func (s *Search) stepNear() bool {
 		n.next = 0
 		n.based = [2]bool{}
 		s.cover(n.cell)
-		if n.cell++; n.cell == Cells {
+		if n.cell++; n.cell == s.cells {
 			if n.late {
 				s.m.reciprocate(&s.u)
 				return false
@@ -74,7 +74,7 @@ func (s *Search) viewOf(k, j int) int {
 	n := &s.near
 	switch {
 	case k >= CellMatrix:
-		lines := linesThrough(cleanSetting, k-CellMatrix)
+		lines := s.cfg.Matrix.through(s.clean, k-CellMatrix)
 		for i, l := range lines {
 			n.views[i] = view{seeLane, l.In, l.Out, s.topPhase(k)}
 		}
@@ -97,11 +97,11 @@ func (s *Search) viewOf(k, j int) int {
 // bent says whether moving cell j throws light back onto the line on which cell k
 // is seen, so that the line's other cells must be kept right meanwhile: it lies
 // behind k, on its other line.
-func bent(k, j int) bool {
-	if k < CellMatrix || j < CellMatrix || (j-CellMatrix)/Rows <= (k-CellMatrix)/Rows {
+func (x Matrix) bent(clean Setting, k, j int) bool {
+	if k < CellMatrix || j < CellMatrix || j <= k {
 		return false
 	}
-	lines := linesThrough(cleanSetting, k-CellMatrix)
+	lines := x.through(clean, k-CellMatrix)
 	return lines[0].has(j-CellMatrix) || lines[1].has(j-CellMatrix)
 }
 
@@ -123,8 +123,8 @@ func (s *Search) perturb(j int) {
 	if !n.late {
 		return
 	}
-	line := cleanSetting.Trace(n.view.laser)
-	for _, c := range line.Cells {
+	line := s.cfg.Matrix.Lines(s.clean)[n.view.laser]
+	for _, c := range line.Cells() {
 		if k := CellMatrix + c; k != n.cell {
 			s.heat(k, s.m.heat(k, s.workPhase(k), &s.u, s.u[k], s.max[k]))
 		}

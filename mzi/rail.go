@@ -63,7 +63,7 @@ func (s *Search) stepRail() bool {
 		}
 		s.heat(k, 0)
 		s.limit(k, ohm)
-		if k+1 == Cells {
+		if k+1 == s.cells {
 			return false
 		}
 		s.heat(k+1, Square(railLow))

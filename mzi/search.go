@@ -47,6 +47,7 @@ type Config struct {
 	MaxVoltage physic.ElectricPotential
 	MaxCurrent physic.ElectricCurrent
 	MaxPower   physic.Power
+	Matrix     Matrix
 	Loopback   Permutation
 	// What the maker states of any heater.
 	LeastOhm, MostOhm float64
@@ -101,8 +102,7 @@ func (e *CellError) Error() string {
 func CellName(k int) string {
 	switch {
 	case k >= CellMatrix:
-		k -= CellMatrix
-		return fmt.Sprintf("matrix stage %d row %d", k/Rows, k%Rows)
+		return fmt.Sprintf("matrix cell %d", k-CellMatrix)
 	case k >= CellMZI2:
 		return fmt.Sprintf("MZI2 of lane %d", k-CellMZI2)
 	default:
@@ -149,7 +149,7 @@ const (
 	stageMZI2                // on the Tx taps
 	stagePace                // how fast heat settles
 	stageAgain               // what they show without light, where that is noisy
-	stageRoute               // the matrix, four cell-disjoint paths of five cells
+	stageRoute               // the matrix, by paths that have all its cells
 	stageClean               // the matrix again, with every cell near its state
 	stageNear                // crosstalk
 	stageStill               // whether every cell stands still
@@ -165,6 +165,8 @@ func (s stage) String() string { return stageNames[s] }
 // Search finds every cell of a module from nothing.
 type Search struct {
 	cfg    Config
+	cells  int
+	clean  Setting // see Matrix.clean: in which most stages work
 	result Result
 	m      *Module // of result
 	err    error
@@ -201,7 +203,11 @@ type Search struct {
 // NewSearch starts a search. All heaters are taken to be at 0 V and all lasers
 // dark.
 func NewSearch(cfg Config) (*Search, error) {
-	setting, err := Route(cfg.Loopback)
+	setting, err := cfg.Matrix.Route(cfg.Loopback)
+	if err != nil {
+		return nil, err
+	}
+	clean, err := cfg.Matrix.clean()
 	if err != nil {
 		return nil, err
 	}
@@ -211,7 +217,8 @@ func NewSearch(cfg Config) (*Search, error) {
 	if cfg.Step <= 0 || cfg.MaxVoltage <= 0 || cfg.MaxCurrent <= 0 || cfg.MaxPower <= 0 {
 		return nil, fmt.Errorf("mzi: search needs a DAC step and limits, has %v, %v, %v, %v", cfg.Step, cfg.MaxVoltage, cfg.MaxCurrent, cfg.MaxPower)
 	}
-	s := &Search{cfg: cfg, rng: cfg.Seed}
+	s := &Search{cfg: cfg, rng: cfg.Seed, cells: CellMatrix + len(cfg.Matrix), clean: clean}
+	s.route.setting, s.route.lines = cfg.Matrix.routes(clean)
 	s.m = &s.result.Module
 	s.result.Setting = setting
 	s.result.Settle = cfg.MostSettle

@@ -38,12 +38,12 @@ const (
 )
 
 // stepStill looks at one cell after the other. It runs behind the crosstalk
-// stage, with the matrix in cleanSetting and MZI1 internal.
+// stage, with the matrix in its clean setting and MZI1 internal.
 func (s *Search) stepStill() bool {
 	l := &s.still
 	if s.step > 0 {
 		s.lookedAt(l.cell)
-		if l.cell++; l.cell == Cells {
+		if l.cell++; l.cell == s.cells {
 			l.cell = 0
 			l.round++
 		}
@@ -69,7 +69,7 @@ func (s *Search) stepStill() bool {
 	}
 	switch {
 	case k >= CellMatrix:
-		line := linesThrough(cleanSetting, k-CellMatrix)[0]
+		line := s.cfg.Matrix.through(s.clean, k-CellMatrix)[0]
 		s.look(k, seePart, line.In, line.Out, l.steep[k])
 	case k >= CellMZI2:
 		s.look(k, seeSplit, k-CellMZI2, 0, l.steep[k])

@@ -3,7 +3,6 @@ package mzi
 import (
 	"fmt"
 	"math"
-	"slices"
 )
 
 // touching is the state of the last touch: the module stands with the codes of the
@@ -39,13 +38,13 @@ const (
 func (s *Search) stepTouch() bool {
 	t := &s.touch
 	if s.step == 0 {
-		for k := range Cells {
-			if k >= CellMatrix && !s.reach(k, s.result.Setting.Phase(k-CellMatrix)) {
+		for c := range s.cfg.Matrix {
+			if !s.reach(CellMatrix+c, s.result.Setting.Phase(c)) {
 				return false
 			}
 		}
-		for c := range MatrixCells {
-			t.flips[c] = s.result.Setting.parting(s.m, c)
+		for c := range s.cfg.Matrix {
+			t.flips[c] = s.cfg.Matrix.parting(s.result.Setting, s.m, c)
 		}
 		s.compose()
 		s.place(Loop)
@@ -82,15 +81,15 @@ func (s *Search) touchNext() bool {
 	switch {
 	case t.lit == Loop && k < CellMZI2:
 		return t.pedestal.lookAt(s, k, seeTap1, k, 0)
-	case t.lit == Loop && k < CellMZI2+MatrixCells:
+	case t.lit == Loop && k < CellMZI2+len(s.cfg.Matrix):
 		c := k - CellMZI2
 		setting := s.result.Setting ^ t.flips[c]
-		for f := range MatrixCells {
+		for f := range s.cfg.Matrix {
 			if t.flips[c].Bar(f) {
 				t.turnOver(s, f, setting.Phase(f))
 			}
 		}
-		lines := linesThrough(setting, c)
+		lines := s.cfg.Matrix.through(setting, c)
 		return t.pedestal.lookAt(s, CellMatrix+c, seeLane, lines[0].In, lines[1].Out)
 	case t.lit == Loop || k >= CellMatrix:
 		return false
@@ -141,7 +140,7 @@ func (s *Search) touched() {
 // both of them right with another slope.
 func (s *Search) relearn() {
 	t := &s.touch
-	for k := range Cells {
+	for k := range s.cells {
 		c := &s.m.Cells[k]
 		a, b := t.sum[k][0]/max(t.n[k][0], 1), t.sum[k][1]/max(t.n[k][1], 1)
 		ua, ub := Square(s.result.Volts[k][0]), Square(s.result.Volts[k][1])
@@ -161,15 +160,15 @@ func (s *Search) relearn() {
 // at, so that its two lines have no other cell in common: what leaks at the one is
 // not to meet its own light again at another. Of those that do it is the one whose
 // heat is felt least.
-func (s Setting) parting(m *Module, c int) Setting {
-	if parted(s, c) {
+func (x Matrix) parting(s Setting, m *Module, c int) Setting {
+	if x.parted(s, c) {
 		return 0
 	}
 	best, least := Setting(0), math.MaxFloat64
-	for one := range MatrixCells {
-		for two := one; two < MatrixCells; two++ {
+	for one := range x {
+		for two := one; two < len(x); two++ {
 			flips := Setting(1<<one | 1<<two)
-			if one == c || two == c || !parted(s^flips, c) {
+			if one == c || two == c || !x.parted(s^flips, c) {
 				continue
 			}
 			felt := math.Abs(m.Cross[CellMatrix+c][CellMatrix+one])
@@ -186,12 +185,6 @@ func (s Setting) parting(m *Module, c int) Setting {
 
 // pairCost makes two cells worse than one. chosen.
 const pairCost = 0.01
-
-// parted says whether the two lines through a cell have no other in common.
-func parted(setting Setting, c int) bool {
-	lines := linesThrough(setting, c)
-	return !slices.ContainsFunc(lines[0].Cells[:], func(k int) bool { return k != c && lines[1].has(k) })
-}
 
 // place brings the module into a setting with the codes of the result.
 func (s *Search) place(lit Lit) {
@@ -224,7 +217,7 @@ var litNames = [numLits]string{"loopback", "external 1", "external 2"}
 func (s *Search) accepted() bool {
 	t := &s.touch
 	worst, least := 0, int32(math.MaxInt32)
-	for k, leak := range t.leak {
+	for k, leak := range t.leak[:s.cells] {
 		s.result.Extinction[k] = extinction(leak)
 		// What a reading may be off does not make a cell that falls short a good one.
 		if x := extinction(leak + float64(2*max(t.sure[k], nullSure))); x < least {

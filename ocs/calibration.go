@@ -156,6 +156,28 @@ func DecodeCalibration(b []byte) (*Calibration, error) {
 	return c, nil
 }
 
+// CheckMatrices says which types of modules have a matrix that no calibration finds.
+func CheckMatrices(b *hal.Board) error {
+	var errs []error
+	for i := range b.Types {
+		if err := mzi.Matrix(b.Types[i].Couplers).Check(); err != nil {
+			errs = append(errs, &hal.Problem{Field: fmt.Sprintf("types[%d].couplers", i), Limit: "a setting that swaps the halves, and one in which no two lanes meet twice", Text: err.Error()})
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// cells are how many the module has: a matrix of few couplers leaves the last ones zero.
+func (m *ModuleCalibration) cells() (n int) {
+	for n < len(m.Cells) && m.Cells[n].MilliOhm != 0 {
+		n++
+	}
+	return n
+}
+
+// Extinctions are those of the cells that the module has.
+func (m *ModuleCalibration) Extinctions() []int32 { return m.Extinction[:m.cells()] }
+
 // check refuses what no calibration of ours contains.
 func (c *Calibration) check() error {
 	var errs []error
@@ -172,7 +194,7 @@ func (c *Calibration) check() error {
 			continue
 		}
 		for k := range m.Cells {
-			if x := &m.Cells[k]; x.PiMicrowatt == 0 || x.MilliOhm == 0 {
+			if x := &m.Cells[k]; (k <= hal.CellMatrix || *x != (CellCalibration{})) && (x.PiMicrowatt == 0 || x.MilliOhm == 0 || k >= m.cells()) {
 				errs = append(errs, fmt.Errorf("module %d: cell %d: no heater", i, k))
 			}
 		}

@@ -53,7 +53,7 @@ func Compare(before, after *Calibration) (*Comparison, error) {
 		if b.Serial != a.Serial {
 			m.Was = b.Serial
 		}
-		for k := range a.Cells {
+		for k := range a.cells() {
 			m.add(k, b, a)
 		}
 		c.Modules = append(c.Modules, m)

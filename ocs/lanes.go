@@ -9,6 +9,7 @@ import (
 	"ringlight/hal"
 	"ringlight/mzi"
 	"ringlight/ocs/heater"
+	"ringlight/ocs/stored"
 	"ringlight/proto"
 
 	"periph.io/x/conn/v3/physic"
@@ -25,7 +26,7 @@ func heaterLimits(h *hal.HeaterLimits) mzi.Limits {
 func (m *ModuleCalibration) model(bears *hal.HeaterLimits) (model *mzi.Module, most *[mzi.Cells]float64) {
 	limits := heaterLimits(bears)
 	model, most = new(mzi.Module), new([mzi.Cells]float64)
-	for k := range m.Cells {
+	for k := range m.cells() {
 		c := &m.Cells[k]
 		cell := &model.Cells[k]
 		cell.Ohm = float64(c.MilliOhm) / 1000
@@ -62,8 +63,8 @@ const (
 // the others what they have in common and the largest that differ from it.
 func (m *ModuleCalibration) cross(found *mzi.Module) {
 	var far []int32
-	for k := range m.Cells {
-		for j, x := range found.Cross[k] {
+	for k := range m.cells() {
+		for j, x := range found.Cross[k][:m.cells()] {
 			share := int32(math.Floor(float64(min(max(x, -mostShare), mostShare)*1e6/shareStep)+0.5)) * shareStep
 			if d := j - k + Reach; d >= 0 && d <= 2*Reach {
 				m.Cells[k].Near[d] = share
@@ -78,7 +79,7 @@ func (m *ModuleCalibration) cross(found *mzi.Module) {
 	m.Common = far[len(far)/2]
 	off := func(f FarCalibration) int32 { return max(f.Share-m.Common, m.Common-f.Share) }
 	sort.SliceStable(m.Far, func(i, j int) bool { return off(m.Far[i]) > off(m.Far[j]) })
-	m.Far = slices.Clone(m.Far[:maxFar])
+	m.Far = slices.Clone(m.Far[:min(len(m.Far), maxFar)])
 }
 
 // keepPhases makes up for what is not kept of a module's crosstalk: with the codes
@@ -88,7 +89,7 @@ func (m *ModuleCalibration) keepPhases(found *mzi.Result, bears *hal.HeaterLimit
 	lost := func(k int, lit mzi.Lit) float64 {
 		return found.Module.Error(k, lit, found.Setting, &found.Volts) - kept.Error(k, lit, found.Setting, &found.Volts)
 	}
-	for k := range m.Cells {
+	for k := range m.cells() {
 		c, cell := &m.Cells[k], &kept.Cells[k]
 		a, b := lost(k, mzi.Loop), 0.0
 		switch {
@@ -109,31 +110,30 @@ func (m *ModuleCalibration) keepPhases(found *mzi.Result, bears *hal.HeaterLimit
 }
 
 // LaneCodes are the codes of every heater, register A and B, with which the
-// module's loopback takes lane n to lane p[n]: routed by the looping algorithm,
-// with the crosstalk of all heaters compensated for every path, and as the limits
+// module's loopback takes lane n to lane p[n]: with the crosstalk of all heaters compensated for every path, and as the limits
 // lets them pass. The codes of a calibration are those of mzi.Halves.
-func (m *ModuleCalibration) LaneCodes(bears *hal.HeaterLimits, p mzi.Permutation) (codes heater.Codes, err error) {
-	setting, err := mzi.Route(p)
+func (m *ModuleCalibration) LaneCodes(o *hal.Optics, p mzi.Permutation) (codes heater.Codes, err error) {
+	setting, err := mzi.Matrix(o.Couplers).Route(p)
 	if err != nil {
 		return codes, err
 	}
-	model, most := m.model(bears)
+	model, most := m.model(&o.Heater)
 	volts := model.Compose(setting, mzi.Loop, most, heater.Step)
-	return m.guardedCodes(bears, &volts)
+	return m.guardedCodes(&o.Heater, &volts)
 }
 
 // trimmedCodes are the codes next to those in force that the calibration, which
 // has moved, asks for. They favour one external path over the other, for MZI1 has
 // but one code for both.
-func (m *ModuleCalibration) trimmedCodes(bears *hal.HeaterLimits, p mzi.Permutation, favour mzi.Lit, inForce *heater.Codes) (codes heater.Codes, err error) {
-	setting, err := mzi.Route(p)
+func (m *ModuleCalibration) trimmedCodes(o *hal.Optics, p mzi.Permutation, favour mzi.Lit, inForce *heater.Codes) (codes heater.Codes, err error) {
+	setting, err := mzi.Matrix(o.Couplers).Route(p)
 	if err != nil {
 		return codes, err
 	}
-	model, most := m.model(bears)
+	model, most := m.model(&o.Heater)
 	from := voltages(inForce)
 	volts := model.Recompose(setting, favour, &from, most, heater.Step)
-	return m.guardedCodes(bears, &volts)
+	return m.guardedCodes(&o.Heater, &volts)
 }
 
 // voltages that codes stand for; the matrix has one.
@@ -195,12 +195,17 @@ func composeCodes(hw []hal.Module, modules []*ModuleCalibration, p mzi.Permutati
 	if err := p.Check(); err != nil {
 		return nil, err
 	}
+	for i, m := range modules {
+		if want := hw[i].Optics().Cells(); m.cells() != want {
+			return nil, &ModuleError{Module: i, Err: fmt.Errorf("%w: of %d cells, the module has %d", stored.ErrMismatch, m.cells(), want)}
+		}
+	}
 	codes := make([]*heater.Codes, len(modules))
 	if p == mzi.Halves && own {
 		return codes, nil
 	}
 	for i, m := range modules {
-		c, err := m.LaneCodes(&hw[i].Optics().Heater, p)
+		c, err := m.LaneCodes(hw[i].Optics(), p)
 		if err != nil {
 			return nil, &ModuleError{Module: i, Err: err}
 		}

@@ -168,7 +168,7 @@ func TestEdgesInTheMidstOfStagingAreHarmless(t *testing.T) {
 		for k := range cal.Cells {
 			d.Know(k, cal.Cells[k].MilliOhm)
 		}
-		after, err := cal.LaneCodes(standardHeater(), mzi.Permutation{2, 3, 0, 1, 6, 7, 4, 5})
+		after, err := cal.LaneCodes(standardOptics(), mzi.Permutation{2, 3, 0, 1, 6, 7, 4, 5})
 		if err != nil {
 			t.Fatal(err)
 		}

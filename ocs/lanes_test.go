@@ -38,7 +38,7 @@ func TestEveryPermutationOfTheLanes(t *testing.T) {
 	var losses, crosstalk []int32
 	realised := 0
 	permutations(func(p mzi.Permutation) {
-		both, err := m.LaneCodes(standardHeater(), p)
+		both, err := m.LaneCodes(standardOptics(), p)
 		if err != nil {
 			t.Fatalf("%v: %v", p, err)
 		}
@@ -82,7 +82,7 @@ func TestEveryPermutationOfTheLanes(t *testing.T) {
 func TestLaneCodesOfTheCalibration(t *testing.T) {
 	r := calibrated(t, 1, proto.Dark)
 	m := r.optics[0].Status().Calibration.Modules[0]
-	codes, err := m.LaneCodes(standardHeater(), mzi.Halves)
+	codes, err := m.LaneCodes(standardOptics(), mzi.Halves)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,13 +94,13 @@ func TestLaneCodesOfTheCalibration(t *testing.T) {
 			}
 		}
 	}
-	if _, err := m.LaneCodes(standardHeater(), mzi.Permutation{}); err == nil {
+	if _, err := m.LaneCodes(standardOptics(), mzi.Permutation{}); err == nil {
 		t.Error("eight lanes to one: accepted")
 	}
 }
 
-// standardHeater is what the heaters of the default board bear.
-func standardHeater() *hal.HeaterLimits {
+// standardOptics are those of the default board.
+func standardOptics() *hal.Optics {
 	o := hal.Standard()
-	return &o.Heater
+	return &o
 }

@@ -87,7 +87,7 @@ func (l *lock) submit(t *chipDrive, bus hal.BusID, class hal.Class, msgs ...hal.
 // open begins a look.
 func (l *lock) open(t *chipDrive, now time.Duration, module int) {
 	cal := l.calibrated(t, module)
-	setting, err := mzi.Route(t.Lanes())
+	setting, err := mzi.Matrix(t.bundle.Modules[module].Optics().Couplers).Route(t.Lanes())
 	if err != nil {
 		panic("ocs: lanes in force are no permutation: " + err.Error())
 	}
@@ -234,7 +234,7 @@ func (l *lock) compose(t *chipDrive) {
 	a := l.act
 	m := &l.modules[a.module]
 	m.favours, m.carry.fed = t.path, false
-	if codes, err := l.calibrated(t, a.module).trimmedCodes(t.bears(a.module), t.Lanes(), a.lit, t.codes(a.module)); err == nil {
+	if codes, err := l.calibrated(t, a.module).trimmedCodes(t.bundle.Modules[a.module].Optics(), t.Lanes(), a.lit, t.codes(a.module)); err == nil {
 		if t.force == nil {
 			t.force = make([]*heater.Codes, len(t.bundle.Modules))
 		}

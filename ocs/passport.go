@@ -237,10 +237,12 @@ func parsePassport(b []byte) (*passport, error) {
 			m.Codes[k][i] = uint16(r.take(2))
 		}
 		for i := range c.Near {
-			c.Near[i] = 1_000_000
 			if i != Reach {
 				c.Near[i] = int32(r.takeSigned(2)) * step
 			}
+		}
+		if c.MilliOhm > 0 {
+			c.Near[Reach] = 1_000_000
 		}
 	}
 	if more > 0 {

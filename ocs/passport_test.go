@@ -39,20 +39,31 @@ func somePassport() *passport {
 
 // Goal: what is written into a module is what is read, to the last digit, and it
 // fits its slot.
-// Method: a passport with values at the ends of their ranges, there and back.
+// Method: a passport with values at the ends of their ranges, there and back; one of a
+// module of fewer cells; one with a gap.
 func TestPassportKeepsEverything(t *testing.T) {
-	want := somePassport()
-	raw, err := appendPassport(nil, want)
-	if err != nil {
-		t.Fatal(err)
+	for _, cells := range []int{hal.CellsPerMod, 24} {
+		want := somePassport()
+		clear(want.module.Cells[cells:])
+		raw, err := appendPassport(nil, want)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("%d of %d bytes", len(raw), passportSlot)
+		got, err := parsePassport(raw)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !reflect.DeepEqual(got, want) || got.module.cells() != cells {
+			t.Errorf("got  %+v\nwant %+v", got.module, want.module)
+		}
 	}
-	t.Logf("%d of %d bytes", len(raw), passportSlot)
-	got, err := parsePassport(raw)
-	if err != nil {
+	gap := somePassport()
+	gap.module.Cells[24] = CellCalibration{}
+	if raw, err := appendPassport(nil, gap); err != nil {
 		t.Fatal(err)
-	}
-	if !reflect.DeepEqual(got, want) {
-		t.Errorf("got  %+v\nwant %+v", got.module, want.module)
+	} else if _, err := parsePassport(raw); !errors.Is(err, stored.ErrMismatch) {
+		t.Errorf("a cell is missing in the middle: %v", err)
 	}
 }
 

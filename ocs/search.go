@@ -98,8 +98,7 @@ func (s *search) finish() error {
 	for i, dark := range found.Dark.Tap {
 		r.DarkTap[i] = int32(dark / physic.NanoWatt)
 	}
-	r.cross(&found.Module)
-	for k := range r.Cells {
+	for k := range s.optics.Cells() {
 		cell := &found.Module.Cells[k]
 		c := &r.Cells[k]
 		c.OffsetMicrorad = int32(cell.Offset * 1e6)
@@ -110,6 +109,7 @@ func (s *search) finish() error {
 			r.Codes[k][register] = heater.Code(v)
 		}
 	}
+	r.cross(&found.Module)
 	r.keepPhases(found, &s.optics.Heater)
 	for l := range r.LaneLoop {
 		r.LaneLoop[l] = milliDBm(found.LaneLoop[l])
@@ -142,7 +142,7 @@ func (t *Transceiver) newSearches(now time.Duration) (searches, error) {
 		o := t.bundle.Modules[i].Optics()
 		limits := heaterLimits(&o.Heater)
 		one, err := mzi.NewSearch(mzi.Config{
-			Seed: t.cfg.Seed + uint64(t.cfg.Bundle)<<8 + uint64(i), Step: heater.Step, Loopback: mzi.Halves,
+			Seed: t.cfg.Seed + uint64(t.cfg.Bundle)<<8 + uint64(i), Step: heater.Step, Matrix: o.Couplers, Loopback: mzi.Halves,
 			LeastOhm: float64(o.Heater.LeastOhm), MostOhm: float64(o.Heater.MostOhm), MostSettle: o.Heater.MostSettle,
 			LeastPi: physic.Power(o.Heater.LeastPiMicrowatt) * microWatt, MostPi: physic.Power(o.Heater.MostPiMicrowatt) * microWatt,
 			MaxVoltage: limits.Voltage, MaxCurrent: limits.Current, MaxPower: limits.Power,

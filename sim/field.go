@@ -160,3 +160,26 @@ func (p *Personality) routes(g *matrix, phase *[hal.CellsPerMod]float64) (h [hal
 	}
 	return h
 }
+
+// through is routes for any matrix of couplers, as for as many cells on a way as the
+// Benes network's: where a way has more or fewer, their loss is.
+func (p *Personality) through(couplers [][2]uint8, phase *[hal.CellsPerMod]float64) (h [hal.Lanes][hal.Lanes]float64) {
+	whole := 1.0
+	for range hal.MatrixStages {
+		whole /= cellGain
+	}
+	for i := range h {
+		var at [hal.Lanes]complex128
+		at[i] = complex(sqrt(whole), 0)
+		for c, pair := range couplers {
+			k := hal.CellMatrix + c
+			uu, ul, lu, ll := p.cells[k].coefficients(phase[k])
+			a, b := mul(at[pair[0]], cellField), mul(at[pair[1]], cellField)
+			at[pair[0]], at[pair[1]] = mul(uu, a)+mul(lu, b), mul(ul, a)+mul(ll, b)
+		}
+		for o := range at {
+			h[i][o] = norm2(at[o])
+		}
+	}
+	return h
+}

@@ -66,8 +66,9 @@ type instant struct {
 }
 
 var (
-	cellGain = detmath.FromDB(-cellLossDB)
-	allLanes = uint8(0xFF)
+	cellGain  = detmath.FromDB(-cellLossDB)
+	cellField = complex(sqrt(cellGain), 0)
+	allLanes  = uint8(0xFF)
 )
 
 // lit tells which lanes shine at t.
@@ -137,9 +138,15 @@ func (m *module) diodes(path int, g [hal.Lanes]float64) [hal.Lanes]float64 {
 }
 
 // loop is the light on the loopback diodes of both halves.
-func (m *module) loop(x *instant) [2]float64 {
+func (m *module) loop(x *instant) (sum [2]float64) {
 	if !x.any {
 		return [2]float64{}
+	}
+	if !m.wired.benes {
+		for o, p := range m.loopLanes(x) {
+			sum[o/hal.HalfLanes] += p
+		}
+		return sum
 	}
 	const behind = hal.CellMatrix + 4 // first cell of stage 1
 	if m.moving != nil && m.moving.hi+m.per.reach > behind {
@@ -183,10 +190,18 @@ func (m *module) loopLanes(x *instant) (sum [hal.Lanes]float64) {
 }
 
 func (m *module) matrixRoutes(x *instant, ports uint8) [hal.Lanes][hal.Lanes]float64 {
-	var mat matrix
 	m.phases(x.t, hal.CellMatrix, hal.CellsPerMod, &x.phase, &x.decay)
-	m.per.propagate(&x.phase, ports, &mat)
-	return m.per.routes(&mat, &x.phase)
+	return m.ways(&x.phase, ports)
+}
+
+// ways is routes of the module's matrix.
+func (m *module) ways(phase *[hal.CellsPerMod]float64, ports uint8) [hal.Lanes][hal.Lanes]float64 {
+	if !m.wired.benes {
+		return m.per.through(m.wired.Couplers, phase)
+	}
+	var mat matrix
+	m.per.propagate(phase, ports, &mat)
+	return m.per.routes(&mat, phase)
 }
 
 // rxDiodes are the responses of the receive diodes of an external path, with

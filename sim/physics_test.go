@@ -306,4 +306,11 @@ func TestPropagateKnowsTheWiring(t *testing.T) {
 			}
 		}
 	}
+	for i, shares := range p.routes(&short, &phase) {
+		for o, want := range shares {
+			if got := p.through(hal.Benes, &phase)[i][o]; got-want > 1e-14 || want-got > 1e-14 {
+				t.Errorf("lane %d to %d: %v by couplers, want %v", i, o, got, want)
+			}
+		}
+	}
 }

@@ -25,7 +25,7 @@ func (w *World) Extinctions(id BoardID, bundle, mod int) [hal.CellsPerMod]int32 
 	return worst
 }
 
-// unused is the extinction of a cell that a path does not use.
+// unused is the extinction of a cell that a path does not use, or that the module has not.
 const unused = 1 << 30
 
 // PathExtinctions is the same for one path, hal.LOSLoopback and following.
@@ -38,7 +38,7 @@ func (w *World) PathExtinctions(id BoardID, bundle, mod, path int) (out [hal.Cel
 		out[k] = unused
 		inLoop := k >= hal.CellMatrix
 		behind := k >= hal.CellMZI2 && k < hal.CellMatrix
-		if inLoop && path != hal.LOSLoopback || behind && path == hal.LOSLoopback {
+		if k >= m.wired.Cells() || inLoop && path != hal.LOSLoopback || behind && path == hal.LOSLoopback {
 			continue
 		}
 		right := m.per.cells[k].bar(phase[k])
@@ -57,7 +57,7 @@ func (w *World) PathExtinctions(id BoardID, bundle, mod, path int) (out [hal.Cel
 // of the toggle nets.
 func (m *module) settledPhases(nets [2]bool, phase *[hal.CellsPerMod]float64) {
 	var warm padded
-	for k := range hal.CellsPerMod {
+	for k := range m.wired.Cells() {
 		if m.planted == nil || (m.planted.open|m.planted.short)>>k&1 == 0 {
 			warm[k+crosstalkBand] = m.per.warmthOf(k, m.cellVolts(k, nets))
 		}
@@ -70,9 +70,6 @@ func (m *module) settledPhases(nets [2]bool, phase *[hal.CellsPerMod]float64) {
 func (w *World) Personality(id BoardID, bundle, mod int) *Personality {
 	return w.module(id, bundle, mod).per
 }
-
-// MatrixLossMilliDB is what the five cells of a way through the matrix take.
-const MatrixLossMilliDB = hal.MatrixStages * cellLossDB * 1000
 
 // LaneTruth tells what the matrix of a module would do to each lane in loopback if its
 // DACs held these codes, of a span of 10 V, nil: those that they hold, and all heaters had
@@ -91,9 +88,7 @@ func (w *World) LaneTruth(id BoardID, bundle, mod int, codes *[hal.CellsPerMod]u
 		}
 		m.standing(&warm, 0, hal.CellsPerMod, &phase)
 	}
-	var mat matrix
-	m.per.propagate(&phase, allPorts, &mat)
-	routes := m.per.routes(&mat, &phase)
+	routes := m.ways(&phase, allPorts)
 	for i := range routes {
 		for o, share := range routes[i] {
 			out[i][o] = int32(1000 * (detmath.DB(max(share, 1e-9)) - hal.MatrixStages*cellLossDB))

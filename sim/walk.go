@@ -206,6 +206,10 @@ const strangerShare = 0.1
 func (m *module) swaps(t int64) (slack float64, ok bool) {
 	h := m.matrixRoutes(&instant{t: t}, allPorts)
 	slack = pi
+	stages := float64(hal.MatrixStages)
+	if !m.wired.benes {
+		stages = float64(len(m.wired.Couplers)) // each for itself
+	}
 	for o := range hal.Lanes {
 		same, other := 0.0, 0.0
 		for i := range hal.Lanes {
@@ -224,7 +228,7 @@ func (m *module) swaps(t int64) (slack float64, ok bool) {
 		// of both powers.
 		share := sqrt(strangerShare)
 		field := (float64(share*sqrt(other)) - sqrt(same)) / (1 + share)
-		slack = min(slack, field/hal.MatrixStages)
+		slack = min(slack, field/stages)
 	}
 	return slack, true
 }

@@ -115,7 +115,7 @@ func loop(l *lab, d *driven, r *Report, where string) {
 		_, loops, err := s.levels()
 		rep := r.module(d.bundle, m)
 		rep.LoopLevel, rep.LoopExpected = loops, cal.Modules[m].LaneLoop[:]
-		rep.ExtinctionMB = cal.Modules[m].Extinction[:]
+		rep.ExtinctionMB = cal.Modules[m].Extinctions()
 		var weak []string
 		for lane := range loops {
 			if loops[lane] < rep.LoopExpected[lane]-loopSlack {

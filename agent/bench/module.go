@@ -238,7 +238,7 @@ func (s *moduleTest) inventory(r *Report, where string) {
 	if s.rep.CaseMillicelsius = tmp102.Millicelsius(temp); err == nil && (s.rep.CaseMillicelsius < caseLeast || s.rep.CaseMillicelsius > caseMost) {
 		err = fmt.Errorf("case at %.1f C: want %d to %d", float64(s.rep.CaseMillicelsius)/1000, caseLeast/1000, caseMost/1000)
 	}
-	r.verdict("inventory", where, err, "OCSTrx of %d cells, serial number %s, case %.1f C", hal.CellsPerMod, s.rep.Serial, float64(s.rep.CaseMillicelsius)/1000)
+	r.verdict("inventory", where, err, "OCSTrx of %d cells, serial number %s, case %.1f C", s.hw.Optics().Cells(), s.rep.Serial, float64(s.rep.CaseMillicelsius)/1000)
 }
 
 // shunt is the current of the rail once it has averaged anew.
@@ -304,7 +304,7 @@ func (s *moduleTest) heaters(r *Report, where string) {
 	s.rep.IdleMicroampere = idle
 	var bad []string
 	least, most := int32(1<<30), int32(0)
-	for cell := range hal.CellsPerMod {
+	for cell := range s.hw.Optics().Cells() {
 		set := s.heating.Allow(cell, 0, hal.HeaterCode(sweepMicrovolt)) // every other heater is cold
 		i, err := s.driven(set, cell)
 		if err != nil {
@@ -331,7 +331,7 @@ func (s *moduleTest) heaters(r *Report, where string) {
 	if len(bad) > 0 {
 		err = fmt.Errorf("%s: want %d to %d Ohm", strings.Join(bad, ", "), ohmLeast, ohmMost)
 	}
-	r.verdict("heaters", where, err, "%d heaters of %d to %d Ohm", hal.CellsPerMod, least, most)
+	r.verdict("heaters", where, err, "%d heaters of %d to %d Ohm", s.hw.Optics().Cells(), least, most)
 }
 
 // driven is the rail's current with one heater on; it is cold again

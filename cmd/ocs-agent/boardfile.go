@@ -10,6 +10,7 @@ import (
 	"ringlight/cmd/cli"
 	"ringlight/hal"
 	"ringlight/hal/boardfile"
+	"ringlight/ocs"
 	"ringlight/proto"
 )
 
@@ -23,7 +24,7 @@ func (b *BoardConfig) readBoard() error {
 	if err != nil {
 		return &proto.Error{Code: proto.Invalid, Field: "board.file", Reason: err.Error()}
 	}
-	_, board, err := boardfile.Parse(raw)
+	_, board, err := parseBoard(raw)
 	if err != nil {
 		return fmt.Errorf("board.file: %s: %w", b.File, err)
 	}
@@ -40,6 +41,15 @@ func (b *BoardConfig) readBoard() error {
 		}
 	}
 	return nil
+}
+
+// parseBoard reads a board that can be calibrated.
+func parseBoard(raw []byte) (*boardfile.File, hal.Board, error) {
+	f, b, err := boardfile.Parse(raw)
+	if err == nil {
+		err = ocs.CheckMatrices(&b)
+	}
+	return f, b, err
 }
 
 // validateFile refuses what has no meaning beside a file.
@@ -104,7 +114,7 @@ func boardCommand(_ context.Context, args []string) error {
 		if raw, err = readLimited(name, boardfile.MaxBytes); err != nil {
 			return cli.AsUsage(err)
 		}
-		f, b, err = boardfile.Parse(raw)
+		f, b, err = parseBoard(raw)
 	}
 	if err != nil {
 		return common.boardFault(words[1], err)

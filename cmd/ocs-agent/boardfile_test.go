@@ -71,6 +71,7 @@ func TestBoardFiles(t *testing.T) {
 // lines by name. cage: CMIS modules behind a mux of ours, memories of 256 bytes. tower:
 // slow chips behind muxes that are behind a mux, all of ours, parts by other names. porch:
 // a latch made of lines of the machine. veranda: that, and DACs behind bridges from I2C.
+// arbour: matrices of 16 and of 8 couplers, on two DACs.
 func TestForeignBoardsRunOfTheirFiles(t *testing.T) {
 	for _, name := range foreign {
 		file, err := filepath.Abs("../../hal/boardfile/testdata/" + name + ".json")
@@ -100,4 +101,33 @@ func TestForeignBoardsRunOfTheirFiles(t *testing.T) {
 	}
 }
 
-var foreign = []string{"riser", "cage", "tower", "porch", "veranda"}
+// Goal: modules of other matrices are found from nothing, by the simulator's light, and a
+// matrix that cannot be is refused before anything is begun.
+// Method: both matrices of arbour; files of it with a coupler twice, and with one away.
+func TestOtherMatricesAreFound(t *testing.T) {
+	const file = "../../hal/boardfile/testdata/arbour.json"
+	code, out, errs := command(t, "calibrate", "-sim", "-board", file, "-state", t.TempDir(), "-json")
+	var found struct{ Modules []calibratedModule }
+	if err := json.Unmarshal([]byte(out), &found); err != nil || code != 0 || len(found.Modules) != 2 {
+		t.Fatalf("exit %d, %v: %s%s", code, err, out, errs)
+	}
+	for i, m := range found.Modules {
+		if x := m.Truth; len(m.ExtinctionMB) != []int{32, 24}[i] || x == nil || x.MZI < 25 || x.Matrix < 25 || x.PathLoss > 0.5 {
+			t.Errorf("module %d: %d cells, truth %+v", i, len(m.ExtinctionMB), x)
+		}
+	}
+	raw, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, edit := range [][2]string{{"[2, 6], [3, 7]", "[2, 6], [2, 6]"}, {"[6, 7]]", "[4, 5]]"}} {
+		bad := write(t, "bad.json", strings.Replace(string(raw), edit[0], edit[1], 1))
+		for _, args := range [][]string{{"board", "check", bad}, {"run", "-board", bad}} {
+			if code, _, errs := command(t, args...); code != 2 || !strings.Contains(errs, "types[1].couplers: mzi: ") {
+				t.Errorf("%s, %v: exit %d, %s", edit[1], args, code, errs)
+			}
+		}
+	}
+}
+
+var foreign = []string{"riser", "cage", "tower", "porch", "veranda", "arbour"}

@@ -11,6 +11,7 @@ import (
 	"ringlight/agent"
 	"ringlight/cmd/cli"
 	"ringlight/hal"
+	"ringlight/mzi/detmath"
 	"ringlight/ocs"
 	"ringlight/proto"
 	"ringlight/sim"
@@ -152,7 +153,7 @@ func (c *Config) found(a *asker, i int, ans *agent.Answer) (*calibratedBundle, [
 
 func describe(a *asker, bundle, m int, mod *ocs.ModuleCalibration) calibratedModule {
 	out := calibratedModule{Bundle: proto.BundleID(bundle), Module: m, Result: resultCalibrated, Serial: mod.Serial, BoardMS: mod.BoardMillis, Measurements: mod.Measurements,
-		ExtinctionMB: mod.Extinction[:], Own: worstOf(&mod.Extinction, mod.Paths[1])}
+		ExtinctionMB: mod.Extinctions(), Own: worstOf(mod.Extinctions(), mod.Paths[1])}
 	if a.bench == nil {
 		return out
 	}
@@ -164,13 +165,17 @@ func describe(a *asker, bundle, m int, mod *ocs.ModuleCalibration) calibratedMod
 	}
 	loss := int32(0)
 	for _, outs := range w.LaneTruth(id, bundle, m, &codes) {
-		loss = max(loss, -slices.Max(outs[:])-sim.MatrixLossMilliDB)
+		all := 0.0
+		for _, out := range outs {
+			all += detmath.FromDB(float64(out) / 1000)
+		}
+		loss = max(loss, int32(1000*detmath.DB(all))-slices.Max(outs[:]))
 	}
-	out.Truth = worstOf(&truth, loss)
+	out.Truth = worstOf(truth[:], loss)
 	return out
 }
 
-func worstOf(extinction *[hal.CellsPerMod]int32, lossMilliDB int32) *opticsFigures {
+func worstOf(extinction []int32, lossMilliDB int32) *opticsFigures {
 	db := func(milli int32) float64 { return float64(milli) / 1000 }
 	return &opticsFigures{db(slices.Min(extinction[:hal.CellMatrix])), db(slices.Min(extinction[hal.CellMatrix:])), db(lossMilliDB)}
 }
@@ -190,9 +195,10 @@ func printCalibrated(b *calibratedBundle, modules []calibratedModule) {
 			fmt.Printf("; in truth %.1f, %.1f and %.2f", mod.Truth.MZI, mod.Truth.Matrix, mod.Truth.PathLoss)
 		}
 		fmt.Println()
-		for first := 0; first < hal.CellsPerMod; first += 12 {
-			fmt.Printf("    cells %2d-%2d dB", first, min(first+12, hal.CellsPerMod)-1)
-			for _, e := range mod.ExtinctionMB[first:min(first+12, hal.CellsPerMod)] {
+		for first := 0; first < len(mod.ExtinctionMB); first += 12 {
+			some := mod.ExtinctionMB[first:min(first+12, len(mod.ExtinctionMB))]
+			fmt.Printf("    cells %2d-%2d dB", first, first+len(some)-1)
+			for _, e := range some {
 				fmt.Printf(" %5.1f", float64(e)/1000)
 			}
 			fmt.Println()

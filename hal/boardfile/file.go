@@ -71,8 +71,10 @@ type Latch struct {
 type Type struct {
 	Name    string `json:"name"`    // by which modules call it
 	Control string `json:"control"` // chips: heaters, diodes and memory hang on the board's buses; cmis: a controller at 0x50
-	Matrix  string `json:"matrix"`  // loopback matrix: benes-8x8, of 20 cells
-	Cells   int    `json:"cells"`   // heated cells in all: 36
+	Matrix  string `json:"matrix"`  // loopback matrix: benes-8x8, of 20 cells; chips: couplers, as listed
+	Cells   int    `json:"cells"`   // heated cells in all: 16 and the matrix's; benes-8x8: 36
+
+	Couplers [][]int `json:"couplers,omitempty"` // matrix couplers: per cell the two lanes whose waveguides it joins, in an order in which light meets them, at most 20. Light ends at the diode of the lane in whose waveguide it then is
 
 	DAC         string `json:"dac,omitempty"`         // chips: what drives the heaters, role dac
 	ADC         string `json:"adc,omitempty"`         // chips: what reads the diodes, role adc; two a module
@@ -81,7 +83,7 @@ type Type struct {
 	Rail        string `json:"rail,omitempty"`        // chips: current of the heater rail, role rail
 	LaneEnable  string `json:"lane_enable,omitempty"` // chips: bit n lets laser n shine, role lane_enable
 
-	Heaters [][]string `json:"heaters,omitempty"`                         // chips: per DAC, the cell on each channel: mzi1/0 to 7, mzi2/0 to 7, matrix/0 to 19; "" where none is
+	Heaters [][]string `json:"heaters,omitempty"`                         // chips: per DAC, the cell on each channel: mzi1/0 to 7, mzi2/0 to 7, matrix/0 and on; "" where none is
 	Guard   []Sense    `json:"guard,omitempty"`                           // chips: what each channel of the guard ADC sees: loopback, external1, external2 with /upper and /lower, tap/1 and tap/2
 	Lanes   []Sense    `json:"lanes,omitempty"`                           // chips: what each channel of the lane ADC sees: lane/0 to lane/7
 	Shunt   int64      `json:"rail_shunt_milliohm,omitempty" unit:"mOhm"` // chips: shunt of the rail

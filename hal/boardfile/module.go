@@ -53,10 +53,8 @@ func (m *maker) kind(i int) {
 	t := &m.f.Types[i]
 	at := fmt.Sprintf("types[%d].", i)
 	o := hal.Optics{Name: t.Name, RailShuntMilliohm: t.Shunt, LOSAssertMilliDBm: t.LOSAssert, LOSClearMilliDBm: t.LOSClear, Settle: time.Duration(t.SettleUS) * time.Microsecond}
-	if t.Matrix != "benes-8x8" {
-		m.bad(at+"matrix", "benes-8x8", "%q", t.Matrix)
-	}
-	m.span(at+"cells", int64(t.Cells), hal.CellsPerMod, hal.CellsPerMod)
+	m.matrix(at, t, &o)
+	m.span(at+"cells", int64(t.Cells), int64(o.Cells()), int64(o.Cells()))
 	m.span(at+"los_assert_mdbm", int64(t.LOSAssert), minMDBm, maxMDBm)
 	m.span(at+"los_clear_mdbm", int64(t.LOSClear), int64(t.LOSAssert)+1, maxMDBm)
 	m.span(at+"settle_us", t.SettleUS, 1, maxSettleUS)
@@ -104,6 +102,30 @@ func (m *maker) kind(i int) {
 	m.b.Types = append(m.b.Types, o)
 }
 
+// matrix compiles the loopback matrix.
+func (m *maker) matrix(at string, t *Type, o *hal.Optics) {
+	o.Couplers = hal.Benes
+	switch {
+	case t.Matrix == "couplers" && t.Control == "chips":
+		m.span(at+"couplers", int64(len(t.Couplers)), 1, hal.MatrixCells)
+		var couplers [][2]uint8
+		for c, pair := range t.Couplers {
+			if len(pair) != 2 || pair[0] == pair[1] || min(pair[0], pair[1]) < 0 || max(pair[0], pair[1]) >= hal.Lanes {
+				m.bad(fmt.Sprintf("%scouplers[%d]", at, c), fmt.Sprintf("two of lanes 0 to %d", hal.Lanes-1), "%v", pair)
+				continue
+			}
+			couplers = append(couplers, [2]uint8{uint8(pair[0]), uint8(pair[1])})
+		}
+		if n := len(couplers); n > 0 && n == len(t.Couplers) && n <= hal.MatrixCells {
+			o.Couplers = couplers
+		}
+	case t.Matrix != "benes-8x8":
+		m.bad(at+"matrix", "benes-8x8, or with control chips couplers", "%q", t.Matrix)
+	case t.Couplers != nil:
+		m.bad(at+"couplers", "none", "of benes-8x8, which has its own")
+	}
+}
+
 // chips compiles what hangs on which channel.
 func (m *maker) chips(at string, t *Type, o *hal.Optics) {
 	dac := m.part(at+"dac", t.DAC, hal.RoleDAC)
@@ -141,8 +163,7 @@ func (m *maker) chips(at string, t *Type, o *hal.Optics) {
 // heaters compiles which cell hangs on which channel.
 func (m *maker) heaters(field string, chips [][]string, dac hal.Part, o *hal.Optics) {
 	part := dac.Data()
-	if len(chips) != part.PerModule {
-		m.bad(field, fmt.Sprintf("%d chips of %s", part.PerModule, part.Name), "%d", len(chips))
+	if m.span(field, int64(len(chips)), 1, int64(part.PerModule)); len(chips) > part.PerModule {
 		return
 	}
 	seen := map[int]bool{}
@@ -157,7 +178,7 @@ func (m *maker) heaters(field string, chips [][]string, dac hal.Part, o *hal.Opt
 			switch net := part.ByNet && c < 2; {
 			case name == "":
 				continue
-			case !ok || seen[k]:
+			case !ok || seen[k] || k >= o.Cells():
 				m.bad(fmt.Sprintf("%s[%d]", f, ch), "each cell once", "%q", name)
 				continue
 			case part.ByNet && (k < hal.CellMatrix) != net, net && k/hal.CellMZI2 != c:
@@ -167,8 +188,8 @@ func (m *maker) heaters(field string, chips [][]string, dac hal.Part, o *hal.Opt
 			o.Heaters[k] = hal.Output{Chip: uint8(c), Channel: uint8(ch)}
 		}
 	}
-	if len(seen) < hal.CellsPerMod {
-		m.bad(field, fmt.Sprintf("all %d cells", hal.CellsPerMod), "%d have a channel", len(seen))
+	if len(seen) < o.Cells() {
+		m.bad(field, fmt.Sprintf("all %d cells", o.Cells()), "%d have a channel", len(seen))
 	}
 }
 
@@ -253,7 +274,7 @@ func (m *maker) module(at string, mod *Module) (out hal.Module, control string) 
 	out.DAC, out.Diodes, out.Memory = hal.PartOf(t.DAC), hal.PartOf(t.ADC), hal.PartOf(t.Memory)
 	out.Guard, out.LaneADC = uint16(mod.Guard), uint16(mod.Lanes)
 	out.Temp, out.EEPROM, out.Rail, out.LaneEnable, out.Pattern = uint16(mod.Temperature), uint16(mod.EEPROM), uint16(mod.Rail), uint16(mod.LaneEnable), uint16(mod.Pattern)
-	if want := out.DAC.Data().PerModule; len(mod.Selects) != want {
+	if want := len(t.Heaters); len(mod.Selects) != want {
 		m.bad(at+"selects", fmt.Sprintf("%d, one for each %s", want, out.DAC), "%d", len(mod.Selects))
 	}
 	for d, cs := range mod.Selects {
