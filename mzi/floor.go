@@ -46,6 +46,8 @@ const (
 	// what averages of 32 are off; of noise two deviations above nought it shows all, and
 	// the mean is eleven times that. chosen: a little more.
 	cutOff = 12
+	// chosen: what looks are off is known to a fifth.
+	cutLooks = 16
 	// chosen: three deviations of the noise.
 	roughOff = 20
 )
@@ -103,14 +105,11 @@ func (b *below) look(s *Search) bool {
 	return s.once(seeDark, ReadAll, lasers)
 }
 
-// again notes more surely what the diodes show with no light, where noise makes one
-// reading of that a poor one: it is taken off all that follow. A converter that cuts
-// half of the noise off shows too little of a little light, too.
+// again notes more surely what the diodes show with no light: it is taken off all that
+// follow. A converter that cuts half of the noise off shows too little of a little light,
+// too.
 func (b *below) again(s *Search) bool {
-	tries := s.tries()
-	if tries == paceTries {
-		return false
-	}
+	tries := max(s.tries(), cutLooks)
 	if s.step == 0 {
 		b.sum, b.squares = [diodes]float64{}, [diodes]float64{}
 	} else {
