@@ -34,6 +34,10 @@ const (
 	claimSure = 4
 	// claimFound is what a calibration leaves a cell off, radian: it ends within that.
 	claimFound = 0.008
+	// claimTrimmed is what a controller leaves a cell off, rms, of the largest error that its
+	// look found. chosen: of sixteen that are off by chance one is by 2.5 deviations, and
+	// trimming by seven tenths of what is found leaves .6 of one.
+	claimTrimmed = 0.3
 	// claimKelvin is what a case does to a cell, radian a kelvin; claimCarried, of that,
 	// where a lock has learned it. chosen: silicon's in docs/board.md.
 	claimKelvin  = 0.02
@@ -133,7 +137,7 @@ func (p *proof) claim(t *Transceiver, now time.Duration, module int, kelvin floa
 		if !shines(k, t.path) {
 			continue
 		}
-		s := &sight{at: p.since, square: claimFound * claimFound, walk: claimWalk}
+		s := &sight{at: p.since, square: max(claimFound*claimFound, p.found*p.found), walk: claimWalk}
 		switch {
 		case p.sights == nil:
 		case p.sights[k].seen && p.sights[k].at > t.calibrated:

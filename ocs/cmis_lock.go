@@ -107,7 +107,8 @@ func (d *mciDrive) supervise(now time.Duration, i int, over func()) {
 		l.proof = proof{}
 	}
 	if l.took(&m.Lock) && l.phase == cmis.LockHolding {
-		l.proof = proof{since: now, kelvin: d.health.temperature(i), slope: claimKelvin, dim: l.dim(d, i)}
+		l.proof = proof{since: now, kelvin: d.health.temperature(i), slope: claimKelvin, dim: l.dim(d, i),
+			found: claimTrimmed * float64(m.Lock.Microrad) / 1e6, carried: m.Control.Carry, spread: float64(m.Lock.Spread) / 1e6}
 	}
 	if want := l.hold.Engaged && d.cfg.Calibration != nil && d.lockless() == ""; want != m.Lock.On {
 		m.Hold(want, over)
@@ -149,7 +150,7 @@ func (l *mciLock) took(lock *cmis.Lock) bool {
 	return true
 }
 
-// proof: the controller looks at MZI1 and MZI2, and does not carry its matrix.
+// proof: the controller looks at MZI1 and MZI2, and carries its matrix where it says so.
 func (d *mciDrive) proof(module int) (p proof) {
 	if module < len(d.locks) {
 		p = d.locks[module].proof

@@ -312,3 +312,38 @@ func TestGarbledModuleIsIdentifiedAnew(t *testing.T) {
 		}
 	}
 }
+
+// Goal: a matrix that its controller carries and whose cells move each by itself counts as
+// tuned only as long as the cells that are looked at say so.
+// Method: loopback; all cells of a module walk for twenty minutes. By the age of the
+// calibration alone all of it is called tuned.
+func TestMatrixThatWalksIsUnproven(t *testing.T) {
+	timing := sim.DefaultMCITiming()
+	timing.LockRest = 2 * time.Second
+	r := someCMIS(t, 1, proto.Loopback, ocs.LockOnDrift, timing)
+	before := r.through(proto.Loopback, 2*time.Minute)
+	r.plant(sim.Fault{Kind: sim.DriftWalk})
+	w := r.through(proto.Loopback, 20*time.Minute)
+	t.Logf("before %v; %v", before, w)
+	if before.looks == before.unproven || w.below == 0 || w.claimed > 0 {
+		t.Errorf("before %v; %v", before, w)
+	}
+}
+
+// Goal: light on the wrong side is no event before it stays, and not tuned from the first
+// round on that sees it.
+// Method: the heater of an MZI2 opens; one health round of each module.
+func TestWrongSideIsUnprovenAtFirstSight(t *testing.T) {
+	r := calibrated(t, 2, proto.External1)
+	r.round()
+	r.run(100 * time.Millisecond)
+	if why := r.optics[0].Unproven(); why != "" {
+		t.Fatal(why)
+	}
+	r.plant(sim.Fault{Kind: sim.HeaterStuck, Module: 1, Index: hal.CellMZI2 + 3})
+	r.round()
+	r.run(100 * time.Millisecond)
+	if why := r.optics[0].Unproven(); why != "module 1: lets light to the wrong side" {
+		t.Errorf("unproven: %q", why)
+	}
+}

@@ -54,6 +54,7 @@ type proof struct {
 	moved   *ModuleCalibration // how they stand by now; nil: as their lock has trimmed them
 	slope   float64            // radian a kelvin, how far a case moves them that nobody knows
 	kelvin  float64            // of the case then, 0: not known
+	found   float64            // radian rms, what it left them off; 0: what a calibration does
 	dim     bool               // with a lane that may have been dark
 	carried bool               // the matrix, with what was found
 	spread  float64            // radian, of the cells that were looked at
@@ -93,7 +94,7 @@ func (t *Transceiver) judge(now time.Duration, module int) string {
 		p.slope = claimKelvin
 	}
 	from, what, moves, limit := p.kelvin, "its last look", t.health.moves(module), proofKelvin
-	if p.carried { // and its case is read between rounds
+	if p.sights != nil { // and its case is read between rounds
 		moves = 0
 	} else if p.since == 0 {
 		p.since, p.moved = t.calibrated, cal
@@ -141,7 +142,7 @@ func (t *Transceiver) prove(now time.Duration, module int) {
 	t.health.last[module].doubt = ""
 	if t.path != proto.Dark && t.cfg.Calibration != nil && t.state == Idle {
 		why := t.judge(now, module)
-		if why == "" && t.misroutes(module) {
+		if a := &t.health.last[module].misrouted; why == "" && a.path == t.path && a.rounds > 0 {
 			why = misroutedText
 		}
 		t.health.last[module].doubt = why

@@ -380,7 +380,7 @@ func (bu *bundle) agree() {
 // take brings the staged codes to the DACs. Where they are others than before, what a
 // lock had added to those is of no use.
 func (c *mci) take() {
-	for k := range mciLockCells {
+	for k := range c.lock.trim {
 		if c.staged[0][k] != c.forced[0][k] || c.staged[1][k] != c.forced[1][k] {
 			c.lock.trim[k] = 0
 		}
@@ -394,11 +394,10 @@ func (c *mci) take() {
 func (c *mci) drive() {
 	for k := range hal.CellsPerMod {
 		d, ch := k/controllerChannels, k%controllerChannels
-		c.power[d].code[ch] = [2]uint16{c.forced[0][k], c.forced[1][k]}
+		for register := range 2 {
+			c.power[d].code[ch][register], _ = c.trimmedCode(k, register)
+		}
 		if k < hal.CellMatrix {
-			for register := range 2 {
-				c.power[d].code[ch][register], _ = c.trimmedCode(k, register)
-			}
 			c.power[d].follow[k/hal.CellMZI2] |= 1 << ch
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/binary"
 	"math"
+	"slices"
 	"time"
 
 	"ringlight/hal"
@@ -25,6 +26,9 @@ const (
 	mciLockMost   = 0.6  // radian that a cell is moved at most
 	mciLockGood   = 0.08 // radian: beyond it a cell of 28 dB has less than 25
 	mciLockCells  = hal.CellMatrix
+	// An error beyond mciLockTwice is moved when a second look finds it within mciLockAgrees.
+	mciLockTwice, mciLockAgrees = 0.1, 0.05
+	mciCarryLeast               = 0.006 // radian by which the matrix is moved at least
 )
 
 // mciLock is how far it has come.
@@ -33,11 +37,12 @@ type mciLock struct {
 	k      int
 	side   int // 0: none, 1: below, 2: above
 	seen   float64
-	trim   [mciLockCells]float64 // radian
-	dither float64               // of cell k
-	stuck  bool                  // a cell of this look could not be moved as far as it should
-	most   float64               // largest error of this look
-	cell   int                   // whose it is
+	trim   [hal.CellsPerMod]float64 // radian
+	large  [mciLockCells]float64    // errors that the last look found and did not move
+	dither float64                  // of cell k
+	stuck  bool                     // a cell of this look could not be moved as far as it should
+	most   float64                  // largest error of this look
+	cell   int                      // whose it is
 	shots  uint64
 }
 
@@ -104,7 +109,7 @@ func (c *mci) lockStep(gen byte) {
 	}
 	if l.k == cells {
 		l.side = 0
-		c.looked()
+		c.looked(cells)
 		c.rest()
 		return
 	}
@@ -130,22 +135,52 @@ func (c *mci) trimmed(k int, diff float64) {
 		l.most, l.cell = x, k
 	}
 	want := l.trim[k] - float64(mciLockGain*off)
+	if before := l.large[k]; math.Abs(off) > mciLockTwice && (before == 0 || math.Abs(off-before) > mciLockAgrees) {
+		l.large[k], want = off, l.trim[k]
+	} else {
+		l.large[k] = 0
+	}
 	l.trim[k] = min(max(want, -mciLockMost), mciLockMost)
 	l.dither = 0
 	l.stuck = l.stuck || l.trim[k] != want || !c.nudge(k) && math.Abs(off) > mciLockGood
 }
 
 // looked says what a look found.
-func (c *mci) looked() {
+func (c *mci) looked(cells int) {
 	l := &c.lock
 	state := cmis.LockHolding
 	if l.stuck || l.most > mciLockGood {
 		state = cmis.LockLost
 	}
-	c.lower[cmis.LockState] = byte(state)
+	c.lower[cmis.LockState] = cmis.LockStateOf(state, int32(1e6*c.carry(cells)))
 	c.lower[cmis.LockState+1]++
 	c.lower[cmis.LockState+2] = byte(l.cell)
 	binary.BigEndian.PutUint16(c.lower[cmis.LockState+3:], uint16(min(l.most*1e5, 65535)))
+}
+
+// carry moves the matrix by what the cells of a look have in common, as far as that stands
+// out of what they differ by, and says how much that is, radian rms.
+func (c *mci) carry(cells int) (spread float64) {
+	l := &c.lock
+	seen := slices.Sorted(slices.Values(l.trim[:cells]))
+	common := (seen[(cells-1)/2] + seen[cells/2]) / 2
+	for _, x := range seen {
+		spread += float64((x - common) * (x - common))
+	}
+	spread /= float64(cells - 1)
+	if common != 0 {
+		common *= max(0, 1-float64(spread*math.Pi/2)/float64(cells)/float64(common*common))
+	}
+	spread = math.Sqrt(spread)
+	for k := hal.CellMatrix; k < hal.CellsPerMod; k++ {
+		if math.Abs(common-l.trim[k]) >= mciCarryLeast {
+			l.trim[k] = common
+			if !c.nudge(k) {
+				spread = 1
+			}
+		}
+	}
+	return spread
 }
 
 // misrouted is what of a cell's light goes the wrong way, or moves that way, in milliwatt:
@@ -198,10 +233,10 @@ func (c *mci) trimmedCode(k, register int) (code uint16, whole bool) {
 	// Nominal: phase is pi times power over that for pi.
 	square := float64(volt*volt) + float64(add/pi*ph.PPi/1000*ph.HeaterOhm)
 	trimmed := math.Floor(float64(math.Sqrt(max(square, 0))*(65536/10.0)) + 0.5)
-	if square < 0 || trimmed > 65535 || !c.allows(uint16(trimmed)) {
+	if trimmed > 65535 || !c.allows(uint16(trimmed)) {
 		return code, false
 	}
-	return uint16(trimmed), true
+	return uint16(trimmed), square >= 0
 }
 
 // nudge brings a cell to its code, and says whether all of it is allowed.

@@ -54,7 +54,7 @@ func (c *mci) memory() {
 		c.pages[cmis.PageLaneSwitch][cmis.CommittedRedirection-128+lane] = uint8(lane)
 	}
 	c.pages[cmis.PageLaneSwitch][0] = cmis.DurationCode(c.timing.Apply)
-	control := cmis.Control{Trigger: true, Staging: true, Counters: true, Calibration: !c.timing.NoSearch, Lock: !c.timing.NoLock, Bias: true,
+	control := cmis.Control{Trigger: true, Staging: true, Counters: true, Calibration: !c.timing.NoSearch, Lock: !c.timing.NoLock, Carry: !c.timing.NoLock, Bias: true,
 		TriggerMax: c.timing.Trigger, SettleMax: settleMicros * time.Microsecond}.Bytes()
 	copy(c.pages[cmis.PageOCS][:], control[:])
 	if c.timing.NoSearch {

@@ -35,7 +35,13 @@
 //	       they send the least light the wrong way, by what the controller adds to
 //	       the codes applied, which read back as they were; 0 leaves what was added.
 //	       A trigger freezes it, other codes for a cell drop what was added to it.
-//	72     How it stands: 0 off, 1 seeking, 2 holding, 3 lost, see LockPhase
+//	       More than .1 radian is added when a second look finds it too: a diode may
+//	       have been wrong. Where carrying is advertised the matrix gets what those
+//	       cells have in common.
+//	72     How it stands, bits 1:0: 0 off, 1 seeking, 2 holding, 3 lost, see LockPhase;
+//	       bits 7:2, where carrying is advertised: what was added to the cells of the
+//	       path, rms about what they have in common, in 2 milliradian, 63: that or more,
+//	       or the matrix could not be brought as far
 //	73     Looks that came to their end, modulo 256
 //	74     Cell of the largest error that the last one found and trimmed
 //	75-76  That error, in 10 microradian
@@ -49,7 +55,7 @@
 //
 //	128-131  "OCST"       132  format, 1
 //	133      advertisement: bit 0 trigger, bit 1 staging, bit 2 raise counters,
-//	         bit 3 calibration, page B4h, bit 4 lock, bit 5 laser bias
+//	         bit 3 calibration, page B4h, bit 4 lock, bit 5 laser bias, bit 6 carrying
 //	134-135  longest time from trigger to drive, microseconds
 //	136-137  longest time from drive to settled light, microseconds
 //	138, 139 cells, lanes

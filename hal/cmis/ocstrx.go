@@ -75,7 +75,7 @@ var ErrNotOCSTrx = errors.New("no OCSTrx behind the management interface")
 
 // Control is what page B0h says.
 type Control struct {
-	Trigger, Staging, Counters, Calibration, Lock, Bias bool
+	Trigger, Staging, Counters, Calibration, Lock, Bias, Carry bool
 
 	TriggerMax, SettleMax time.Duration
 }
@@ -93,6 +93,7 @@ const (
 	controlCalibration
 	controlLock
 	controlBias
+	controlCarry
 )
 
 // Bytes is c as a module holds it.
@@ -100,7 +101,7 @@ func (c Control) Bytes() [controlBytes]byte {
 	var b [controlBytes]byte
 	copy(b[:], controlMagic)
 	b[4] = 1
-	for i, on := range []bool{c.Trigger, c.Staging, c.Counters, c.Calibration, c.Lock, c.Bias} {
+	for i, on := range []bool{c.Trigger, c.Staging, c.Counters, c.Calibration, c.Lock, c.Bias, c.Carry} {
 		if on {
 			b[5] |= 1 << i
 		}
@@ -125,7 +126,7 @@ func ParseControl(b []byte) (Control, error) {
 	}
 	return Control{
 		Trigger: b[5]&controlTrigger != 0, Staging: b[5]&controlStaging != 0, Counters: b[5]&controlCounters != 0,
-		Calibration: b[5]&controlCalibration != 0, Lock: b[5]&controlLock != 0, Bias: b[5]&controlBias != 0,
+		Calibration: b[5]&controlCalibration != 0, Lock: b[5]&controlLock != 0, Bias: b[5]&controlBias != 0, Carry: b[5]&controlCarry != 0,
 		TriggerMax: time.Duration(binary.BigEndian.Uint16(b[6:])) * time.Microsecond,
 		SettleMax:  time.Duration(binary.BigEndian.Uint16(b[8:])) * time.Microsecond,
 	}, nil
@@ -177,6 +178,21 @@ type Lock struct {
 	Cell  uint8 // of the largest error
 	// Microrad is the largest error that the last look found, and trimmed.
 	Microrad int32
+	// Spread is how far the cells of the path have moved each by itself since the codes
+	// were applied, rms, microradian up to LockSpreadMost: that or more.
+	Spread int32
+}
+
+const (
+	lockPhaseBits = 3
+	lockSpread    = 2000 // microradian
+	// LockSpreadMost is the largest Spread that there is room for.
+	LockSpreadMost = lockSpread * (0xff >> 2)
+)
+
+// LockStateOf is byte 72.
+func LockStateOf(p LockPhase, spread int32) byte {
+	return byte(p)&lockPhaseBits | byte(min((spread+lockSpread-1)/lockSpread, LockSpreadMost/lockSpread))<<2
 }
 
 // ParseLock reads LockBytes bytes from LockMode on.
@@ -184,5 +200,6 @@ func ParseLock(b []byte) (Lock, error) {
 	if len(b) < LockBytes {
 		return Lock{}, fmt.Errorf("cmis: lock of %d bytes: %w", len(b), errShort)
 	}
-	return Lock{On: b[0] == 1, Phase: LockPhase(b[1]), Looks: b[2], Cell: b[3], Microrad: 10 * int32(binary.BigEndian.Uint16(b[4:]))}, nil
+	return Lock{On: b[0] == 1, Phase: LockPhase(b[1] & lockPhaseBits), Spread: lockSpread * int32(b[1]>>2), Looks: b[2], Cell: b[3],
+		Microrad: 10 * int32(binary.BigEndian.Uint16(b[4:]))}, nil
 }
