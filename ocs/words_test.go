@@ -129,6 +129,10 @@ func (w *wildWorld) look(when string) {
 	}
 }
 
+// matrixGood is what a lane that is well loses at most in the matrix beyond its cells' loss,
+// thousandths of a dB: .4 are told.
+const matrixGood = 300
+
 // heard judges the causes of what was told.
 func (w *wildWorld) heard() {
 	for _, e := range w.events[0] {
@@ -142,7 +146,7 @@ func (w *wildWorld) heard() {
 		switch {
 		case e.Measured == proto.NoPower || w.dead[e.Module]>>lane&1 != 0:
 		case w.path.External() && strings.Contains(e.Text, " or "): // it is said that it may be another cause
-		case w.path == proto.Loopback && (w.dimmed || w.world.LaneTruth(w.id, 0, int(e.Module), nil)[lane][e.Lane]+1800 < -hal.MatrixStages*300):
+		case w.path == proto.Loopback && (w.dimmed || w.world.LaneTruth(w.id, 0, int(e.Module), nil)[lane][e.Lane]+matrixGood < -hal.MatrixStages*300):
 		case w.path == proto.Loopback && w.world.PathExtinctions(w.id, 0, int(e.Module), hal.LOSLoopback)[hal.CellMZI1+lane] < 10_000: // it goes out of the node
 		default:
 			w.wrong("%v of module %d lane %d that is well: %s", e.Kind, e.Module, e.Lane, e.Text)
