@@ -194,6 +194,17 @@ func (s *Server) rowsOf(c *container, v *View, key string) (out []row) {
 	return out
 }
 
+// trimmed is a key with its decimals as RFC 7950 writes them, 193.1 for 193.100, or shorter.
+func trimmed(key string) string {
+	words := strings.Split(key, ",")
+	for i, w := range words {
+		if strings.Contains(w, ".") {
+			words[i] = strings.TrimRight(w, "0")
+		}
+	}
+	return strings.Join(words, ",")
+}
+
 // hundredths of a dB, "" for what was not measured.
 func hundredths(milli int32) decimal {
 	if milli == 0 {
@@ -338,7 +349,7 @@ func (s *Server) whole(method string, c *container, body []byte) (any, error) {
 func (s *Server) entry(method string, c *container, key string, body []byte) (any, error) {
 	v := s.Box.View()
 	rows := s.rowsOf(c, &v, key)
-	at := slices.IndexFunc(rows, func(r row) bool { return r.key == key })
+	at := slices.IndexFunc(rows, func(r row) bool { return trimmed(r.key) == trimmed(key) })
 	settable := c.module == module && (c.name == "OCS_CROSS_CONNECT" || c.name == "OCS_PORT")
 	switch {
 	case at < 0 && !(c.name == "OCS_CROSS_CONNECT" && method == http.MethodPatch):

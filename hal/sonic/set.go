@@ -2,13 +2,16 @@ package sonic
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"reflect"
 	"slices"
 	"strings"
+	"unicode"
 )
 
 // Error is what a request is refused with: a status of HTTP, a tag of RFC 8040.
@@ -52,16 +55,29 @@ func decode[T any](body []byte) (v T, err error) {
 			err = errors.New("data follows the end of the JSON")
 		}
 	}
+	if err == nil && hasNull(body) {
+		return v, Refuse("invalid-value", "", "the document: a null: want a value, or what has none left out")
+	}
 	if err == nil {
 		return v, nil
 	}
 	tag := "malformed-message"
-	if strings.Contains(err.Error(), "unknown field") {
+	if misfit, ok := err.(*json.UnmarshalTypeError); ok {
+		want := map[reflect.Kind]string{reflect.String: "string", reflect.Slice: "list"}[misfit.Type.Kind()]
+		return v, Refuse("invalid-value", "", "the document: %q is of the type %s: want %s", misfit.Field, misfit.Value, cmp.Or(want, "object"))
+	} else if strings.Contains(err.Error(), "unknown field") {
 		tag = "unknown-element"
-	} else if _, misfit := err.(*json.UnmarshalTypeError); misfit {
-		tag = "invalid-value"
 	}
 	return v, Refuse(tag, "", "the document: %s", strings.TrimPrefix(err.Error(), "json: "))
+}
+
+// hasNull says whether a document, which is one, has a null: of no type here.
+func hasNull(body []byte) bool {
+	for d := json.NewDecoder(bytes.NewReader(body)); ; {
+		if t, err := d.Token(); err != nil || t == nil {
+			return err == nil
+		}
+	}
 }
 
 // inList are the entries of a container's document.
@@ -149,6 +165,10 @@ func (s *Server) setPorts(v *View, c *container, list []portConfig) error {
 			return Refuse("invalid-value", c.path(), "port %.20q: this switch has ports 1A to %dA and 1B to %dB", p.ID, len(v.Ports[0]), len(v.Ports[1]))
 		case word != "" && word != normal && word != forceBlocked && word != poweredOff:
 			return Refuse("invalid-value", c.path(), "port %s: %.40q: want normal, force_blocked or powered_off", p.ID, word)
+		case slices.ContainsFunc(list[:i], func(q portConfig) bool { return q.ID == p.ID }):
+			return Refuse("invalid-value", c.path(), "port %s: it is there twice", p.ID)
+		case p.Label != nil && strings.ContainsFunc(*p.Label, unicode.IsControl):
+			return Refuse("invalid-value", c.path(), "port %s: a label of %.40q: want no control characters", p.ID, *p.Label)
 		case p.Label != nil && len(*p.Label) > MaxLabel:
 			return Refuse("invalid-value", c.path(), "port %s: a label of %d bytes: want at most %d", p.ID, len(*p.Label), MaxLabel)
 		}

@@ -2,6 +2,7 @@ package gnmi
 
 import (
 	_ "embed"
+	"encoding/json"
 	"fmt"
 	"regexp"
 	"slices"
@@ -36,6 +37,7 @@ type schema struct {
 	name   string
 	module string
 	key    string // of a list
+	kind   string // of a leaf, as YANG calls its type; "": a string
 	// augments: what is above it is of another module.
 	augments bool
 	leaf     bool
@@ -48,6 +50,21 @@ func (s *schema) child(name string) *schema {
 		return s.below[at]
 	}
 	return nil
+}
+
+// fits says whether a value, of JSON or as it came, is of a leaf's type.
+func (s *schema) fits(v any) (ok bool) {
+	switch {
+	case s.kind == "leafref": // it is judged as what it refers to
+		return true
+	case s.kind == "boolean":
+		_, ok = v.(bool)
+	case strings.HasPrefix(s.kind, "uint"):
+		_, ok = v.(json.Number)
+	default:
+		_, ok = v.(string)
+	}
+	return ok
 }
 
 // model is what one module gives to the tree.
@@ -102,6 +119,10 @@ func readModel(text string) *model {
 				open.below = append(open.below, s)
 			case "key":
 				open.key = value
+			case "type":
+				if open != nil {
+					open.kind = value
+				}
 			case "config":
 				open.config = value == "true"
 			}

@@ -2,6 +2,7 @@ package gnmi
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -150,18 +151,15 @@ func (o *object) read(s *schema, below string, val *pb.TypedValue) error {
 		}
 		return o.spread(s, below, v)
 	}
-	if !s.leaf {
-		return invalid("val", "JSON of what is below", "/%s is no leaf", below)
-	}
 	switch v := val.GetValue().(type) {
 	case *pb.TypedValue_StringVal:
-		return o.put(below, v.StringVal)
+		return o.spread(s, below, v.StringVal)
 	case *pb.TypedValue_BoolVal:
-		return o.put(below, strconv.FormatBool(v.BoolVal))
+		return o.spread(s, below, v.BoolVal)
 	case *pb.TypedValue_UintVal:
-		return o.put(below, strconv.FormatUint(v.UintVal, 10))
+		return o.spread(s, below, json.Number(strconv.FormatUint(v.UintVal, 10)))
 	case *pb.TypedValue_IntVal:
-		return o.put(below, strconv.FormatInt(v.IntVal, 10))
+		return o.spread(s, below, json.Number(strconv.FormatInt(v.IntVal, 10)))
 	}
 	return invalid("val", "JSON, a string, a number or a boolean", "%T", val.GetValue())
 }
@@ -170,12 +168,12 @@ func (o *object) spread(s *schema, below string, v any) error {
 	switch v := v.(type) {
 	case map[string]any:
 		for name, x := range v { // any order: each leaf once
-			_, bare, qualified := strings.Cut(name, ":")
+			of, bare, qualified := strings.Cut(name, ":")
 			if !qualified {
 				bare = name
 			}
 			c := s.child(bare)
-			if s.leaf || c == nil || !c.config {
+			if s.leaf || c == nil || !c.config || qualified && of != c.module {
 				return invalid("val", "leaves that may be set", "%.60q in %s", name, s.name)
 			}
 			if err := o.spread(c, strings.TrimPrefix(below+"/"+bare, "/"), x); err != nil {
@@ -184,17 +182,23 @@ func (o *object) spread(s *schema, below string, v any) error {
 		}
 		return nil
 	case string, bool, json.Number:
-		if s.leaf {
+		if s.leaf && s.fits(v) {
 			return o.put(below, fmt.Sprint(v))
 		}
 	}
-	return invalid("val", "an object, or of a leaf its value", "%s of %s", kindOf(v), s.name)
+	limit := "an object"
+	if s.leaf {
+		limit = cmp.Or(s.kind, "string")
+	}
+	return invalid("val", limit, "%s of %s", kindOf(v), s.name)
 }
 
 func kindOf(v any) string {
 	switch v.(type) {
 	case nil:
 		return "null"
+	case bool, json.Number:
+		return fmt.Sprintf("%.40v", v)
 	case []any:
 		return "a list"
 	}
