@@ -35,7 +35,7 @@ func (s *Search) stepNear() bool {
 		*n = nearness{aggressor: -1}
 		s.expose(0)
 	} else {
-		s.shifted()
+		n.shifted(s)
 	}
 	s.step++
 	for {
@@ -45,16 +45,16 @@ func (s *Search) stepNear() bool {
 				n.next++
 				continue
 			}
-			v := s.viewOf(n.cell, j)
+			v := n.viewOf(s, n.cell, j)
 			if !n.based[v] {
 				n.view = n.views[v]
-				return s.sides()
+				return n.sides(s)
 			}
 			n.aggressor, n.view = j, n.views[v]
-			s.perturb(j)
-			return s.sides()
+			n.perturb(s, j)
+			return n.sides(s)
 		}
-		s.settleOffset()
+		n.settleOffset(s)
 		n.next = 0
 		n.based = [2]bool{}
 		s.cover(n.cell)
@@ -70,8 +70,7 @@ func (s *Search) stepNear() bool {
 }
 
 // viewOf chooses how the swept cell is seen when another one is moved, of two.
-func (s *Search) viewOf(k, j int) int {
-	n := &s.near
+func (n *nearness) viewOf(s *Search, k, j int) int {
 	switch {
 	case k >= CellMatrix:
 		lines := s.cfg.Matrix.through(s.clean, k-CellMatrix)
@@ -107,8 +106,7 @@ func (x Matrix) bent(clean Setting, k, j int) bool {
 
 // perturb moves a cell as far as it goes; the MZI1 that leads to the cell looked at
 // but half as far, for its light is needed.
-func (s *Search) perturb(j int) {
-	n := &s.near
+func (n *nearness) perturb(s *Search, j int) {
 	to := s.max[j]
 	if s.u[j] > s.max[j]/2 {
 		to = 0
@@ -132,8 +130,7 @@ func (s *Search) perturb(j int) {
 }
 
 // sides looks at the cell on both sides of its fringe.
-func (s *Search) sides() bool {
-	n := &s.near
+func (n *nearness) sides(s *Search) bool {
 	k := n.cell
 	if n.based == [2]bool{} {
 		for i, side := range [2]float64{-detmath.Pi / 2, detmath.Pi / 2} {
@@ -150,8 +147,7 @@ func (s *Search) sides() bool {
 
 // settleOffset separates the cell's own offset from what the others add, now
 // that that is known.
-func (s *Search) settleOffset() {
-	n := &s.near
+func (n *nearness) settleOffset(s *Search) {
 	for v := range n.based {
 		if n.based[v] {
 			c := &s.m.Cells[n.cell]
@@ -162,8 +158,7 @@ func (s *Search) settleOffset() {
 }
 
 // shifted takes the light measured on both sides.
-func (s *Search) shifted() {
-	n := &s.near
+func (n *nearness) shifted(s *Search) {
 	k, j := n.cell, n.aggressor
 	y := s.sweep.pts.y
 	v := 0

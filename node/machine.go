@@ -10,12 +10,14 @@ import (
 // reports are called by one goroutine.
 type Machine struct {
 	shared
-	sides    [2]side
+	sides    sides
 	recalled reason        // reasons that only the journal has told
 	hostSays string        // why its GPUs are gone
 	outAt    time.Duration // when it went out of service, 0: in a former life
 	missed   time.Duration // recovery that the timers can promise, when over the target
 }
+
+type sides [2]side // the left and the right one
 
 // New returns a node that has heard nothing yet.
 func New(cfg Config) *Machine {
@@ -50,7 +52,7 @@ func (m *Machine) Step(ev Event, out []Action) []Action {
 	if m.adopted {
 		m.settle()
 	}
-	if m.unsaved && m.quiet() {
+	if m.unsaved && m.sides.quiet() {
 		m.save()
 	}
 	out, m.out = m.out, nil
@@ -236,9 +238,9 @@ func (m *Machine) run(s *side) bool {
 
 // quiet tells whether no side is on its way anywhere: until then the journal
 // can wait.
-func (m *Machine) quiet() bool {
-	for i := range m.sides {
-		switch m.sides[i].state {
+func (s *sides) quiet() bool {
+	for i := range s {
+		switch s[i].state {
 		case proto.SideSwitch, proto.SideListen, proto.SideClosing:
 			return false
 		}

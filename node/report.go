@@ -149,17 +149,17 @@ func (s *side) bundleHome() proto.BundleID {
 	return s.asked.Bundle
 }
 
-// waysOut says what ends each reason for which the node is out of service.
-func (m *Machine) waysOut() string {
+// waysOut says what ends each reason for which a node is out of service.
+func (r reason) waysOut(id proto.NodeID, hostSays string) string {
 	var out []string
-	add := func(r reason, text string) {
-		if m.reasons&r != 0 {
+	add := func(one reason, text string) {
+		if r&one != 0 {
 			out = append(out, text)
 		}
 	}
-	add(hostGone, strings.TrimSuffix("the host's GPUs are gone: "+m.hostSays, ": ")+"; ocs-agent host ok ends it")
+	add(hostGone, strings.TrimSuffix("the host's GPUs are gone: "+hostSays, ": ")+"; ocs-agent host ok ends it")
 	add(ownFault, "own optics failed; they are tried again, and ocs-agent calibrate does so at once")
-	add(drained, "an operator took it out; ocsctl undrain "+itoa(int(m.id))+" ends it")
+	add(drained, "an operator took it out; ocsctl undrain "+itoa(int(id))+" ends it")
 	return strings.Join(out, "; ")
 }
 
@@ -172,7 +172,7 @@ func (m *Machine) Alarms(buf []proto.Alarm) []proto.Alarm {
 		add(proto.EvBoundNotMet, proto.SeverityWarning, 0, 0, "recovery takes up to "+micros(m.missed))
 	}
 	if mode := m.Mode(); m.reasons&^noPlanner != 0 {
-		add(proto.EvIsolated, severity(mode), 0, m.outAt, proto.Clip(mode.String()+": "+m.waysOut()))
+		add(proto.EvIsolated, severity(mode), 0, m.outAt, proto.Clip(mode.String()+": "+m.reasons.waysOut(m.id, m.hostSays)))
 	}
 	for b := range m.bundles {
 		if x := &m.bundles[b]; x.failed || x.silent != "" {

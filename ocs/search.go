@@ -20,7 +20,7 @@ import (
 // has been found. How heaters and lasers get there, and how the light is read, is
 // for a drive.
 type search struct {
-	*mzi.Search
+	algo   *mzi.Search
 	module int
 	heater *heater.Driver
 	known  [hal.CellsPerMod]uint32 // milliohm of the heaters, as its driver has been told
@@ -37,7 +37,7 @@ type search struct {
 
 // next lets the search say what it wants next; lasers: others than before.
 func (s *search) next() (done, lasers bool) {
-	drive, settle, done := s.Next(&s.sample)
+	drive, settle, done := s.algo.Next(&s.sample)
 	if done {
 		return true, false
 	}
@@ -51,7 +51,7 @@ func (s *search) next() (done, lasers bool) {
 // learnHeaters tells the heaters' driver what the search knows of resistances.
 func (s *search) learnHeaters() {
 	for k := range s.known {
-		if milliohm := uint32(s.Ohm(k) * 1000); milliohm != s.known[k] {
+		if milliohm := uint32(s.algo.Ohm(k) * 1000); milliohm != s.known[k] {
 			s.heater.Know(k, milliohm)
 			s.known[k] = milliohm
 		}
@@ -87,7 +87,7 @@ func (s *search) take() {
 
 // finish takes the search's result.
 func (s *search) finish() error {
-	found, err := s.Result()
+	found, err := s.algo.Result()
 	if err != nil {
 		return &ModuleError{Module: s.module, Err: err}
 	}
@@ -153,7 +153,7 @@ func (t *Transceiver) newSearches(now time.Duration) (searches, error) {
 		for k := range hal.CellsPerMod {
 			t.heaters[i].Know(k, 0)
 		}
-		s.list = append(s.list, &search{module: i, Search: one, heater: t.heaters[i], optics: o})
+		s.list = append(s.list, &search{module: i, algo: one, heater: t.heaters[i], optics: o})
 	}
 	return s, nil
 }
@@ -189,7 +189,7 @@ func (s *searches) sound() int { return len(s.list) - len(s.of) }
 func (s *searches) progress(step string, underWay bool, over func(module int) bool) Progress {
 	p := Progress{Step: step, Elapsed: s.now - s.started, Of: len(s.list)}
 	for i, one := range s.list {
-		what, n := one.Progress()
+		what, n := one.algo.Progress()
 		p.Measurements += uint32(n)
 		if over(i) {
 			p.Done++

@@ -78,7 +78,7 @@ func answer(p *Planner, client string, pk *proto.Packet) {
 		if q.Node.IsSwitch() && p.core != nil {
 			t = p.core.Table()
 		}
-		t.Trace(&q, &r)
+		t.Courses.Trace(&q, &r)
 	case proto.NounNodes:
 		if q.Page >= uint64(proto.FirstSwitch) {
 			p.onCircuits(&q, &r)

@@ -102,7 +102,7 @@ func (t *Table) Event(d *Device, m *proto.Event) {
 
 func (t *Table) take(d *Device, m *proto.Event) {
 	t.j.Take(d.ID, &d.Events.Cursor, m, d.age(m, t.j.Now))
-	t.event(d, m)
+	t.Courses.event(d, m, t.j.Now)
 	t.owner.News(News{Kind: Told, Device: d, Event: m})
 }
 

@@ -143,7 +143,7 @@ func (t *Table) Reported(d *Device, m *proto.Reported, sealed bool) {
 	t.Keep(d, m)
 	d.full = slices.ContainsFunc(m.Alarms, func(a proto.Alarm) bool { return a.Kind == proto.EvJournal })
 	d.ReportAt = t.j.Now
-	t.told(d, before.Pending)
+	t.Courses.told(d, before.Pending, t.j.Now)
 	if d.state == Offline && news {
 		t.Spoke(d, m.Session)
 	}

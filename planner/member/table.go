@@ -77,8 +77,8 @@ type Table struct {
 	askAt   time.Duration // when Ask wants to be called
 	holding int           // devices that wait for a missing event
 	gapAt   time.Duration
-	gaps    uint64 // events given up
-	courses courses
+	gaps    uint64  // events given up
+	Courses Courses // of the last generations
 	alike   alike
 	blank   *setback // shared by all devices that had no setback
 }

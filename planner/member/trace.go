@@ -31,16 +31,16 @@ const (
 	before = time.Second
 )
 
-// courses are the last generations of a table, the newest last, and the switches
+// Courses are the last generations of a table, the newest last, and the switches
 // that its devices told of.
-type courses struct {
+type Courses struct {
 	kept     []*course
 	marks    int
 	switched []proto.TraceMark
 }
 
 // begin opens the course of a generation that is prepared now.
-func (c *courses) begin(gen proto.Generation, text string, asked, now time.Duration) *course {
+func (c *Courses) begin(gen proto.Generation, text string, asked, now time.Duration) *course {
 	x := &course{Gen: gen, Text: proto.Clip(text), asked: min(asked, now), began: now}
 	c.kept = append(c.kept, x)
 	for len(c.kept) > 1 && (len(c.kept) > maxCourses || c.marks > maxMarks) {
@@ -51,7 +51,7 @@ func (c *courses) begin(gen proto.Generation, text string, asked, now time.Durat
 	return x
 }
 
-func (c *courses) find(gen proto.Generation) *course {
+func (c *Courses) find(gen proto.Generation) *course {
 	if at := slices.IndexFunc(c.kept, func(x *course) bool { return x.Gen == gen }); at >= 0 {
 		return c.kept[at]
 	}
@@ -59,7 +59,7 @@ func (c *courses) find(gen proto.Generation) *course {
 }
 
 // mark notes a moment of a device in a generation, if that is still kept.
-func (c *courses) mark(gen proto.Generation, d *Device, stage proto.TraceStage, at time.Duration) {
+func (c *Courses) mark(gen proto.Generation, d *Device, stage proto.TraceStage, at time.Duration) {
 	if x := c.find(gen); x != nil {
 		c.marks++
 		x.marks = append(x.marks, proto.TraceMark{Stage: stage, AtMicros: micros(at), Node: &d.ID})
@@ -69,14 +69,14 @@ func (c *courses) mark(gen proto.Generation, d *Device, stage proto.TraceStage, 
 func micros(t time.Duration) uint64 { return uint64(max(0, t).Microseconds()) }
 
 // told notes what a report says of a generation's course.
-func (t *Table) told(d *Device, pending bool) {
+func (c *Courses) told(d *Device, pending bool, now time.Duration) {
 	// A moment of a device's clock is put on the planner's: the quickest of its
 	// reports has the least of the way in it.
-	if x := t.j.Now - d.Report.Uptime(); !d.timed || x < d.offset {
+	if x := now - d.Report.Uptime(); !d.timed || x < d.offset {
 		d.timed, d.offset = true, x
 	}
 	if pending && !d.Pending() {
-		t.courses.mark(d.Want.Gen, d, proto.TraceConfirmed, t.j.Now)
+		c.mark(d.Want.Gen, d, proto.TraceConfirmed, now)
 	}
 }
 
@@ -89,30 +89,30 @@ func (d *Device) age(m *proto.Event, now time.Duration) time.Duration {
 }
 
 // event notes what an event says of a generation's course.
-func (t *Table) event(d *Device, m *proto.Event) {
+func (c *Courses) event(d *Device, m *proto.Event, now time.Duration) {
 	if !d.timed || m.Session != d.Report.Session {
 		return // its clock is not known
 	}
-	at := t.j.Now - d.age(m, t.j.Now)
+	at := now - d.age(m, now)
 	switch {
 	case m.Kind == proto.EvApplied:
-		t.courses.mark(m.Generation, d, proto.TraceApplied, at)
+		c.mark(m.Generation, d, proto.TraceApplied, at)
 	case m.Kind == proto.EvSwitched && m.Ledger != nil:
 		l := *m.Ledger
-		if len(t.courses.switched) == maxSwitched {
-			t.courses.switched = t.courses.switched[1:]
+		if len(c.switched) == maxSwitched {
+			c.switched = c.switched[1:]
 		}
-		t.courses.switched = append(t.courses.switched, proto.TraceMark{Stage: proto.TraceSwitched, AtMicros: micros(at), Node: &d.ID, Ledger: &l, Peer: m.Peer, Side: m.Side})
+		c.switched = append(c.switched, proto.TraceMark{Stage: proto.TraceSwitched, AtMicros: micros(at), Node: &d.ID, Ledger: &l, Peer: m.Peer, Side: m.Side})
 	}
 }
 
 // Trace answers how a generation came into force, a page of marks from q.Page on.
-func (t *Table) Trace(q *proto.OpRequest, r *proto.OpReply) {
-	x := t.courses.find(q.Generation)
+func (c *Courses) Trace(q *proto.OpRequest, r *proto.OpReply) {
+	x := c.find(q.Generation)
 	if x == nil {
 		limit := "none was given out since the planner's start"
-		if n := len(t.courses.kept); n > 0 {
-			limit = fmt.Sprintf("one of the last %d, %d to %d", n, t.courses.kept[0].Gen, t.courses.kept[n-1].Gen)
+		if n := len(c.kept); n > 0 {
+			limit = fmt.Sprintf("one of the last %d, %d to %d", n, c.kept[0].Gen, c.kept[n-1].Gen)
 		}
 		r.Refuse(&proto.Error{Code: proto.NotFound, Field: "generation", Limit: limit, Reason: "its course is not kept"})
 		return
@@ -130,7 +130,7 @@ func (t *Table) Trace(q *proto.OpRequest, r *proto.OpReply) {
 	for _, m := range x.marks {
 		end = max(end, time.Duration(m.AtMicros)*time.Microsecond)
 	}
-	for _, m := range t.courses.switched {
+	for _, m := range c.switched {
 		if m.AtMicros >= micros(x.asked-before) && m.AtMicros <= micros(end) {
 			all = append(all, m)
 		}

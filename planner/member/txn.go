@@ -128,7 +128,7 @@ func (x *Txn) Prepare(gen proto.Generation, text string, asked time.Duration, de
 		x.Parts = append(x.Parts, part)
 	}
 	x.began = x.t.j.Now
-	x.t.courses.begin(gen, text, asked, x.began)
+	x.t.Courses.begin(gen, text, asked, x.began)
 	x.deadline, x.resendAt, x.backoff = x.t.j.Now+PrepareTimeout, x.t.j.Now, prepareAgain
 }
 
@@ -216,7 +216,7 @@ func (x *Txn) Answer(d *Device, m *proto.Ack) Verdict {
 		return Refused
 	}
 	part.Prepared = true
-	x.t.courses.mark(x.Gen, d, proto.TracePrepared, x.t.j.Now)
+	x.t.Courses.mark(x.Gen, d, proto.TracePrepared, x.t.j.Now)
 	if !part.Idle {
 		d.Refusing(0)
 		if d.silences > 0 {
@@ -244,7 +244,7 @@ func (x *Txn) Drop() {
 func (x *Txn) Decide(records []journal.Record) {
 	x.become(Deciding)
 	text := ""
-	if c := x.t.courses.find(x.Gen); c != nil {
+	if c := x.t.Courses.find(x.Gen); c != nil {
 		c.decided, text = x.t.j.Now, c.Text
 	}
 	noun := "node"
@@ -262,7 +262,7 @@ func (x *Txn) Persisted(id uint64) bool { return x.phase == Deciding && id == x.
 func (x *Txn) Commit() {
 	x.become(Resting)
 	now := x.t.j.Now
-	if c := x.t.courses.find(x.Gen); c != nil {
+	if c := x.t.Courses.find(x.Gen); c != nil {
 		c.stored = now
 	}
 	x.Took.Observe((now - x.began).Microseconds())

@@ -173,7 +173,7 @@ func TestGenerationWithoutOne(t *testing.T) {
 		t.Error("device 1 is waited for")
 	}
 	r := &proto.OpReply{}
-	w.t.Trace(&proto.OpRequest{Generation: 101}, r)
+	w.t.Courses.Trace(&proto.OpRequest{Generation: 101}, r)
 	if last := r.Trace[len(r.Trace)-1]; len(r.Trace) != 3 || last.Stage != proto.TracePrepared || *last.Node != 0 || last.AtMicros != 1e6 {
 		t.Errorf("%+v", r)
 	}
@@ -392,7 +392,7 @@ func TestConfirmedOnce(t *testing.T) {
 		}
 		w.t.Reported(d, m, false)
 		r, n := proto.OpReply{}, 0
-		w.t.Trace(&proto.OpRequest{Generation: 9}, &r)
+		w.t.Courses.Trace(&proto.OpRequest{Generation: 9}, &r)
 		for _, x := range r.Trace {
 			if x.Stage == proto.TraceConfirmed {
 				n++

@@ -27,10 +27,10 @@ func (t *Tracker) fetch(demand, first int, near int32, groups int) (again bool) 
 		return true
 	}
 	w := shift{demand: demand}
-	if !t.survey(&w, first) {
+	if !w.survey(t, first) {
 		return true // the index has learnt something
 	}
-	t.pickHome(&w, near)
+	w.pickHome(t, near)
 	count := min(t.Fetch-t.fetched, len(w.moved))
 	moved, nodes := w.moved[len(w.moved)-count:], w.nodes
 	right := w.home == 0 || t.owner[w.nodes[len(w.nodes)-1]] != w.home // the outer idle nodes are on the right

@@ -20,21 +20,21 @@ type shift struct {
 // done; else the index has learnt what it did not know of.
 func (t *Tracker) use(demand, first int, near int32) bool {
 	w := shift{demand: demand}
-	if !t.survey(&w, first) {
+	if !w.survey(t, first) {
 		return false
 	}
-	t.pickHome(&w, near)
-	if !t.insert(&w) {
+	w.pickHome(t, near)
+	if !w.insert(t) {
 		t.rows.reject(demand, first)
 		return false
 	}
-	t.carryOut(&w)
+	w.carryOut(t)
 	return true
 }
 
 // survey lists the groups and nodes of a row, and reports whether the index has
 // them as they are.
-func (t *Tracker) survey(w *shift, first int) bool {
+func (w *shift) survey(t *Tracker, first int) bool {
 	last := t.rows.last(w.demand, first)
 	back, row := 0, 0 // hops before the row and of it
 	if last != first {
@@ -128,7 +128,7 @@ func (t *Tracker) trust(at int32) bool {
 
 // pickHome chooses the short group that becomes whole: the one with the most
 // nodes in the row, else a new one where one is wanted, else the nearest.
-func (t *Tracker) pickHome(w *shift, near int32) {
+func (w *shift) pickHome(t *Tracker, near int32) {
 	size, best := t.Sizes[w.demand].Size, 0
 	for _, n := range w.nodes {
 		at := t.owner[n]
@@ -157,7 +157,7 @@ func (t *Tracker) staying(nodes []proto.NodeID, at int32) int {
 
 // insert finds the place among the groups where one more costs the fewest
 // nodes their group, and reports whether there is one.
-func (t *Tracker) insert(w *shift) bool {
+func (w *shift) insert(t *Tracker) bool {
 	size := t.Sizes[w.demand].Size
 	// What each group is worth before and behind the new one, -1: no line.
 	worth := func(from, size int, at int32) int {
@@ -202,7 +202,7 @@ func (t *Tracker) lines(nodes []proto.NodeID) bool {
 
 // carryOut gives the groups of a row their new nodes. Short groups that lost
 // nodes by it keep what still hangs together.
-func (t *Tracker) carryOut(w *shift) {
+func (w *shift) carryOut(t *Tracker) {
 	if w.home == 0 {
 		w.home = t.open(Group{Size: t.Sizes[w.demand].Size})
 	}

@@ -75,7 +75,8 @@ func (a *audit) rested(list []out) {
 
 // judge is what the looks at one moment share.
 type judge struct {
-	*audit
+	audit  *audit
+	r      *Run
 	p      *planner.Planner
 	says   []proto.NodeStatus // of the planner, by node
 	strips []planner.Strip
@@ -91,7 +92,7 @@ func (a *audit) out() (list []out, ok bool) {
 	if len(r.nodes) == 0 || !r.net.up || b.host == nil || b.paused || b.cut || !b.up || r.planners[1].host != nil || !r.edits.settled() {
 		return nil, false
 	}
-	j := &judge{audit: a, p: b.host.Planner(), member: map[proto.NodeID]int{}}
+	j := &judge{audit: a, r: r, p: b.host.Planner(), member: map[proto.NodeID]int{}}
 	for n := range r.cfg.Fabric.Nodes {
 		j.says = append(j.says, planner.Shown(j.p, proto.NodeID(n))...)
 	}
@@ -103,7 +104,7 @@ func (a *audit) out() (list []out, ok bool) {
 	}
 	for n := range j.says {
 		if id := proto.NodeID(n); j.well(id) && !j.says[n].Usable {
-			list = append(list, out{node: id, text: fmt.Sprintf("is alive, lit and reachable (%s by its own word), and the planner leaves it out: %s", j.reportOf(j.r.nodes[id]).Mode, j.says[n].Reason)})
+			list = append(list, out{node: id, text: fmt.Sprintf("is alive, lit and reachable (%s by its own word), and the planner leaves it out: %s", j.audit.reportOf(j.r.nodes[id]).Mode, j.says[n].Reason)})
 		}
 	}
 	for i := range j.strips {
@@ -124,7 +125,7 @@ func (j *judge) well(id proto.NodeID) bool {
 	if !j.lit(id) || st.host == nil || !st.up || st.session != st.conn || st.cut {
 		return false
 	}
-	mode := j.reportOf(st).Mode
+	mode := j.audit.reportOf(st).Mode
 	return mode != proto.ModeDrained && mode != proto.ModeHostDown
 }
 
@@ -138,7 +139,7 @@ func (j *judge) lit(id proto.NodeID) bool {
 // somebody holds one of its sides.
 func (j *judge) odd(id proto.NodeID) bool {
 	st := j.r.nodes[id]
-	return st.lame(j.r.now-j.r.round()) || st.host != nil && slices.ContainsFunc(j.reportOf(st).Sides, func(s proto.SideReport) bool {
+	return st.lame(j.r.now-j.r.round()) || st.host != nil && slices.ContainsFunc(j.audit.reportOf(st).Sides, func(s proto.SideReport) bool {
 		return s.Request >= proto.ForcedSwitch || s.Request == proto.ManualSwitch
 	})
 }
@@ -245,7 +246,7 @@ func (j *judge) excused(o out) bool {
 
 // tried: the planner's status names something, and says when it tries it again.
 func (j *judge) tried(name string) bool {
-	if j.r.now > j.disturbedAt+excusedFor {
+	if j.r.now > j.audit.disturbedAt+excusedFor {
 		return false
 	}
 	if j.named == nil {

@@ -16,7 +16,7 @@ func (s *Sim) compile(j *job) {
 				here = append(here, links)
 			}
 			if s.sharing.whole() {
-				p.rounds = s.volumes(p.script, links)
+				p.rounds = p.script.volumes(s, links)
 				p.epoch = s.epoch
 				continue
 			}
@@ -80,7 +80,7 @@ func (j *job) meets(s *Sim, phases [][]Link) {
 // would carry that were the largest in every round; on a link it counts as the
 // flows that it has there in the mean, by volume: so a link that is shared by
 // phases gives each flow what it would have in rounds.
-func (s *Sim) volumes(p *Phase, links []Link) []round {
+func (p *Phase) volumes(s *Sim, links []Link) []round {
 	if len(links) == 0 {
 		return nil
 	}
@@ -122,13 +122,13 @@ func (s *Sim) volumes(p *Phase, links []Link) []round {
 		}
 	}
 	rd.flows = []Flow{{path, unit}}
-	rd.limit = s.paceAlone(p, unit)
+	rd.limit = p.paceAlone(s, unit)
 	return []round{rd}
 }
 
 // paceAlone is the rate at which a phase would carry its unit alone: its
 // barriers, if it has any, hold it back however much its links give it.
-func (s *Sim) paceAlone(p *Phase, unit int64) int64 {
+func (p *Phase) paceAlone(s *Sim, unit int64) int64 {
 	if s.sharing == Fullest {
 		return MaxCapacity
 	}
@@ -152,7 +152,7 @@ func (s *Sim) limitPhase(p *phase) {
 	rd := &p.rounds[0]
 	for _, l := range rd.flows[0].Path {
 		if s.links[l].epoch > p.epoch {
-			rd.limit = s.paceAlone(p.script, rd.flows[0].Bytes)
+			rd.limit = p.script.paceAlone(s, rd.flows[0].Bytes)
 			rd.folded = nil
 			break
 		}

@@ -103,7 +103,7 @@ func (s *Sim) occupy(j *job) {
 	for i, o := range met {
 		o.met = false
 		s.uncoast(o)
-		left[i] = s.unfoldJob(o)
+		left[i] = o.unfold(s)
 	}
 	for _, l := range j.twice {
 		s.links[l].users++
@@ -122,13 +122,13 @@ func (s *Sim) occupy(j *job) {
 	}
 	for i, o := range met {
 		o.version++
-		s.refoldJob(o, left[i])
+		o.refold(s, left[i])
 	}
 }
 
-// unfoldJob is what the flows of a job's rounds have left, per run; nil where
+// unfold is what the flows of a job's rounds have left, per run; nil where
 // there are none, and of a stopped job, whose runs keep it.
-func (s *Sim) unfoldJob(j *job) [][]amount {
+func (j *job) unfold(s *Sim) [][]amount {
 	out := make([][]amount, len(j.runs))
 	for i, r := range j.runs {
 		if r.state == exchanging && !j.stopped {
@@ -138,7 +138,7 @@ func (s *Sim) unfoldJob(j *job) [][]amount {
 	return out
 }
 
-func (s *Sim) refoldJob(j *job, left [][]amount) {
+func (j *job) refold(s *Sim, left [][]amount) {
 	for i, r := range j.runs {
 		if left[i] != nil {
 			s.refold(r, left[i])
@@ -151,10 +151,10 @@ func (s *Sim) change(l Link, bitPerS int64) {
 	if k := &s.links[l]; k.jobs == 1 && !s.plain {
 		o := s.jobs[k.owner]
 		s.uncoast(o)
-		left := s.unfoldJob(o)
+		left := o.unfold(s)
 		o.version++
 		k.capacity, k.epoch = bitPerS, s.epoch
-		s.refoldJob(o, left)
+		o.refold(s, left)
 		return
 	}
 	k := &s.links[l]

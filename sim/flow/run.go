@@ -130,7 +130,7 @@ func (s *Sim) due(r *run) {
 // dueRounds goes on with rounds; it tells whether the phase is over.
 func (s *Sim) dueRounds(r *run) bool {
 	if r.steady > 0 {
-		s.counted(r, r.times)
+		r.counted(s, r.times)
 		r.times = 1
 		return !s.nextRound(r)
 	}
@@ -145,13 +145,13 @@ func (s *Sim) dueRounds(r *run) bool {
 		r.stale = true
 		s.touch(r)
 		return false
-	case r.times > 1 && s.regular(r):
-		s.counted(r, 1)
+	case r.times > 1 && r.regular():
+		r.counted(s, 1)
 		r.times--
 		s.again(r)
 		return false
 	}
-	s.counted(r, 1)
+	r.counted(s, 1)
 	return !s.nextRound(r)
 }
 
@@ -173,14 +173,14 @@ func (s *Sim) again(r *run) {
 	s.touch(r)
 }
 
-func (s *Sim) counted(r *run, times int) {
+func (r *run) counted(s *Sim, times int) {
 	rd := &r.phase.rounds[r.round]
 	s.count.Flows += int64(times) * rd.count
 	s.count.Rounds += int64(times)
 }
 
 // regular is whether the round is folded as it would be if it began now.
-func (s *Sim) regular(r *run) bool {
+func (r *run) regular() bool {
 	return r.cur == r.phase.rounds[r.round].folded && r.cur.version == r.job.version
 }
 
@@ -188,7 +188,7 @@ func (s *Sim) regular(r *run) bool {
 func (s *Sim) catchUp(r *run) {
 	k := int((s.now - r.start) / r.steady)
 	if k > 0 {
-		s.counted(r, k)
+		r.counted(s, k)
 		r.times -= k
 		r.start += time.Duration(k) * r.steady
 		r.base = r.start
@@ -240,7 +240,7 @@ func (s *Sim) reschedule(r *run) {
 	}
 	r.last = true
 	switch {
-	case fresh && end < Never && r.times > 1 && !s.plain && s.regular(r):
+	case fresh && end < Never && r.times > 1 && !s.plain && r.regular():
 		r.steady = end - r.start
 		if int64(r.times) > int64(Never-r.start)/int64(r.steady) {
 			s.schedule(r, Never)
