@@ -147,7 +147,11 @@ func (m *Mirrors) chips(yield func(Chip) bool) {
 }
 
 // Problem is what is wrong with one field of a board.
-type Problem struct{ Field, Limit, Text string }
+type Problem struct {
+	Field string `json:"field"`
+	Limit string `json:"limit"`
+	Text  string `json:"message"`
+}
 
 func (p *Problem) Error() string {
 	if p.Limit == "" {

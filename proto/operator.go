@@ -209,9 +209,9 @@ type NodeStatus struct {
 
 // DrainNote is who took a node out, and why.
 type DrainNote struct {
-	Author      string `cbor:"1,keyasint,omitempty"`
-	Reason      string `cbor:"2,keyasint,omitempty"`
-	SinceMillis uint64 `cbor:"3,keyasint,omitempty"` // planner's wall clock
+	Author      string `cbor:"1,keyasint,omitempty" json:"author"`
+	Reason      string `cbor:"2,keyasint,omitempty" json:"reason"`
+	SinceMillis uint64 `cbor:"3,keyasint,omitempty" json:"since_ms"` // planner's wall clock
 }
 
 // WhyLine is one link of a causal chain, earliest first.

@@ -136,9 +136,9 @@ func (s JobState) String() string { return NameOf(jobStateNames[:], uint8(s)) }
 // LeafServers is a number of servers at one leaf.
 type LeafServers struct {
 	_       struct{} `cbor:",toarray"`
-	Pod     uint16
-	Leaf    uint16 // of the pod
-	Servers uint16
+	Pod     uint16   `json:"pod"`
+	Leaf    uint16   `json:"leaf"` // of the pod
+	Servers uint16   `json:"servers"`
 }
 
 // JobStatus is the planner's view of one job.
@@ -170,9 +170,9 @@ type JobStatus struct {
 // Ring is an order in which servers of a job reduce over direct links.
 type Ring struct {
 	_       struct{} `cbor:",toarray"`
-	Group   int16    // of the job's AllReduce; -1: no group's
-	Servers []uint16 `max:"4096"`
-	Layers  []uint16 `max:"64"` // of its links: one, or two of a bidirectional one
+	Group   int16    `json:"group"` // of the job's AllReduce; -1: no group's
+	Servers []uint16 `max:"4096" json:"servers"`
+	Layers  []uint16 `max:"64" json:"layers"` // of its links: one, or two of a bidirectional one
 }
 
 // CircuitStatus is the planner's view of one circuit.

@@ -147,19 +147,13 @@ func boardCommand(_ context.Context, args []string) error {
 
 // boardFault tells all that is wrong with a file, each by its field.
 func (c *common) boardFault(file string, err error) error {
-	type problem struct {
-		Field   string `json:"field"`
-		Limit   string `json:"limit"`
-		Message string `json:"message"`
-	}
-	problems := []problem{}
+	problems := []*hal.Problem{}
 	for _, one := range flatten(err) {
 		var p *hal.Problem
-		if errors.As(one, &p) {
-			problems = append(problems, problem{p.Field, p.Limit, p.Text})
-		} else {
-			problems = append(problems, problem{Message: one.Error()})
+		if !errors.As(one, &p) {
+			p = &hal.Problem{Text: one.Error()}
 		}
+		problems = append(problems, p)
 	}
 	if c.json {
 		if err := printJSON(map[string]any{"problems": problems}); err != nil {

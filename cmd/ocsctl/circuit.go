@@ -120,22 +120,16 @@ type circuitJSON struct {
 	switchPortsJSON
 }
 
-type shareJSON struct {
-	Pod     uint16 `json:"pod"`
-	Leaf    uint16 `json:"leaf"`
-	Servers uint16 `json:"servers"`
-}
-
 type jobStatusJSON struct {
-	Job      proto.JobID `json:"job"`
-	Name     string      `json:"name,omitempty"` // that it was asked for by
-	State    string      `json:"state"`
-	Reason   string      `json:"reason,omitempty"`
-	Servers  []shareJSON `json:"servers"`
-	Asked    uint32      `json:"links_asked"`
-	Granted  uint32      `json:"links_granted"`
-	Realised uint32      `json:"links_realised"`
-	Domains  [][]uint16  `json:"domains,omitempty"` // leaf of each by stage and replica; only of one job
+	Job      proto.JobID         `json:"job"`
+	Name     string              `json:"name,omitempty"` // that it was asked for by
+	State    string              `json:"state"`
+	Reason   string              `json:"reason,omitempty"`
+	Servers  []proto.LeafServers `json:"servers"`
+	Asked    uint32              `json:"links_asked"`
+	Granted  uint32              `json:"links_granted"`
+	Realised uint32              `json:"links_realised"`
+	Domains  [][]uint16          `json:"domains,omitempty"` // leaf of each by stage and replica; only of one job
 	// Collective is a ring's of a job that was found by its circuits, too.
 	Collective string      `json:"collective"`
 	Cause      string      `json:"cause,omitempty"` // of a job that waits: gpu, network or turn
@@ -316,7 +310,7 @@ func listed(ids []proto.JobID) string {
 }
 
 func jobOf(x *proto.JobStatus) jobStatusJSON {
-	j := jobStatusJSON{x.Job, x.Owner, x.State.String(), x.Reason, []shareJSON{}, x.Asked, x.Granted, x.Realised, nil, x.Collective.String(), "", nil, x.Next, ringsOf(x)}
+	j := jobStatusJSON{x.Job, x.Owner, x.State.String(), x.Reason, listOf(x.Servers), x.Asked, x.Granted, x.Realised, nil, x.Collective.String(), "", nil, x.Next, ringsOf(x)}
 	if x.Cause != proto.WaitUnknown {
 		j.Cause = x.Cause.String()
 	}
@@ -325,9 +319,6 @@ func jobOf(x *proto.JobStatus) jobStatusJSON {
 	}
 	if n := int(x.Stages); n > 0 && len(x.Domains)%n == 0 {
 		j.Domains = slices.Collect(slices.Chunk(x.Domains, max(1, len(x.Domains)/n)))
-	}
-	for _, s := range x.Servers {
-		j.Servers = append(j.Servers, shareJSON{s.Pod, s.Leaf, s.Servers})
 	}
 	return j
 }

@@ -22,15 +22,8 @@ type nodeJSON struct {
 	WantGeneration proto.Generation `json:"want_generation"`
 	Generation     proto.Generation `json:"generation"`
 	Reason         string           `json:"reason,omitempty"`
-	Drain          *drainNoteJSON   `json:"drain,omitempty"` // an operator keeps it out
+	Drain          *proto.DrainNote `json:"drain,omitempty"` // an operator keeps it out
 	*reportedJSON
-}
-
-// drainNoteJSON is who took a node out, and why.
-type drainNoteJSON struct {
-	Author  string `json:"author"`
-	Reason  string `json:"reason"`
-	SinceMS uint64 `json:"since_ms"`
 }
 
 // reportedJSON is what a node says of itself.
@@ -79,10 +72,7 @@ type alarmJSON struct {
 }
 
 func nodeOf(s *proto.NodeStatus) nodeJSON {
-	n := nodeJSON{Node: s.Node, Ring: known(&s.Ring), Name: s.Name, Online: s.Online, Mode: s.Mode.String(), Usable: s.Usable, WantGeneration: s.Want, Generation: s.Generation, Reason: s.Reason}
-	if d := s.Drain; d != nil {
-		n.Drain = &drainNoteJSON{d.Author, d.Reason, d.SinceMillis}
-	}
+	n := nodeJSON{Node: s.Node, Ring: known(&s.Ring), Name: s.Name, Online: s.Online, Mode: s.Mode.String(), Usable: s.Usable, WantGeneration: s.Want, Generation: s.Generation, Reason: s.Reason, Drain: s.Drain}
 	r := s.Reported
 	if r == nil {
 		return n

@@ -183,11 +183,11 @@ func (t circuitJobs) stand(x *job) (s State, cause string, changed bool) {
 
 // Servers is what a job has of a core.
 type Servers struct {
-	Job     proto.JobID   `json:"job"`         // its number there: ocsctl circuit show
-	Asked   int           `json:"links_asked"` // links; ports may allow fewer
-	Leaves  []LeafServers `json:"servers"`
-	Domains []Domain      `json:"domains,omitempty"` // of tensor parallelism, in the order of ranks
-	Seats   [][3]uint16   `json:"seats,omitempty"`   // leaf, server, GPUs, in the order of ranks
+	Job     proto.JobID         `json:"job"`         // its number there: ocsctl circuit show
+	Asked   int                 `json:"links_asked"` // links; ports may allow fewer
+	Leaves  []proto.LeafServers `json:"servers"`
+	Domains []Domain            `json:"domains,omitempty"` // of tensor parallelism, in the order of ranks
+	Seats   [][3]uint16         `json:"seats,omitempty"`   // leaf, server, GPUs, in the order of ranks
 	// Strategy is which server holds which part of the model that the wish names.
 	Strategy *Held   `json:"strategy,omitempty"`
 	Orders   []Order `json:"orders,omitempty"` // of servers joined directly: in which they reduce
@@ -200,19 +200,8 @@ type Domain struct {
 	GPUs    []GPU `json:"gpu_order"`
 }
 
-// LeafServers is a number of servers at one leaf.
-type LeafServers struct {
-	Pod     uint16 `json:"pod"`
-	Leaf    uint16 `json:"leaf"`
-	Servers uint16 `json:"servers"`
-}
-
 // Order is one in which servers reduce over direct links.
-type Order struct {
-	Group   int16    `json:"group"`
-	Servers []uint16 `json:"servers"`
-	Layers  []uint16 `json:"layers"`
-}
+type Order proto.Ring
 
 func (t circuitJobs) show(x *job, v *View, whole bool) {
 	l := t.has(x)
@@ -220,11 +209,8 @@ func (t circuitJobs) show(x *job, v *View, whole bool) {
 		return
 	}
 	v.Links, v.Confirmed = int(l.Granted), int(min(l.Realised, l.Granted))
-	s := &Servers{Job: l.Job, Asked: int(l.Asked), Leaves: []LeafServers{}}
+	s := &Servers{Job: l.Job, Asked: int(l.Asked), Leaves: append([]proto.LeafServers{}, l.Servers...)}
 	v.Circuits = s
-	for _, w := range l.Servers {
-		s.Leaves = append(s.Leaves, LeafServers{w.Pod, w.Leaf, w.Servers})
-	}
 	if l.State != proto.JobWaiting {
 		v.GPUsTotal = x.gpus
 	}
@@ -247,7 +233,7 @@ func (t circuitJobs) show(x *job, v *View, whole bool) {
 	}
 	s.Strategy = x.wish.held(t.fab(), v.ranks)
 	for _, r := range d.Rings {
-		s.Orders = append(s.Orders, Order{r.Group, r.Servers, r.Layers})
+		s.Orders = append(s.Orders, Order(r))
 	}
 }
 
