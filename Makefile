@@ -112,10 +112,10 @@ bench-elastic: build ## BYPASSES (10) and REPLACEMENTS (3) under a PyTorch loop 
 .PHONY: bench-testbed
 bench-testbed: build ## light that carries packets: CHANGES (30) and a probe of all pairs at each rest, CUTS (3) of power under UDP and TCP round a ring, jobs alone on leaves and spines, servers joined directly, pods that route by BGP (needs root, iproute2, TAP, and FRR for the last, or skipped)
 	RINGLIGHT_AGREE=$(or $(CHANGES),30) $(GO) test -count 1 -v -timeout 0 -run LightAndPacketsAgree ./sim/testbed
-	@bin/ocs-sim testbed ring -cuts $(or $(CUTS),3) || { [ $$? = 2 ] && echo "testbed: skipped"; }
-	@bin/ocs-sim testbed isolate -jobs 3 -leaves 8 -for 2s || { [ $$? = 2 ] && echo "testbed isolate: skipped"; }
-	@bin/ocs-sim testbed direct -servers 6 -for 2s -flips 2 || { [ $$? = 2 ] && echo "testbed direct: skipped"; }
-	@bin/ocs-sim testbed bgp -pods 2 -leaves 2 -spines 2 -changes 2 || { [ $$? = 2 ] && echo "testbed bgp: skipped"; }
+	@bin/ocs-sim testbed ring -fibres -cuts $(or $(CUTS),3) -used || { [ $$? = 2 ] && echo "testbed: skipped"; }
+	@bin/ocs-sim testbed isolate -jobs 3 -leaves 8 -for 2s -used || { [ $$? = 2 ] && echo "testbed isolate: skipped"; }
+	@bin/ocs-sim testbed direct -servers 6 -for 2s -flips 2 -used || { [ $$? = 2 ] && echo "testbed direct: skipped"; }
+	@bin/ocs-sim testbed bgp -pods 2 -leaves 2 -spines 2 -changes 3 -kill -used || { [ $$? = 2 ] && echo "testbed bgp: skipped"; }
 
 .PHONY: optimum
 optimum: ## rewiring of small groups against proven optima, and of 200 with more spine ports than pods (needs coinor-cbc)

@@ -19,7 +19,7 @@ const maxBedNodes = 64
 func testbedUp(ctx context.Context, args []string, t cli.Terminal) error {
 	cfg := testbed.Config{Listen: "127.0.0.1:0", HTTP: "127.0.0.1:0"}
 	fs := cli.NewFlags("testbed")
-	bedFlags(fs, &cfg)
+	bedFlags(fs, &cfg, t)
 	bgp := fs.Bool("bgp", false, "leaves and spines of pods route by FRR's bgpd")
 	verbose := fs.Bool("v", false, "log state changes too")
 	files, err := cli.Parse(fs, args, `Makes of a fabric's nodes, leaves and spines network namespaces, whose links are
@@ -75,12 +75,13 @@ func testbedRing(ctx context.Context, args []string, t cli.Terminal) error {
 	p.Nodes, p.Spares = 8, 0
 	cfg := testbed.RingConfig{Cuts: 10, Rate: 1000, Config: testbed.Config{Listen: "127.0.0.1:0"}}
 	fs := cli.NewFlags("testbed ring")
-	bedFlags(fs, &cfg.Config)
+	bedFlags(fs, &cfg.Config, t)
 	fs.IntVar(&p.Nodes, "nodes", p.Nodes, "nodes of the ring")
 	fs.IntVar(&p.GPUsPerNode, "gpus", p.GPUsPerNode, "GPUs of a node")
 	fs.IntVar(&cfg.Cuts, "cuts", cfg.Cuts, "times that a node's power is cut and comes back")
 	fs.IntVar(&cfg.Rate, "rate", cfg.Rate, "records a second of each stream")
 	fs.BoolVar(&cfg.Train, "train", false, "every second node runs a process that sums up with the others (gloo), and those between are cut; needs PyTorch")
+	fs.BoolVar(&cfg.Fibres, "fibres", false, "every second time all fibres of the node are cut, and not its power")
 	verbose := fs.Bool("v", false, "log state changes too")
 	asJSON := fs.Bool("json", false, "print the result as JSON and nothing else")
 	if _, err := cli.ParseNone(fs, args, `A ring of nodes that are network namespaces and forward around it: a constant
@@ -125,12 +126,25 @@ example: ocs-sim testbed ring -nodes 8 -cuts 100`); err != nil {
 	if *asJSON {
 		return cli.PrintJSON(t.Out, res)
 	}
+	ringRows(t, res)
+	return nil
+}
+
+// ringRows writes the result, powers and fibres each for itself.
+func ringRows(t cli.Terminal, res *testbed.RingResult) {
 	row := func(name string, of func(testbed.Cut) int64) {
-		var values []int64
+		var values [2][]int64 // power, fibres
 		for _, c := range res.Cuts {
-			values = append(values, of(c))
+			kind := map[bool]int{true: 1}[c.Fibres]
+			values[kind] = append(values[kind], of(c))
 		}
-		fmt.Fprintf(t.Out, "%-26s p50 %8.1f ms  p99 %8.1f ms\n", name, ms(testbed.Quantile(values, 500)), ms(testbed.Quantile(values, 990)))
+		fmt.Fprintf(t.Out, "%-26s", name)
+		for kind, v := range values {
+			if len(v) > 0 {
+				fmt.Fprintf(t.Out, "  %d %s: p50 %8.1f ms  p99 %8.1f ms", len(v), [2]string{"powers", "nodes' fibres"}[kind], ms(testbed.Quantile(v, 500)), ms(testbed.Quantile(v, 990)))
+			}
+		}
+		fmt.Fprintln(t.Out)
 	}
 	row("bypass by the light", func(c testbed.Cut) int64 { return c.LightMicros })
 	row("bypass by the ledger", func(c testbed.Cut) int64 { return c.LedgerMicros })
@@ -138,23 +152,30 @@ example: ocs-sim testbed ring -nodes 8 -cuts 100`); err != nil {
 	row("gap of datagrams", func(c testbed.Cut) int64 { return c.GapMicros })
 	row("gap of TCP", func(c testbed.Cut) int64 { return c.TCPGapMicros })
 	row("gap as a node joins again", func(c testbed.Cut) int64 { return c.BackGapMicros })
-	if cfg.Train {
+	if res.Steps > 0 {
 		row("step before, without a cut", func(c testbed.Cut) int64 { return c.CalmStepMicros })
 		row("step with the cut", func(c testbed.Cut) int64 { return c.StepMicros })
-		fmt.Fprintf(t.Out, "%d steps of %d processes that never ended; %d sums wrong\n", res.Steps, (res.Nodes+1)/2, res.StepWrong)
+		without := 0
+		for _, c := range res.Cuts {
+			without += c.WithoutSteps
+		}
+		fmt.Fprintf(t.Out, "%d steps of %d processes that never ended, %d of them after the ring was re-formed without its node; %d sums wrong\n", res.Steps, (res.Nodes+1)/2, without, res.StepWrong)
 	}
 	state := "lasted"
 	if res.TCPBroken != "" {
 		state = "broke: " + res.TCPBroken
 	}
 	fmt.Fprintf(t.Out, "%d cuts, %d hops; the connection %s, %d records wrong\n", len(res.Cuts), res.Hops, state, res.TCPWrong)
-	return nil
 }
 
 func ms(micros int64) float64 { return float64(micros) / float64(time.Millisecond/time.Microsecond) }
 
 // bedFlags are those of every testbed.
-func bedFlags(fs *flag.FlagSet, cfg *testbed.Config) {
+func bedFlags(fs *flag.FlagSet, cfg *testbed.Config, t cli.Terminal) {
+	fs.BoolFunc("used", "say at the end what it took: namespaces, memory, processor time", func(string) error {
+		cfg.Used = func(u testbed.Used) { fmt.Fprintf(t.Err, "it took %v\n", u) }
+		return nil
+	})
 	fs.IntVar(&cfg.Modules, "modules", 1, "modules of a bundle")
 	fs.Uint64Var(&cfg.Seed, "seed", 1, "seed of optics and mirrors")
 }

@@ -47,7 +47,7 @@ func testbedBGP(ctx context.Context, args []string, t cli.Terminal) error {
 	c := bgpCore(4)
 	cfg := testbed.PodsConfig{Changes: 8, Flows: 4, Rate: 50, Config: testbed.Config{Listen: "127.0.0.1:0", HTTP: "127.0.0.1:0"}}
 	fs := cli.NewFlags("testbed bgp")
-	bedFlags(fs, &cfg.Config)
+	bedFlags(fs, &cfg.Config, t)
 	scales := fs.String("pods", "2,3,4", "`NUMBERS` of pods, a testbed of each")
 	modes := fs.String("drain", "no,yes", "whether routers drain their ports before light moves: `no`, yes or both")
 	fs.IntVar(&c.LeavesPerPod, "leaves", c.LeavesPerPod, "leaves of a pod")
@@ -55,7 +55,7 @@ func testbedBGP(ctx context.Context, args []string, t cli.Terminal) error {
 	fs.IntVar(&c.SpinePorts, "spine-ports", c.SpinePorts, "ports of a spine to optical switches")
 	fs.IntVar(&cfg.Changes, "changes", cfg.Changes, "times that light goes or comes")
 	fs.IntVar(&cfg.Flows, "flows", cfg.Flows, "streams of datagrams from each pod to each other")
-	fs.BoolVar(&cfg.Kill, "kill", false, "kill three switches' agents and a spine's bgpd whenever light moves, and start them again")
+	fs.BoolVar(&cfg.Kill, "kill", false, "at each change, in turn: kill three switches' agents and a spine's bgpd as light moves, or the planner, and start them again; or a spine's bgpd hangs until light moves past it")
 	fs.IntVar(&cfg.Rate, "rate", cfg.Rate, "datagrams a second of each")
 	verbose := fs.Bool("v", false, "log state changes too")
 	asJSON := fs.Bool("json", false, "print the result as JSON and nothing else")
@@ -83,16 +83,16 @@ example: ocs-sim testbed bgp -pods 4 -changes 16`); err != nil {
 		core := *c
 		core.Pods, core.SwitchPorts = r.Pods, max(r.Pods, c.SwitchPorts)
 		if cfg.Drain = r.Drain; r.Drain {
-			core.Drain = &fabric.Drain{WithinMillis: 30_000}
+			core.Drain = &fabric.Drain{WithinMillis: map[bool]int{false: 30_000, true: 8_000}[cfg.Kill]}
 		}
 		cfg.Parts = bgpParts(&core)
 		if cfg.Fabric, err = fabric.New(fabric.Params{Name: "testbed", Core: &core}); err != nil {
 			return cli.AsUsage(err)
 		}
 		if !*asJSON {
-			fmt.Fprintf(t.Out, "%d pods, %s drained\n moved   of  asked to first light  to last  to last route  routes    sent  lost  strays\n", r.Pods, map[bool]string{true: "routers", false: "nothing"}[r.Drain])
+			fmt.Fprintf(t.Out, "%d pods, %s drained\n moved   of  asked to first light  to last  to last route  routes    sent  lost  strays  struck\n", r.Pods, map[bool]string{true: "routers", false: "nothing"}[r.Drain])
 			cfg.Told = func(x testbed.PodsChange) {
-				fmt.Fprintf(t.Out, "%6d %4d %18.2f s %6.2f s %11.2f s %7d %7d %5d %7d\n", x.Moved, x.Links, ms(x.AskedMicros)/1000, ms(x.LightMicros)/1000, ms(x.ConvergeMicros)/1000, x.Routes, x.Sent, x.Lost, x.Stray)
+				fmt.Fprintf(t.Out, "%6d %4d %18.2f s %6.2f s %11.2f s %7d %7d %5d %7d  %s\n", x.Moved, x.Links, ms(x.AskedMicros)/1000, ms(x.LightMicros)/1000, ms(x.ConvergeMicros)/1000, x.Routes, x.Sent, x.Lost, x.Stray, x.Struck)
 			}
 		}
 		if r.Changes, err = testbed.Pods(ctx, cfg); err != nil {

@@ -15,7 +15,7 @@ func testbedDirect(ctx context.Context, args []string, t cli.Terminal) error {
 	c.GPUsPerServer, c.Direct.Servers = 1, 12
 	cfg := testbed.DirectConfig{Mbit: 10, Bytes: 100_000, Flips: 10, Rate: 250, Config: testbed.Config{Listen: "127.0.0.1:0"}}
 	fs := cli.NewFlags("testbed direct")
-	bedFlags(fs, &cfg.Config)
+	bedFlags(fs, &cfg.Config, t)
 	fs.IntVar(&c.Direct.Servers, "servers", c.Direct.Servers, "servers")
 	fs.IntVar(&c.Direct.Degree, "degree", c.Direct.Degree, "interfaces of each")
 	percent := fs.Int64("ratio", 78, "all-to-all traffic of the job, `PERCENT` of AllReduce")

@@ -24,7 +24,7 @@ func testbedIsolate(ctx context.Context, args []string, t cli.Terminal) error {
 	c.LeafSpine = &fabric.LeafSpine{Leaves: 32, Spines: 4, GPUsPerLeaf: 4, Switches: 4, AnyToAny: true}
 	cfg := testbed.IsolateConfig{Mbit: 5, Bytes: 250_000, Config: testbed.Config{Listen: "127.0.0.1:0"}}
 	fs := cli.NewFlags("testbed isolate")
-	bedFlags(fs, &cfg.Config)
+	bedFlags(fs, &cfg.Config, t)
 	jobs := fs.Int("jobs", 20, "jobs, four of 6 GPUs to one of 8")
 	fs.IntVar(&c.LeafSpine.Leaves, "leaves", c.LeafSpine.Leaves, "leaves of 4 GPUs")
 	fs.IntVar(&cfg.Mbit, "mbit", cfg.Mbit, "Mb/s of every link")

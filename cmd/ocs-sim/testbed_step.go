@@ -19,7 +19,7 @@ func testbedStep(ctx context.Context, args []string, t cli.Terminal) error {
 	c := bgpCore(4)
 	cfg := testbed.StepConfig{Elements: 1 << 18, PodsConfig: testbed.PodsConfig{Config: testbed.Config{Listen: "127.0.0.1:0", HTTP: "127.0.0.1:0"}}}
 	fs := cli.NewFlags("testbed step")
-	bedFlags(fs, &cfg.Config)
+	bedFlags(fs, &cfg.Config, t)
 	every := fs.String("every", "30,60,90,0", "`SECONDS` between two moves of light, each for itself; 0: none moves")
 	fs.DurationVar(&cfg.For, "for", 3*time.Minute, "`TIME` that each takes")
 	fs.DurationVar(&cfg.Compute, "compute", time.Second, "`TIME` of a step before its sum")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net/url"
 	"os"
 	"path/filepath"
 	"time"
@@ -21,6 +22,8 @@ type Central struct {
 	addr   string // the broker's, also while it is down
 	State  string // folder of the store, and of the agents' journals
 	View   string // URL of the live view, "" when none was asked for
+	cfg    server.Config
+	end    context.CancelFunc // of the planner
 	ran    chan error
 	skips  chan time.Duration // how far the planner's clock goes on at once
 	log    *slog.Logger
@@ -38,20 +41,42 @@ func StartCentral(ctx context.Context, f *fabric.Fabric, listen, http string, lo
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(state))
 	}
-	c := &Central{broker: broker, addr: broker.Addr(), State: state, ran: make(chan error, 1), skips: make(chan time.Duration, 1), log: log}
-	cfg := server.Config{Fabric: f, Broker: c.Link().Broker, State: filepath.Join(state, "planner.db"), Log: log,
+	c := &Central{broker: broker, addr: broker.Addr(), State: state, skips: make(chan time.Duration, 1), log: log}
+	c.cfg = server.Config{Fabric: f, Broker: c.Link().Broker, State: filepath.Join(state, "planner.db"), Log: log,
 		MinReconnect: minReconnect, MaxReconnect: maxReconnect, Observe: observe, Skip: c.skips, HTTP: http}
-	served := make(chan string, 1)
-	cfg.HTTPReady = func(url string) { served <- url }
-	go func() { c.ran <- server.Run(ctx, cfg) }()
-	if http != "" {
-		select {
-		case c.View = <-served:
-		case err := <-c.ran:
-			return nil, errors.Join(err, broker.Close(), os.RemoveAll(state))
-		}
+	if err := c.Revive(ctx); err != nil {
+		return nil, errors.Join(err, broker.Close(), os.RemoveAll(state))
 	}
 	return c, nil
+}
+
+// Kill ends the planner as a crash does: its link breaks without a goodbye, and what was
+// not stored is lost.
+func (c *Central) Kill() {
+	c.end()
+	c.ran <- <-c.ran
+}
+
+// Revive starts the planner by what is stored, its view where it was.
+func (c *Central) Revive(ctx context.Context) error {
+	ctx, c.end = context.WithCancel(ctx)
+	ran, served := make(chan error, 1), make(chan string, 1)
+	c.ran, c.cfg.HTTPReady = ran, func(url string) { served <- url }
+	go func(cfg server.Config) { ran <- server.Run(ctx, cfg) }(c.cfg)
+	if c.cfg.HTTP == "" {
+		return nil
+	}
+	select {
+	case c.View = <-served:
+		at, err := url.Parse(c.View)
+		if err == nil {
+			c.cfg.HTTP = at.Host
+		}
+		return err
+	case err := <-ran:
+		ran <- err
+		return errors.Join(errors.New("live: the planner stopped"), err)
+	}
 }
 
 // Link is how to reach the broker.

@@ -187,7 +187,7 @@ func (c *Cluster) obey(line string) (answer any) {
 	case len(words) == 1 && words[0] == "walk":
 		return c.walk()
 	case len(words) == 4 && words[0] == "bypass" && len(ids) == 3:
-		took, err := c.Bypass(int(ids[0]), int(ids[1]), int(ids[2]))
+		took, err := c.Bypass(int(ids[0]), int(ids[1]), int(ids[2]), func() error { c.Cut(ids[1]); return nil })
 		if err != nil {
 			return controlError{err.Error()}
 		}
@@ -229,11 +229,18 @@ func (c *Cluster) Supply(node int, on bool) {
 	_ = c.Do(proto.NodeID(node), func(w *sim.World, board sim.BoardID) error { w.SetSupply(board, on); return nil }) // it has no error
 }
 
-// Bypass takes a node's power away, its agent's first, and says how long it took by the
-// boards' own record from the last light that its neighbours lost to the last that each
-// has of the other. An agent that lived on would try its optics later and later, each
-// time that they fail again within ten minutes; with the node's power it ends.
-func (c *Cluster) Bypass(left, dead, right int) (time.Duration, error) {
+// Cut takes a node's power away, its agent's first.
+func (c *Cluster) Cut(node proto.NodeID) {
+	c.Kill(node)
+	time.Sleep(afterKill)
+	c.Supply(int(node), false)
+}
+
+// Bypass takes a node out of the light, and says how long it took by the boards' own
+// record from the last light that its neighbours lost to the last that each has of the
+// other. With a node's power its agent ends, first: one that lived on would try its optics
+// later and later, each time that they fail again within ten minutes.
+func (c *Cluster) Bypass(left, dead, right int, take func() error) (time.Duration, error) {
 	c.clock.Lock()
 	var gone, over []sim.Port
 	for _, n := range []int{left, right} {
@@ -254,9 +261,9 @@ func (c *Cluster) Bypass(left, dead, right int) (time.Duration, error) {
 	if len(gone) != 2 || len(over) != 2 {
 		return 0, fmt.Errorf("nodes %d, %d, %d: not two lit fibres to the middle and two ends past it", left, dead, right)
 	}
-	c.Kill(proto.NodeID(dead))
-	time.Sleep(afterKill)
-	c.Supply(dead, false)
+	if err := take(); err != nil {
+		return 0, err
+	}
 	last := func(ports []sim.Port, lit bool) (at time.Duration, all bool) {
 		all = true
 		for _, p := range ports {

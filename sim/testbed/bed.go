@@ -16,6 +16,7 @@ import (
 	"ringlight/planner/fabric"
 	"ringlight/proto"
 	"ringlight/sim"
+	"ringlight/sim/fleet"
 	"ringlight/sim/live"
 )
 
@@ -28,6 +29,7 @@ type Config struct {
 	HTTP    string // where the live view is served; "": nowhere
 	Log     *slog.Logger
 	Observe func(*planner.Planner) // after each of the planner's steps
+	Used    func(Used)             // what it took, as it ends; nil: nobody asks
 }
 
 // Bed is a testbed that runs.
@@ -37,6 +39,8 @@ type Bed struct {
 	Swept   int // namespaces of others that were gone
 
 	fabric *fabric.Fabric
+	begun  time.Time
+	told   func(Used)
 	owner  owner
 	optics *optics
 	relay  *relay
@@ -52,7 +56,7 @@ func Start(ctx context.Context, cfg Config) (*Bed, error) {
 	if err := Lacks(); err != nil {
 		return nil, err
 	}
-	b := &Bed{fabric: cfg.Fabric}
+	b := &Bed{fabric: cfg.Fabric, begun: time.Now(), told: cfg.Used}
 	var err error
 	if b.optics, err = opticsOf(cfg.Fabric); err != nil {
 		return nil, err
@@ -104,15 +108,16 @@ func (b *Bed) lay() error {
 	if err := ip("", lines...); err != nil {
 		return err
 	}
-	files, controls := make([]*os.File, len(b.optics.ports)), make([]int, len(b.optics.ports))
+	b.relay = newRelay(len(b.optics.ports)) // which closes what was opened, whatever comes
 	for _, d := range names {
 		err := within(b.NS(d), func() error {
 			for _, i := range ports[d] {
 				var err error
-				if files[i], err = tap(b.optics.ports[i].Name); err != nil {
+				p := &b.relay.ports[i]
+				if p.file, err = tap(b.optics.ports[i].Name); err != nil {
 					return err
 				}
-				if controls[i], err = unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0); err != nil {
+				if p.control, err = unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0); err != nil {
 					return err
 				}
 			}
@@ -122,7 +127,6 @@ func (b *Bed) lay() error {
 			return err
 		}
 	}
-	b.relay = newRelay(files, controls)
 	b.relay.start()
 	for i, to := range b.optics.fixed {
 		b.relay.changed(i, to)
@@ -195,6 +199,9 @@ func (b *Bed) light(ctx context.Context, cfg Config) error {
 
 // Close ends agents, planner and broker, and takes namespaces and interfaces away.
 func (b *Bed) Close() error {
+	if b.told != nil {
+		b.told(b.used())
+	}
 	b.stop()
 	var errs []error
 	if b.Cluster != nil {
@@ -224,10 +231,32 @@ func (b *Bed) Devices() []string { return b.made }
 // power takes a node's power away, its agent's first, or gives it back to both.
 func (b *Bed) power(node int, on bool) error {
 	if !on {
-		b.Cluster.Kill(proto.NodeID(node))
-		b.Cluster.Supply(node, false)
+		b.Cluster.Cut(proto.NodeID(node))
 		return nil
 	}
 	b.Cluster.Supply(node, true)
 	return b.Cluster.Revive(b.ctx, proto.NodeID(node))
+}
+
+// fibres cuts all of a node, or mends them; its agent is started anew then, which would
+// try its optics later and later.
+func (b *Bed) fibres(node int, whole bool) error {
+	id := proto.NodeID(node)
+	err := b.Cluster.Do(id, func(w *sim.World, _ sim.BoardID) (err error) {
+		for _, x := range b.fabric.AllFibres() {
+			switch at := fleet.SimPort(x.A); {
+			case x.A.Node != id && x.B.Node != id:
+			case whole:
+				err = errors.Join(err, w.Mend(at, sim.Both))
+			default:
+				err = errors.Join(err, w.Cut(at, sim.Both))
+			}
+		}
+		return err
+	})
+	if err != nil || !whole {
+		return err
+	}
+	b.Cluster.Kill(id)
+	return b.Cluster.Revive(b.ctx, id)
 }

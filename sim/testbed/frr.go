@@ -100,8 +100,8 @@ func (r *routers) run(device, daemon string) error {
 	return nil
 }
 
-// kill ends a device's bgpd as a crash does.
-func (r *routers) kill(device string) error {
+// signal is sent to a device's bgpd.
+func (r *routers) signal(device string, s syscall.Signal) error {
 	text, err := os.ReadFile(filepath.Join(r.dir, device, "bgpd.pid"))
 	if err != nil {
 		return err
@@ -110,7 +110,7 @@ func (r *routers) kill(device string) error {
 	if err != nil {
 		return err
 	}
-	return syscall.Kill(pid, syscall.SIGKILL)
+	return syscall.Kill(pid, s)
 }
 
 func routerAddress(n int) string { return fmt.Sprintf("10.%d.%d.1", 64+n/256, n%256) }

@@ -251,12 +251,19 @@ func (b *Bed) shape(mbit int) error {
 	return nil
 }
 
+// errBusy is what passes: the planner is looking round, or does not show itself yet. All
+// else is a refusal.
+var errBusy = errors.New("busy, or not there")
+
 // ocsctl runs the command of operators, and reads its answer.
 func (b *Bed) ocsctl(ctx context.Context, command string, answer any, words ...string) error {
 	out, err := exec.CommandContext(ctx, command, append(words, "-json", "-broker", b.Link().Broker)...).Output()
 	if err != nil {
 		var failed *exec.ExitError
-		if errors.As(err, &failed) {
+		var said struct{ Error struct{ Code string } }
+		if errors.As(err, &failed) && json.Unmarshal(out, &said) == nil && (said.Error.Code == proto.Busy.String() || said.Error.Code == "failed") {
+			err = errBusy
+		} else if failed != nil {
 			out = append(out, failed.Stderr...)
 		}
 		return fmt.Errorf("testbed: ocsctl %s: %w: %s", strings.Join(words, " "), err, out)
@@ -281,16 +288,16 @@ func (b *Bed) apply(ctx context.Context, ocsctl string, jobs []string) (list job
 		return list, err
 	}
 	var change json.RawMessage
-	busy := func() bool {
+	taken := func() bool {
 		err = b.ocsctl(ctx, ocsctl, &change, "circuit", "apply", "-prune", file)
-		return err == nil
+		return !errors.Is(err, errBusy)
 	}
-	if late := until(ctx, "a list of jobs taken", busy); late != nil {
+	if late := until(ctx, "a list of jobs taken", taken); late != nil || err != nil {
 		return list, errors.Join(late, err)
 	}
 	rests := func() bool {
 		err = b.ocsctl(ctx, ocsctl, &list, "circuit", "list")
-		return err == nil && !slices.ContainsFunc(list.Jobs, func(j jobState) bool {
+		return err != nil && !errors.Is(err, errBusy) || err == nil && !slices.ContainsFunc(list.Jobs, func(j jobState) bool {
 			return j.State == proto.JobPlacing.String() || j.State == proto.JobShort.String()
 		})
 	}

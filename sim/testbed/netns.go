@@ -84,13 +84,10 @@ func sweep() (gone int, err error) {
 
 // remove ends the processes in a namespace, and then it.
 func remove(ns string) error {
-	out, err := exec.Command("ip", "netns", "pids", ns).Output()
-	for word := range strings.FieldsSeq(string(out)) {
-		if pid, bad := strconv.Atoi(word); bad == nil && pid != os.Getpid() {
-			_ = syscall.Kill(pid, syscall.SIGKILL)
-		}
+	for _, pid := range inside(ns) {
+		_ = syscall.Kill(pid, syscall.SIGKILL)
 	}
-	return errors.Join(err, ip("", "netns del "+ns))
+	return ip("", "netns del "+ns)
 }
 
 // within runs f on a thread that is in a namespace. What f opens or starts is there too.

@@ -28,25 +28,26 @@ type PodsConfig struct {
 	Changes int        // of light
 	Flows   int        // of datagrams from each pod to each other
 	Rate    int        // datagrams a second of each
-	// Kill ends agents of three switches, and bgpd of a spine, while light moves, and starts
-	// them again.
+	// Kill strikes at each change, in turn: agents of three switches and bgpd of a spine, or
+	// the planner, are killed as light moves; or bgpd of a spine answers nobody until light moves past it.
 	Kill bool
 	Told func(PodsChange)
 }
 
 // PodsChange is what one change of light came to.
 type PodsChange struct {
-	Moved          int   `json:"links_moved"` // that lead elsewhere, or have light or none, after it
-	Stray          int   `json:"links_stray"` // that lead where they did, and did not all the time
-	Links          int   `json:"links"`       // that there can be
-	Step           int   `json:"step"`        // which of the parts were taken out
-	In             bool  `json:"in"`          // they were let in again
-	AskedMicros    int64 `json:"asked_us"`    // from the operator's word to the first light that went, or came
-	LightMicros    int64 `json:"light_us"`    // from that to the last change of light
-	ConvergeMicros int64 `json:"converge_us"` // and to the last route that changed in any kernel; 0: that was before
-	Routes         int64 `json:"routes"`      // changes of routes in all kernels
-	Sent           int   `json:"sent"`        // datagrams meanwhile
-	Lost           int   `json:"lost"`
+	Moved          int    `json:"links_moved"` // that lead elsewhere, or have light or none, after it
+	Stray          int    `json:"links_stray"` // that lead where they did, and did not all the time
+	Links          int    `json:"links"`       // that there can be
+	Step           int    `json:"step"`        // which of the parts were taken out
+	In             bool   `json:"in"`          // they were let in again
+	AskedMicros    int64  `json:"asked_us"`    // from the operator's word to the first light that went, or came
+	LightMicros    int64  `json:"light_us"`    // from that to the last change of light
+	ConvergeMicros int64  `json:"converge_us"` // and to the last route that changed in any kernel; 0: that was before
+	Routes         int64  `json:"routes"`      // changes of routes in all kernels
+	Sent           int    `json:"sent"`        // datagrams meanwhile
+	Lost           int    `json:"lost"`
+	Struck         string `json:"struck,omitempty"` // who was killed, or hung
 }
 
 // pods is what stands in an experiment.
@@ -60,6 +61,7 @@ type pods struct {
 	mu      sync.Mutex
 	gen     proto.Generation
 	quiet   bool
+	lit     bool // circuits have their light
 	drained bool // a router is asked for something
 }
 
@@ -71,7 +73,14 @@ func (p *pods) observe(pl *planner.Planner) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.gen, p.quiet, p.drained = s.Generation, s.Quiet && s.Tuned == s.Circuits, asked
+	p.lit = s.Tuned == s.Circuits
+	p.gen, p.quiet, p.drained = s.Generation, s.Quiet && p.lit, asked
+}
+
+func (p *pods) generation() proto.Generation {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.gen
 }
 
 // rests: nothing is under way beyond a generation.
@@ -228,16 +237,20 @@ func (p *pods) change(ctx context.Context, n int) (*PodsChange, error) {
 	for i, s := range p.streams {
 		from[i] = s.Now()
 	}
-	p.mu.Lock()
-	gen := p.gen
-	p.mu.Unlock()
+	gen := p.generation()
 	p.relay.first.Store(0)
 	routes, asked := p.routes.changes.Load(), time.Since(p.relay.begun)
+	c := &PodsChange{}
+	if p.cfg.Kill && n%strikes == 2 {
+		if err := p.router.signal(p.hung(), syscall.SIGSTOP); err != nil {
+			return nil, err
+		}
+	}
 	if err := p.turn(ctx, n); err != nil {
 		return nil, err
 	}
 	if p.cfg.Kill {
-		if err := p.strike(ctx, n); err != nil {
+		if err := p.strike(ctx, n, c); err != nil {
 			return nil, err
 		}
 	}
@@ -247,7 +260,7 @@ func (p *pods) change(ctx context.Context, n int) (*PodsChange, error) {
 	if err := p.settle(ctx); err != nil {
 		return nil, err
 	}
-	c := &PodsChange{Links: len(p.optics.ports) / 2, Step: n / 2 % len(p.cfg.Parts), In: n%2 == 1, Routes: p.routes.changes.Load() - routes}
+	c.Links, c.Step, c.In, c.Routes = len(p.optics.ports)/2, n/2%len(p.cfg.Parts), n%2 == 1, p.routes.changes.Load()-routes
 	for i, was := range before {
 		if p.relay.ports[i].to.Load() != was {
 			c.Moved++ // each of its two ends
@@ -272,26 +285,6 @@ func (p *pods) change(ctx context.Context, n int) (*PodsChange, error) {
 		c.Sent, c.Lost = c.Sent+sent, c.Lost+lost
 	}
 	return c, nil
-}
-
-// strike kills agents and a router as soon as light moves, and starts them again.
-func (p *pods) strike(ctx context.Context, n int) error {
-	if err := until(ctx, "light that moves", func() bool { return p.relay.first.Load() > 0 }); err != nil {
-		return err
-	}
-	c := p.fabric.Core
-	spine := spineName(n%c.Pods, n%c.SpinesPerPod)
-	for s := range 3 {
-		p.Cluster.Kill(proto.FirstSwitch + proto.NodeID((3*n+s)%c.Switches()))
-	}
-	if err := errors.Join(p.router.kill(spine), pause(ctx, afterward)); err != nil {
-		return err
-	}
-	errs := []error{p.router.run(spine, "bgpd")}
-	for s := range 3 {
-		errs = append(errs, p.Cluster.Revive(p.ctx, proto.FirstSwitch+proto.NodeID((3*n+s)%c.Switches())))
-	}
-	return errors.Join(errs...)
 }
 
 // operate takes parts out, or lets them in, all at once.

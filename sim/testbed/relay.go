@@ -41,11 +41,11 @@ type relayPort struct {
 // frameSize is more than an interface sends at once.
 const frameSize = 1 << 16
 
-// newRelay joins no port yet. controls are sockets in the ports' namespaces.
-func newRelay(files []*os.File, controls []int) *relay {
-	r := &relay{ports: make([]relayPort, len(files)), begun: time.Now(), news: make(chan struct{}, 1)}
-	for i, f := range files {
-		r.ports[i].file, r.ports[i].control = f, controls[i]
+// newRelay joins no port yet; each is given its file and its socket before start.
+func newRelay(ports int) *relay {
+	r := &relay{ports: make([]relayPort, ports), begun: time.Now(), news: make(chan struct{}, 1)}
+	for i := range r.ports {
+		r.ports[i].control = nowhere
 		r.ports[i].to.Store(nowhere)
 		r.ports[i].from.Store(nowhere)
 	}
@@ -62,12 +62,14 @@ func (r *relay) start() {
 // stop is called when nobody changes light any more.
 func (r *relay) stop() {
 	for i := range r.ports {
-		_ = r.ports[i].file.Close()
+		_ = r.ports[i].file.Close() // none: it was not opened
 	}
 	close(r.news)
 	r.all.Wait()
 	for i := range r.ports {
-		_ = unix.Close(r.ports[i].control)
+		if r.ports[i].control != nowhere {
+			_ = unix.Close(r.ports[i].control)
+		}
 	}
 }
 

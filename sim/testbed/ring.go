@@ -16,7 +16,7 @@ import (
 )
 
 // RingConfig is an experiment: packets go round a ring of all nodes while their power is
-// cut, one node at a time.
+// cut, or their fibres, one node at a time.
 type RingConfig struct {
 	Config
 	Cuts int
@@ -24,16 +24,19 @@ type RingConfig struct {
 	// Train has every second node run a process that sums up with the others (gloo), and
 	// cuts only those between.
 	Train bool
-	Told  func(Cut)
+	// Fibres has all fibres of a node be cut every second time, and not its power.
+	Fibres bool
+	Told   func(Cut)
 }
 
-// Cut is what one cut of a node's power came to.
+// Cut is what one cut came to.
 type Cut struct {
 	Node          int   `json:"node"`
-	LightMicros   int64 `json:"light_us"`  // from the last light lost to the last found, by the boards
-	LedgerMicros  int64 `json:"ledger_us"` // of the slower neighbour, as its agent says; 0: it did not say
-	CalmMicros    int64 `json:"calm_us"`   // the longest gap of the datagrams in as long a time before, when nothing happened: this machine's own
-	GapMicros     int64 `json:"gap_us"`    // of the datagrams
+	Fibres        bool  `json:"fibres,omitempty"` // else its power
+	LightMicros   int64 `json:"light_us"`         // from the last light lost to the last found, by the boards
+	LedgerMicros  int64 `json:"ledger_us"`        // of the slower neighbour, as its agent says; 0: it did not say
+	CalmMicros    int64 `json:"calm_us"`          // the longest gap of the datagrams in as long a time before, when nothing happened: this machine's own
+	GapMicros     int64 `json:"gap_us"`           // of the datagrams
 	Lost          int   `json:"lost"`
 	TCPGapMicros  int64 `json:"tcp_gap_us"`
 	BackGapMicros int64 `json:"back_gap_us"` // of the datagrams when the node joins again
@@ -41,6 +44,8 @@ type Cut struct {
 	// Of steps of training: the longest before, when nothing happened, and with the cut.
 	CalmStepMicros int64 `json:"calm_step_us,omitempty"`
 	StepMicros     int64 `json:"step_us,omitempty"`
+	// WithoutSteps of training ended while the planner's ring was of all nodes but this one.
+	WithoutSteps int `json:"without_steps,omitempty"`
 }
 
 // RingResult is all of it.
@@ -67,6 +72,14 @@ func (r *rings) observe(p *planner.Planner) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.quiet, r.last = o.Quiet && o.LinksConfirmed == o.LinksTotal, p.Rings()
+}
+
+// without: the ring goes on without a node, and nothing is under way.
+func (r *rings) without(node, nodes int) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.quiet && len(r.last) == 1 && (r.last[0].State == proto.RingInService || r.last[0].State == proto.RingDegraded) &&
+		len(r.last[0].Nodes) == nodes-1 && !slices.Contains(r.last[0].Nodes, proto.NodeID(node))
 }
 
 // whole is the ring when it has all nodes in service and nothing is under way.
@@ -104,7 +117,7 @@ func (r *rings) ledgers(a, b int) int64 {
 	return longest
 }
 
-// Ring cuts the power of one node after the other and says what packets made of it.
+// Ring cuts one node after the other and says what packets made of it.
 func Ring(ctx context.Context, cfg RingConfig) (res *RingResult, err error) {
 	seen := &rings{ledger: map[proto.NodeID]int64{}}
 	cfg.Observe = seen.observe
@@ -168,7 +181,7 @@ func Ring(ctx context.Context, cfg RingConfig) (res *RingResult, err error) {
 		if cfg.Train {
 			at = 1 + 2*(n%((len(ring)-1)/2))
 		}
-		c, err := b.cut(ctx, [3]int{int(ring[at-1]), int(ring[at]), int(ring[at+1])}, udp, tcp, t, seen, whole)
+		c, err := b.cut(ctx, [3]int{int(ring[at-1]), int(ring[at]), int(ring[at+1])}, cfg.Fibres && n%2 == 1, udp, tcp, t, seen, whole)
 		if err != nil {
 			return res, fmt.Errorf("cut %d: %w", n, err)
 		}
@@ -193,9 +206,12 @@ const (
 	patience  = 60 * time.Second       // with a planner that plans. chosen: longer than its own patience with a device
 )
 
-// cut takes the power of the middle one of three neighbours, and gives it back.
-func (b *Bed) cut(ctx context.Context, of [3]int, udp, tcp *stream, t *trainer, seen *rings, whole func() bool) (*Cut, error) {
-	c := &Cut{Node: of[1]}
+// cut takes the power of the middle one of three neighbours, or its fibres, and gives them back.
+func (b *Bed) cut(ctx context.Context, of [3]int, fibres bool, udp, tcp *stream, t *trainer, seen *rings, whole func() bool) (*Cut, error) {
+	c, turn := &Cut{Node: of[1], Fibres: fibres}, b.power
+	if fibres {
+		turn = b.fibres
+	}
 	seen.ledgers(of[0], of[2])
 	if err := pause(ctx, afterward); err != nil {
 		return nil, err
@@ -209,7 +225,7 @@ func (b *Bed) cut(ctx context.Context, of [3]int, udp, tcp *stream, t *trainer, 
 	if t != nil {
 		step = t.now()
 	}
-	took, err := b.Cluster.Bypass(of[0], of[1], of[2])
+	took, err := b.Cluster.Bypass(of[0], of[1], of[2], func() error { return turn(of[1], false) })
 	if err != nil {
 		return nil, err
 	}
@@ -225,9 +241,20 @@ func (b *Bed) cut(ctx context.Context, of [3]int, udp, tcp *stream, t *trainer, 
 		if c.StepMicros, err = t.longest(ctx, step, t.now()); err != nil {
 			return nil, err
 		}
+		if err := until(ctx, fmt.Sprintf("a ring without node %d", of[1]), func() bool { return seen.without(of[1], b.fabric.Nodes) }); err != nil {
+			return nil, err
+		}
+		since := t.now()
+		if err := pause(ctx, afterward); err != nil {
+			return nil, err
+		}
+		if _, err := t.longest(ctx, since, t.now()); err != nil {
+			return nil, err
+		}
+		c.WithoutSteps, _, _ = t.done(since)
 	}
 	datagrams = udp.Now()
-	if err := b.power(of[1], true); err != nil {
+	if err := turn(of[1], true); err != nil {
 		return nil, err
 	}
 	// Until the planner has heard of the cut, its ring has the node: it has gone first.

@@ -36,6 +36,9 @@ func (b *Bed) watchRoutes() (*routeWatch, error) {
 				unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &wait))
 		}
 		if err != nil {
+			if fd > 0 {
+				_ = unix.Close(fd)
+			}
 			return nil, errors.Join(err, w.stop())
 		}
 		w.all.Go(func() { w.read(fd) })

@@ -94,9 +94,7 @@ func Step(ctx context.Context, cfg StepConfig) (out []Steps, err error) {
 
 // whole lets in what a turn took out: what is measured next begins with all light.
 func (p *pods) whole(ctx context.Context, turn int) error {
-	p.mu.Lock()
-	gen := p.gen
-	p.mu.Unlock()
+	gen := p.generation()
 	if err := p.turn(ctx, turn); err != nil {
 		return err
 	}

@@ -217,18 +217,24 @@ func TestConnectionGoesOnOverTheBypass(t *testing.T) {
 
 // Goal: processes that train outlive the power of nodes that their sums go through, and none
 // of these is wrong.
-// Method: two of four nodes train with gloo, one between is cut.
+// Method: two of four nodes train with gloo, one between loses its power and then its
+// fibres; the ring goes on without it until it has them again.
 func TestTrainingGoesOnOverTheBypass(t *testing.T) {
 	needs(t)
 	if _, err := Python(); err != nil {
 		t.Skip(err)
 	}
-	res, err := Ring(t.Context(), RingConfig{Config: bedOf(t, 4), Cuts: 1, Rate: 100, Train: true})
+	res, err := Ring(t.Context(), RingConfig{Config: bedOf(t, 4), Cuts: 2, Rate: 100, Train: true, Fibres: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if res.StepWrong > 0 || res.Steps == 0 || len(res.Cuts) != 1 || res.Cuts[0].StepMicros == 0 {
+	if res.StepWrong > 0 || res.Steps == 0 || len(res.Cuts) != 2 {
 		t.Errorf("%+v", res)
+	}
+	for n, c := range res.Cuts {
+		if c.StepMicros == 0 || c.WithoutSteps == 0 || c.Fibres != (n == 1) {
+			t.Errorf("cut %d: %+v", n, c)
+		}
 	}
 }
 
