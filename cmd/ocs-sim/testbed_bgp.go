@@ -85,6 +85,9 @@ example: ocs-sim testbed bgp -pods 4 -changes 16`); err != nil {
 		if cfg.Drain = r.Drain; r.Drain {
 			core.Drain = &fabric.Drain{WithinMillis: map[bool]int{false: 30_000, true: 8_000}[cfg.Kill]}
 		}
+		if n := core.Switches(); n < 3 {
+			return cli.AsUsage(invalid("spine-ports", "a core of 3 optical switches and more: those that are taken out", "%d switches", n))
+		}
 		cfg.Parts = bgpParts(&core)
 		if cfg.Fabric, err = fabric.New(fabric.Params{Name: "testbed", Core: &core}); err != nil {
 			return cli.AsUsage(err)
