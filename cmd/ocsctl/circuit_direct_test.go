@@ -111,6 +111,7 @@ func TestFabricNewDirect(t *testing.T) {
 // people rely on. Method: a planner, and production agents on simulated boards
 // of four layers' mirrors and six servers' transceivers.
 func TestFlipAgainstARunningCore(t *testing.T) {
+	t.Parallel()
 	core := fabric.DefaultDirect()
 	*core.Direct = fabric.Direct{Servers: 6, Degree: 2}
 	broker, file := coreRig(t, core), filepath.Join(t.TempDir(), "jobs.json")

@@ -103,6 +103,7 @@ func TestCircuitUsage(t *testing.T) {
 // Method: apply, list, show, plan and apply again over an embedded broker; and
 // lists that only the planner can refuse, which are exit 2 too.
 func TestCircuitsAgainstARunningCore(t *testing.T) {
+	t.Parallel()
 	core := fabric.DefaultCore(4)
 	core.LeavesPerPod, core.SpinePorts = 2, 4
 	broker, file := coreRig(t, core), filepath.Join(t.TempDir(), "jobs.json")

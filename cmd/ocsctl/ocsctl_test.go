@@ -166,6 +166,7 @@ func rig(t *testing.T) (broker string) {
 // Goal: the commands against a running planner, broker and simulated nodes.
 // Method: ask until the ring is in service, then everything once.
 func TestAgainstARunningFabric(t *testing.T) {
+	t.Parallel()
 	broker := rig(t)
 	type rings struct{ Rings []map[string]any }
 	var got rings

@@ -184,6 +184,7 @@ func (g *guarded) settles(next int, refused ...string) {
 // Method: real agents and planner, each started anew at its step with one of those
 // faults, which is mended when it was named.
 func TestSealsComeStepByStep(t *testing.T) {
+	t.Parallel()
 	f, err := fabric.New(fabric.Params{Name: "lab", Nodes: 4, GPUsPerNode: 4, K: 2, TP: 12, Spares: 1})
 	if err != nil {
 		t.Fatal(err)

@@ -61,10 +61,16 @@ func silentBroker(t *testing.T) string {
 	}
 	t.Cleanup(func() { l.Close() })
 	go func() {
+		var open []net.Conn // a connection that nobody holds is closed by the collector
 		for {
-			if _, err := l.Accept(); err != nil {
+			conn, err := l.Accept()
+			if err != nil {
+				for _, c := range open {
+					c.Close()
+				}
 				return
 			}
+			open = append(open, conn)
 		}
 	}()
 	return "mqtt://" + l.Addr().String()

@@ -79,6 +79,7 @@ func (v *visitor) status(t *testing.T, method, url, body string) (status int, re
 // what it watches ends. Method: a planner that enforces seals; every kind on every route,
 // before and after an edition that revokes all of them but one.
 func TestKeysOverHTTP(t *testing.T) {
+	t.Parallel()
 	r := layRack(t, 2)
 	r.http = "0.0.0.0:0" // beyond loopback, so by TLS
 	issue := func(name string, role proto.Role) *tls.Certificate {

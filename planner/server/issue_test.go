@@ -193,6 +193,7 @@ func (r *rack) stands(id string) bool {
 // while all stay connected. Method: the planner with its broker over TLS, eight nodes
 // with real identities, links and guards.
 func TestNodesEnrolAndKeysRotate(t *testing.T) {
+	t.Parallel()
 	const nodes = 8
 	r := newRack(t, nodes)
 	quiet := slog.New(slog.DiscardHandler)

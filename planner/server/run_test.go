@@ -259,6 +259,7 @@ func TestSecondPlannerStandsBy(t *testing.T) {
 
 // What is not acceptable changes nothing and is counted.
 func TestMalformedMessagesChangeNothing(t *testing.T) {
+	t.Parallel()
 	b := startBroker(t, "127.0.0.1:0")
 	startAgents(t, b.URL(), 0)
 	op := startOperator(t, b.URL())
