@@ -592,7 +592,20 @@ func TestSwitchIsATarget(t *testing.T) {
 		t.Errorf("%d leaves by stream", len(x))
 	}
 	until(t, rpc, tree{}, func(n *pb.Notification) bool { return n.GetPrefix().GetTarget() == "switch-3" }) // it goes on
-	for p := range once(t, c, "*") {                                                                        // any order: none
+	if rpc, err = c.Subscribe(ctx); err != nil {
+		t.Fatal(err)
+	}
+	of := r.GetSubscribe().Subscription[0]
+	if of.SuppressRedundant, of.HeartbeatInterval = true, uint64(time.Second); rpc.Send(r) != nil {
+		t.Fatal("not sent")
+	}
+	until(t, rpc, tree{}, nil)
+	told := 0
+	until(t, rpc, tree{}, func(n *pb.Notification) bool { // nothing changes, and all is told again
+		told += len(n.GetUpdate())
+		return told == 3*2*8*2
+	})
+	for p := range once(t, c, "*") { // any order: none
 		if strings.HasPrefix(p, "/sonic") {
 			t.Errorf("%s of the fabric", p)
 		}

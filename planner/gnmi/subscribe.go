@@ -26,6 +26,8 @@ type subscription struct {
 	sample bool
 	spare  bool // SAMPLE leaves out what has not changed
 	next   time.Time
+	beat   time.Duration     // by spare, how often all is told all the same; 0: never
+	whole  time.Time         // when that is due
 	said   map[string]*entry // by spare, what was told last
 }
 
@@ -142,14 +144,17 @@ func (st *stream) read(list *pb.SubscriptionList) (err error) {
 		}
 		switch mode := x.GetMode(); {
 		case !stream:
+		case beat != 0 && beat < shortestSample:
+			return invalid("heartbeat_interval", "0, or at least "+shortestSample.String()+" in ns", "%v", beat)
 		case mode == pb.SubscriptionMode_SAMPLE:
 			if sub.sample, sub.spare, sub.every = true, x.GetSuppressRedundant(), max(interval, shortestSample); interval != 0 && interval < shortestSample {
 				return invalid("sample_interval", "0, or at least "+shortestSample.String()+" in ns", "%v", interval)
 			}
-		case mode == pb.SubscriptionMode_ON_CHANGE || mode == pb.SubscriptionMode_TARGET_DEFINED:
-			if sub.every = beat; beat != 0 && beat < shortestSample {
-				return invalid("heartbeat_interval", "0, or at least "+shortestSample.String()+" in ns", "%v", beat)
+			if sub.beat = beat; sub.spare && beat != 0 {
+				sub.every = min(sub.every, beat)
 			}
+		case mode == pb.SubscriptionMode_ON_CHANGE || mode == pb.SubscriptionMode_TARGET_DEFINED:
+			sub.every = beat
 		default:
 			return invalid("mode", "TARGET_DEFINED, ON_CHANGE or SAMPLE", "%d", mode)
 		}
@@ -380,9 +385,13 @@ func (st *stream) samples(now time.Time) error {
 		all, _ := st.s.mirror.begin(x.kinds, func(e *entry) bool { return x.covers(e) })
 		slices.SortFunc(all, byKey)
 		said := map[string]*entry{}
+		spare := x.spare && (x.beat == 0 || now.Before(x.whole))
+		if !spare {
+			x.whole = now.Add(x.beat)
+		}
 		for _, e := range all {
 			set := e.leaves
-			if was := x.said[e.key]; x.spare && was != nil {
+			if was := x.said[e.key]; spare && was != nil {
 				set, _ = e.diff(was)
 			}
 			said[e.key] = e
