@@ -50,6 +50,18 @@ func TestUnacceptableCommandLines(t *testing.T) {
 	}
 }
 
+// Goal: what a testbed cannot be is refused before anything is begun, by the flag's name and
+// its limit, with the rights for one and without.
+// Method: values beside the limits.
+func TestTestbedsRefuseByName(t *testing.T) {
+	for _, c := range [][]string{{"modules", "0", "1 to 8"}, {"modules", "9", "1 to 8"}, {"modules", "x", "1 to 8"}, {"ratio", "-1", "0 and up"}} {
+		code, _, said := run([]string{"testbed", "direct", "-" + c[0], c[1]})
+		if code != exitUsage || !strings.Contains(said, c[0]) || !strings.Contains(said, c[2]) {
+			t.Errorf("-%s %s: exit code %d, %q", c[0], c[1], code, said)
+		}
+	}
+}
+
 var quiet = cli.Terminal{In: strings.NewReader(""), Out: io.Discard, Err: io.Discard}
 
 // Goal: a refused flag names its field and limit, through every wrapping.

@@ -5,9 +5,11 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"strconv"
 	"time"
 
 	"ringlight/cmd/cli"
+	"ringlight/hal"
 	"ringlight/planner/fabric"
 	"ringlight/sim/testbed"
 )
@@ -176,7 +178,13 @@ func bedFlags(fs *flag.FlagSet, cfg *testbed.Config, t cli.Terminal) {
 		cfg.Used = func(u testbed.Used) { fmt.Fprintf(t.Err, "it took %v\n", u) }
 		return nil
 	})
-	fs.IntVar(&cfg.Modules, "modules", 1, "modules of a bundle")
+	cfg.Modules = 1
+	fs.Func("modules", fmt.Sprintf("`NUMBER` of modules of a bundle, 1 to %d (default 1)", hal.MaxModules), func(word string) (err error) {
+		if cfg.Modules, err = strconv.Atoi(word); err != nil || cfg.Modules < 1 || cfg.Modules > hal.MaxModules {
+			return fmt.Errorf("want 1 to %d", hal.MaxModules)
+		}
+		return nil
+	})
 	fs.Uint64Var(&cfg.Seed, "seed", 1, "seed of optics and mirrors")
 }
 

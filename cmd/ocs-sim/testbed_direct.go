@@ -40,6 +40,9 @@ example: ocs-sim testbed direct -flips 100`); err != nil {
 	if cfg.Fabric, err = fabric.New(fabric.Params{Name: "testbed", Core: c}); err != nil {
 		return cli.AsUsage(err)
 	}
+	if *percent < 0 {
+		return cli.AsUsage(invalid("ratio", "0 and up", "%d", *percent))
+	}
 	if err := cfg.Ask(*percent); err != nil {
 		return cli.AsUsage(err)
 	}
