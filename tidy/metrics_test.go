@@ -1,4 +1,4 @@
-package ringlight_test
+package tidy_test
 
 import (
 	"encoding/json"

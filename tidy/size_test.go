@@ -1,4 +1,4 @@
-package ringlight_test
+package tidy_test
 
 import (
 	"cmp"
@@ -76,7 +76,7 @@ func TestRoomsKeepTheirSize(t *testing.T) {
 	}
 	for _, room := range slices.Sorted(maps.Keys(is)) {
 		if is[room] > may[room] {
-			t.Errorf("%s has %d lines, %s allows %d: take as many out, or write the file anew (go test . -run RoomsKeepTheirSize -update) and say in the commit why the room may grow, and which becomes smaller", room, is[room], linesFile, may[room])
+			t.Errorf("%s has %d lines, %s allows %d: take as many out, or write the file anew (go test ./tidy -run RoomsKeepTheirSize -update) and say in the commit why the room may grow, and which becomes smaller", room, is[room], linesFile, may[room])
 		}
 	}
 	for _, room := range slices.Sorted(maps.Keys(may)) {
