@@ -112,7 +112,7 @@ func (s *Search) restart(cells []int) {
 	for left+1 < last-left-1 && r.fringe[left+1].Contrast() >= goodContrast && r.fringe[last-left-1].Contrast() >= goodContrast {
 		left++
 	}
-	if r.start%3 == 0 {
+	if r.start%3 == 0 || left == last-left { // one cell turned twice is where it was
 		for _, c := range cells {
 			s.heat(CellMatrix+c, float64(s.random()*s.max[CellMatrix+c]))
 		}

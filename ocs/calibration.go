@@ -3,6 +3,8 @@ package ocs
 import (
 	"errors"
 	"fmt"
+	"hash/crc32"
+	"slices"
 
 	"ringlight/hal"
 	"ringlight/mzi"
@@ -70,6 +72,20 @@ type ModuleCalibration struct {
 	Paths [2]int32 `cbor:"14,keyasint,omitzero"`
 	// What the Tx taps show in the dark, in nanowatts.
 	DarkTap [2]int32 `cbor:"15,keyasint,omitzero"`
+	// Which matrix it is of, 0: the Benes network, or a passport does not say.
+	Matrix uint32 `cbor:"16,keyasint,omitempty"`
+}
+
+// matrixSum tells matrices by their couplers, 0: the Benes network.
+func matrixSum(couplers [][2]uint8) uint32 {
+	if slices.Equal(couplers, hal.Benes) {
+		return 0
+	}
+	sum := crc32.NewIEEE()
+	for _, pair := range couplers {
+		sum.Write(pair[:])
+	}
+	return sum.Sum32()
 }
 
 // Calibration of a bundle: its modules' and what was measured of the bundle as

@@ -4,9 +4,12 @@ import (
 	"bytes"
 	"errors"
 	"reflect"
+	"slices"
 	"testing"
 	"time"
 
+	"ringlight/hal"
+	"ringlight/mzi"
 	"ringlight/ocs/stored"
 	"ringlight/proto"
 )
@@ -15,7 +18,7 @@ import (
 func sample() *Calibration {
 	c := &Calibration{Timing: Timing{DetectMax: 150_123, DetectMin: 40_456, SwitchMax: 250_789, SwitchMin: 75_012}}
 	for i := range 3 {
-		m := &ModuleCalibration{Serial: "RL0000000001", CaseMillicelsius: -12_345, RailMillivolt: 12_000, Measurements: 4185, BoardMillis: 3495}
+		m := &ModuleCalibration{Serial: "RL0000000001", CaseMillicelsius: -12_345, Matrix: 9, RailMillivolt: 12_000, Measurements: 4185, BoardMillis: 3495}
 		for k := range m.Cells {
 			x := &m.Cells[k]
 			x.OffsetMicrorad, x.PiMicrowatt, x.MilliOhm = int32(k*100_000-1_800_000), uint32(25_000+k), uint32(1_000_000-k*i)
@@ -163,4 +166,27 @@ func FuzzDecodeCalibration(f *testing.F) {
 			}
 		}
 	})
+}
+
+// Goal: a calibration is not used with a matrix that has as many couplers elsewhere.
+func TestCalibrationOfOtherCouplersIsRefused(t *testing.T) {
+	moved := slices.Clone(hal.Benes)
+	moved[0], moved[1] = moved[1], [2]uint8{0, 2}
+	sums := map[uint32]bool{}
+	for _, couplers := range [][][2]uint8{hal.Benes, moved, moved[:12]} {
+		sums[matrixSum(couplers)] = true
+	}
+	if len(sums) != 3 || matrixSum(hal.Benes) != 0 {
+		t.Fatalf("%v, and %d of the Benes network", sums, matrixSum(hal.Benes))
+	}
+	of := sample().Modules[:1]
+	for _, x := range []struct {
+		matrix uint32
+		want   error
+	}{{0, nil}, {matrixSum(moved), stored.ErrMismatch}} {
+		of[0].Matrix = x.matrix
+		if _, err := composeCodes(make([]hal.Module, 1), of, mzi.Halves, true); !errors.Is(err, x.want) {
+			t.Errorf("matrix %x: %v, want %v", x.matrix, err, x.want)
+		}
+	}
 }

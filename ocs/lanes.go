@@ -199,6 +199,9 @@ func composeCodes(hw []hal.Module, modules []*ModuleCalibration, p mzi.Permutati
 		if want := hw[i].Optics().Cells(); m.cells() != want {
 			return nil, &ModuleError{Module: i, Err: fmt.Errorf("%w: of %d cells, the module has %d", stored.ErrMismatch, m.cells(), want)}
 		}
+		if m.Matrix != 0 && m.Matrix != matrixSum(hw[i].Optics().Couplers) {
+			return nil, &ModuleError{Module: i, Err: fmt.Errorf("%w: of a matrix with other couplers", stored.ErrMismatch)}
+		}
 	}
 	codes := make([]*heater.Codes, len(modules))
 	if p == mzi.Halves && own {

@@ -89,7 +89,7 @@ func (l *lock) open(t *chipDrive, now time.Duration, module int) {
 	cal := l.calibrated(t, module)
 	setting, err := mzi.Matrix(t.bundle.Modules[module].Optics().Couplers).Route(t.Lanes())
 	if err != nil {
-		panic("ocs: lanes in force are no permutation: " + err.Error())
+		panic("ocs: lanes in force that no setting makes: " + err.Error())
 	}
 	l.gen++
 	l.act = &lockAct{step: lockOpen, module: module, path: t.path, lit: litOf(t.path), setting: setting}

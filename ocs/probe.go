@@ -222,6 +222,7 @@ func (p *probe) completed(t *chipDrive, now time.Duration, c *hal.Completion) er
 			Serial:           serial,
 			RailMillivolt:    int32(ina219.BusMillivolt(ina219.Value(rest[:2]))),
 			CaseMillicelsius: tmp102.Millicelsius(rest[2:4]),
+			Matrix:           matrixSum(t.bundle.Modules[p.module].Optics().Couplers),
 		}
 		p.cold(t)
 	case probeCold:

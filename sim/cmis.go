@@ -383,6 +383,9 @@ func (c *mci) take() {
 	for k := range c.lock.trim {
 		if c.staged[0][k] != c.forced[0][k] || c.staged[1][k] != c.forced[1][k] {
 			c.lock.trim[k] = 0
+			if k < mciLockCells {
+				c.lock.large[k] = 0
+			}
 		}
 	}
 	c.forced, c.applied = c.staged, true

@@ -174,9 +174,12 @@ func ms(micros int64) float64 { return float64(micros) / float64(time.Millisecon
 
 // bedFlags are those of every testbed.
 func bedFlags(fs *flag.FlagSet, cfg *testbed.Config, t cli.Terminal) {
-	fs.BoolFunc("used", "say at the end what it took: namespaces, memory, processor time", func(string) error {
-		cfg.Used = func(u testbed.Used) { fmt.Fprintf(t.Err, "it took %v\n", u) }
-		return nil
+	fs.BoolFunc("used", "say at the end what it took: namespaces, memory, processor time", func(word string) error {
+		on, err := strconv.ParseBool(word)
+		if cfg.Used = nil; on {
+			cfg.Used = func(u testbed.Used) { fmt.Fprintf(t.Err, "it took %v\n", u) }
+		}
+		return err
 	})
 	cfg.Modules = 1
 	fs.Func("modules", fmt.Sprintf("`NUMBER` of modules of a bundle, 1 to %d (default 1)", hal.MaxModules), func(word string) (err error) {

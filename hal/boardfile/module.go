@@ -179,7 +179,7 @@ func (m *maker) heaters(field string, chips [][]string, dac hal.Part, o *hal.Opt
 			case name == "":
 				continue
 			case !ok || seen[k] || k >= o.Cells():
-				m.bad(fmt.Sprintf("%s[%d]", f, ch), "each cell once", "%q", name)
+				m.bad(fmt.Sprintf("%s[%d]", f, ch), fmt.Sprintf("each of %d cells once", o.Cells()), "%q", name)
 				continue
 			case part.ByNet && (k < hal.CellMatrix) != net, net && k/hal.CellMZI2 != c:
 				m.bad(fmt.Sprintf("%s[%d]", f, ch), "mzi1 on the first, mzi2 on the second, matrix on the others", "%q: %s loads all its channels at an edge of one net", name, part.Name)

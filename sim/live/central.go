@@ -69,10 +69,12 @@ func (c *Central) Revive(ctx context.Context) error {
 	select {
 	case c.View = <-served:
 		at, err := url.Parse(c.View)
-		if err == nil {
-			c.cfg.HTTP = at.Host
+		if err != nil {
+			c.Kill()
+			return err
 		}
-		return err
+		c.cfg.HTTP = at.Host
+		return nil
 	case err := <-ran:
 		ran <- err
 		return errors.Join(errors.New("live: the planner stopped"), err)

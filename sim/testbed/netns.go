@@ -84,10 +84,11 @@ func sweep() (gone int, err error) {
 
 // remove ends the processes in a namespace, and then it.
 func remove(ns string) error {
-	for _, pid := range inside(ns) {
+	pids, err := inside(ns)
+	for _, pid := range pids {
 		_ = syscall.Kill(pid, syscall.SIGKILL)
 	}
-	return ip("", "netns del "+ns)
+	return errors.Join(err, ip("", "netns del "+ns))
 }
 
 // within runs f on a thread that is in a namespace. What f opens or starts is there too.

@@ -38,6 +38,7 @@ func (p *pods) strike(ctx context.Context, n int, c *PodsChange) error {
 	}
 	c.Struck = strikeAgents
 	core := p.fabric.Core
+	n /= strikes // its own, each with other devices
 	spine := spineName(n%core.Pods, n%core.SpinesPerPod)
 	var agents []proto.NodeID
 	for s := range min(3, core.Switches()) {

@@ -15,7 +15,7 @@ type Used struct {
 	Namespaces int
 	Ports      int // interfaces at which light ends
 	Processes  int // in its namespaces as it ended
-	PeakMiB    int // resident: this process at its most, and those as they were
+	PeakMiB    int // resident: this process at its most, and with it those as they are
 	CPU        time.Duration
 	Wall       time.Duration
 }
@@ -37,7 +37,8 @@ func (b *Bed) used() Used {
 		}
 	}
 	for _, d := range b.made {
-		for _, pid := range inside(b.NS(d)) {
+		pids, _ := inside(b.NS(d)) // gone: none
+		for _, pid := range pids {
 			cpu, bytes := processUsed(pid)
 			u.Processes, u.CPU, u.PeakMiB = u.Processes+1, u.CPU+cpu, u.PeakMiB+int(bytes>>20)
 		}
@@ -62,12 +63,12 @@ func processUsed(pid int) (cpu time.Duration, bytes int) {
 }
 
 // inside are the processes in a namespace but this one.
-func inside(ns string) (pids []int) {
-	out, _ := exec.Command("ip", "netns", "pids", ns).Output() // gone: none
+func inside(ns string) (pids []int, err error) {
+	out, err := exec.Command("ip", "netns", "pids", ns).Output()
 	for word := range strings.FieldsSeq(string(out)) {
 		if pid, err := strconv.Atoi(word); err == nil && pid != os.Getpid() {
 			pids = append(pids, pid)
 		}
 	}
-	return pids
+	return pids, err
 }
