@@ -88,8 +88,8 @@ func (t *Tracker) exact(from, length, want, dearest int) (moved []int32, gain, c
 
 // turns is how many cuts of a circle see an optimum: a group that is laid ends at one of
 // them. A stretch that is no circle, or that is open somewhere, needs none: it is begun
-// there. Who is laid across the first cut costs at
-// least apart groups, too many where only a few may move for one.
+// there. Who is laid across the first cut costs at least apart groups, too many where only
+// a few may move for one.
 func (s *stretch) turns() (begin, turns, apart int) {
 	t := s.t
 	if !t.Wrap || s.length < t.Nodes {
@@ -107,7 +107,7 @@ func (s *stretch) turns() (begin, turns, apart int) {
 // and no fibre leads past a whole group that stands alone between two of them.
 func (s *stretch) calm() (begin, apart int) {
 	t := s.t
-	if t.Nodes <= exactNodes || s.size < t.K {
+	if t.Nodes <= exactNodes || s.size < t.K || t.idle.all() < s.size {
 		return 0, 0
 	}
 	type hole struct{ groups, cut int } // behind an idle node: groups, and a place that none passes
@@ -132,9 +132,6 @@ func (s *stretch) calm() (begin, apart int) {
 		}
 	}
 	n := len(holes) - 1
-	if n < s.size {
-		return 0, 0
-	}
 	holes[n].groups += holes[0].groups // round the seam
 	holes = holes[1:]
 	for i, h := range holes {
