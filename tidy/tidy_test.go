@@ -73,8 +73,9 @@ var mayImport = map[string][]string{
 	"agent/pm":              {"proto"},
 	"agent":                 {"agent/pm", "proto/metric", "proto/metric/self", "node", "ocs", "ocs/circuit", "ocs/mems", "ocs/box", "ocs/selector", "hal", "hal/record", "hal/sonic", "proto", "proto/limit"},
 	"agent/bench":           {"ocs", "ocs/diode", "ocs/heater", "hal", "hal/at24", "hal/ina219", "hal/pca953x", "hal/pca9548", "hal/tmp102", "mzi/detmath", "proto", "periph.io/x/conn/v3/physic"},
-	"planner":               {"proto", "proto/metric", "planner/audit", "planner/fabric", "planner/journal", "planner/member", "planner/hbd", "planner/core", "planner/rollout", "planner/job", "planner/health"},
+	"planner":               {"proto", "proto/metric", "planner/audit", "planner/fabric", "planner/journal", "planner/member", "planner/hbd", "planner/core", "planner/rollout", "planner/job", "planner/health", "planner/wear"},
 	"planner/health":        {"proto"},
+	"planner/wear":          {"planner/journal", "proto"},
 	"planner/hostlist":      {},
 	"planner/job":           {"proto", "planner/fabric", "planner/hostlist", "planner/journal", "planner/hbd", "planner/core", "planner/model", "planner/ring", "planner/topo"}, // asks for rings and circuits; chooses no node
 	"planner/rollout":       {"proto", "planner/journal"},
@@ -86,7 +87,7 @@ var mayImport = map[string][]string{
 	"planner/view/browser":  {"github.com/chromedp/"},
 	"planner/jobapi":        {"planner", "planner/job", "proto", "proto/limit"}, // acts through the operators' door alone
 	"planner/jobapi/client": {"planner/job", "proto", "proto/cert"},
-	"planner/view":          {"planner", "planner/fabric", "planner/hbd", "proto", "proto/limit"},                                                                                                                                        // serves pages: no hand on anything
+	"planner/view":          {"planner", "planner/fabric", "planner/hbd", "planner/wear", "proto", "proto/limit"},                                                                                                                        // serves pages: no hand on anything
 	"planner/gnmi":          {"hal/sonic", "planner", "planner/fabric", "planner/job", "proto", "proto/cert", "proto/limit", "proto/mqtt", "github.com/openconfig/gnmi/proto/gnmi", "google.golang.org/grpc", "google.golang.org/grpc/"}, // nobody else knows gNMI; acts through the operators' door alone
 	"planner/server":        {"planner", "planner/view", "planner/jobapi", "planner/jobapi/client", "planner/fabric", "planner/hbd", "proto/metric", "proto/metric/self", "proto", "proto/cert", "proto/guard", "proto/limit", "proto/mqtt", "proto/pki", "proto/seal", "go.etcd.io/bbolt", "go.etcd.io/bbolt/errors", "github.com/mochi-mqtt/server/v2", "github.com/mochi-mqtt/server/v2/"},
 	"planner/server/etcd":   {"planner", "planner/server", "proto", "proto/mqtt", "go.etcd.io/etcd/api/v3/", "go.etcd.io/etcd/client/v3", "go.uber.org/zap"}, // nobody else knows etcd
@@ -107,10 +108,12 @@ var mayImport = map[string][]string{
 	"sim/trace":             {"mzi/detmath"},
 	"sim/workload":          {"mzi/detmath", "proto"},
 	"sim/boxes":             {"hal", "hal/scpi", "hal/sonic", "hal/tl1", "ocs/circuit"},
-	"sim/fleet":             {"sim", "sim/agenda", "sim/boxes", "sim/trace", "agent", "ocs", "ocs/box", "ocs/circuit", "ocs/mems", "planner", "planner/fabric", "planner/ring", "hal", "hal/boardfile", "proto", "mzi/detmath", "periph.io/x/conn/v3/physic"},
+	"sim/fleet":             {"sim", "sim/agenda", "sim/boxes", "sim/trace", "agent", "ocs", "ocs/box", "ocs/circuit", "ocs/mems", "planner", "planner/fabric", "planner/ring", "planner/topo", "hal", "hal/boardfile", "proto", "mzi/detmath", "periph.io/x/conn/v3/physic"},
 	"sim/hostile":           {"github.com/fxamacker/cbor/v2", "proto", "proto/mqtt"},
 	"sim/study":             {"mzi/detmath", "planner/fabric", "planner/isolate", "planner/model", "planner/topo", "planner/ring", "planner/sched", "planner/wiring", "sim/agenda", "sim/flow", "sim/trace", "sim/workload", "proto"},
 	"sim/step":              {},
+	"sim/freeport":          {},
+	"sim/testbroker":        {"github.com/mochi-mqtt/server/v2", "github.com/mochi-mqtt/server/v2/"},
 	"sim/procs":             {},
 	"sim/live":              {"sim", "sim/step", "sim/agenda", "sim/fleet", "sim/solo", "sim/trace", "sim/damage", "mzi/detmath", "agent", "ocs", "ocs/circuit", "ocs/mems", "hal", "hal/socket", "planner", "planner/fabric", "planner/job", "planner/jobapi/client", "planner/server", "proto", "proto/limit", "proto/mqtt"},
 	"sim/testbed":           {"hal", "planner/topo", "sim", "sim/fleet", "sim/live", "planner", "planner/fabric", "proto", "proto/mqtt", "golang.org/x/sys/unix"},
@@ -138,7 +141,7 @@ var testsOnly = []string{"cmd/cli/clitest", "sim/script", "planner/view/browser"
 // pure packages hold decisions: no goroutine, clock, file, log or chance.
 var pure = []string{
 	"proto", "proto/metric", "proto/seal", "hal", "hal/*", "mzi", "mzi/detmath", "ocs", "ocs/*", "node", "agent", "agent/bench", "agent/pm",
-	"planner", "planner/audit", "planner/journal", "planner/member", "planner/hbd", "planner/core", "planner/rollout", "planner/job", "planner/hostlist", "planner/health",
+	"planner", "planner/audit", "planner/journal", "planner/member", "planner/hbd", "planner/core", "planner/rollout", "planner/job", "planner/hostlist", "planner/health", "planner/wear",
 	"planner/fabric", "planner/ring", "planner/wiring", "planner/sched", "planner/isolate", "planner/topo", "planner/model",
 	"sim", "sim/agenda", "sim/flow", "sim/trace", "sim/workload", "sim/fleet", "sim/study",
 }
@@ -156,7 +159,7 @@ var belowAgent = []string{"planner", "sim/fleet", "sim/live", "go.etcd.io/bbolt"
 
 // exactFloats are the packages whose floats must have the same bits on every
 // machine.
-var exactFloats = []string{"mzi", "mzi/detmath", "sim", "sim/trace", "sim/workload", "sim/fleet", "sim/study", "ocs", "ocs/diode", "ocs/mems"}
+var exactFloats = []string{"mzi", "mzi/detmath", "sim", "sim/trace", "sim/workload", "sim/fleet", "sim/study", "ocs", "ocs/diode", "ocs/mems", "planner/wear"}
 
 var mathAllowed = map[string][]string{
 	"":            {"Sqrt", "Abs", "Floor", "FMA"},

@@ -20,6 +20,7 @@ import (
 	"ringlight/proto/mqtt"
 	"ringlight/proto/pki"
 	"ringlight/proto/seal"
+	"ringlight/sim/freeport"
 )
 
 // broker is one under trial, with the configuration that ocsctl pki writes.
@@ -132,15 +133,6 @@ func (s *site) issue(f *pki.Folder, role proto.Role, days int, names ...string) 
 	}
 }
 
-func freeAddress(t *testing.T) string {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
-}
-
 // embedded is the planner's own broker.
 type embedded struct {
 	s  *site
@@ -205,7 +197,7 @@ func (m *mosquitto) start(s *site) {
 			s.t.Skip("mosquitto is not installed")
 		}
 	}
-	m.nodes, m.others = freeAddress(s.t), freeAddress(s.t)
+	m.nodes, m.others = freeport.Address(), freeport.Address()
 	dir := filepath.Join(s.folder.Dir, pki.KindMosquitto)
 	if _, err := s.folder.Configure(pki.KindMosquitto, pki.Server{Name: "b", Hosts: []string{"127.0.0.1"}, Days: 30, At: dir, Listen: m.nodes, Others: m.others, ByPassword: s.logins != ""}); err != nil {
 		s.t.Fatal(err)
@@ -272,7 +264,7 @@ type natsServer struct {
 }
 
 func (n *natsServer) start(s *site) {
-	n.s, n.address = s, freeAddress(s.t)
+	n.s, n.address = s, freeport.Address()
 	dir := filepath.Join(s.folder.Dir, pki.KindNATS)
 	if _, err := s.folder.Configure(pki.KindNATS, pki.Server{Name: "b", Hosts: []string{"127.0.0.1"}, Days: 30, At: dir, Listen: n.address}); err != nil {
 		s.t.Fatal(err)

@@ -21,6 +21,7 @@ import (
 	planning "ringlight/planner/server"
 	"ringlight/proto"
 	"ringlight/proto/mqtt"
+	"ringlight/sim/freeport"
 	"ringlight/sim/live"
 )
 
@@ -59,10 +60,10 @@ func startServers(t *testing.T, count int) *cluster {
 	dir := t.TempDir()
 	var routes []string
 	for range count {
-		routes = append(routes, freeAddress(t))
+		routes = append(routes, freeport.Address())
 	}
 	for i := range count {
-		at, file := freeAddress(t), filepath.Join(dir, fmt.Sprintf("n%d.conf", i))
+		at, file := freeport.Address(), filepath.Join(dir, fmt.Sprintf("n%d.conf", i))
 		text := fmt.Sprintf("server_name: n%d\nlisten: 127.0.0.1:-1\nmax_payload: 131072\nlog_file: %q\njetstream { store_dir: %q }\nmqtt { listen: %q }\n",
 			i, file+".log", filepath.Join(dir, fmt.Sprint("js", i)), at)
 		if count > 1 {

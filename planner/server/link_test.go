@@ -16,6 +16,7 @@ import (
 	"github.com/mochi-mqtt/server/v2/packets"
 
 	"ringlight/proto"
+	"ringlight/sim/testbroker"
 )
 
 // Goal: agents that know a term beyond what a planner believes are named with the
@@ -104,7 +105,7 @@ func TestRefusedPlannerSaysWhy(t *testing.T) {
 			l.Close()
 		} else {
 			broker := mochi.New(&mochi.Options{Logger: slog.New(slog.DiscardHandler)})
-			if err := errors.Join(broker.AddHook(&refusing{topic: c.topic}, nil), broker.AddListener(listeners.NewNet("mqtt", l)), broker.Serve()); err != nil {
+			if err := errors.Join(broker.AddHook(&refusing{topic: c.topic}, nil), broker.AddListener(testbroker.Listener{Listener: listeners.NewNet("mqtt", l), Server: broker}), broker.Serve()); err != nil {
 				t.Fatal(err)
 			}
 			defer broker.Close()

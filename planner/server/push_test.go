@@ -3,7 +3,6 @@ package server
 import (
 	"crypto/ed25519"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,6 +14,7 @@ import (
 	"ringlight/proto"
 	"ringlight/proto/mqtt"
 	"ringlight/proto/seal"
+	"ringlight/sim/freeport"
 )
 
 // signing seals with one key, and judges nothing.
@@ -53,14 +53,9 @@ func mosquitto(b *testing.B) (url string, pid int) {
 			b.Skip("there is no mosquitto")
 		}
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		b.Fatal(err)
-	}
-	port := l.Addr().(*net.TCPAddr).Port
-	l.Close()
+	at := freeport.Address()
 	file := filepath.Join(b.TempDir(), "m.conf")
-	if err := os.WriteFile(file, fmt.Appendf(nil, "listener %d 127.0.0.1\nallow_anonymous true\nmax_queued_messages 20000\n", port), 0o600); err != nil {
+	if err := os.WriteFile(file, fmt.Appendf(nil, "listener %s 127.0.0.1\nallow_anonymous true\nmax_queued_messages 20000\n", strings.TrimPrefix(at, "127.0.0.1:")), 0o600); err != nil {
 		b.Fatal(err)
 	}
 	c := exec.Command(binary, "-c", file)
@@ -68,7 +63,7 @@ func mosquitto(b *testing.B) (url string, pid int) {
 		b.Fatal(err)
 	}
 	b.Cleanup(func() { _ = c.Process.Kill(); _ = c.Wait() }) // it has nothing to keep
-	return fmt.Sprintf("mqtt://127.0.0.1:%d", port), c.Process.Pid
+	return "mqtt://" + at, c.Process.Pid
 }
 
 // processor is the time that this process, and another, have had.

@@ -3,7 +3,6 @@ package server
 import (
 	"encoding/json"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -15,6 +14,7 @@ import (
 	"time"
 
 	"ringlight/proto"
+	"ringlight/sim/freeport"
 )
 
 // event is a CloudEvent of an alarm.
@@ -135,12 +135,7 @@ func TestExampleCordonsNodes(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "kubectl"), []byte(stub), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := l.Addr().String()
-	l.Close()
+	address := freeport.Address()
 	script := exec.Command(python, "../../docs/monitoring/repair.py", address)
 	script.Env = append(os.Environ(), "PATH="+dir+":"+os.Getenv("PATH"))
 	if err := script.Start(); err != nil {

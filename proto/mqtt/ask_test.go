@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"ringlight/proto"
+	"ringlight/sim/freeport"
 )
 
 // Goal: the word of a planner that is not in service ends no question: it is told,
@@ -14,7 +15,7 @@ import (
 // never, as one in service.
 func TestAskBehindAStandby(t *testing.T) {
 	for _, serves := range []bool{true, false} {
-		b := &embedded{address: freeAddress(t)}
+		b := &embedded{address: freeport.Address()}
 		b.start(t)
 		topics := proto.Topics{Fabric: "f"}
 		planner := dial(t, Config{Broker: b.url(), ClientID: "planner", Ordered: true, Subscriptions: []string{topics.EveryRequest()}})

@@ -14,6 +14,9 @@ import (
 	mochi "github.com/mochi-mqtt/server/v2"
 	"github.com/mochi-mqtt/server/v2/hooks/auth"
 	"github.com/mochi-mqtt/server/v2/listeners"
+
+	"ringlight/sim/freeport"
+	"ringlight/sim/testbroker"
 )
 
 // testBroker is a broker that a test can kill and bring back on its port.
@@ -27,7 +30,7 @@ type testBroker interface {
 // mosquitto where it is installed.
 func onEveryBroker(t *testing.T, test func(t *testing.T, b testBroker)) {
 	t.Run("embedded", func(t *testing.T) {
-		b := &embedded{address: freeAddress(t)}
+		b := &embedded{address: freeport.Address()}
 		b.start(t)
 		test(t, b)
 	})
@@ -36,7 +39,7 @@ func onEveryBroker(t *testing.T, test func(t *testing.T, b testBroker)) {
 		if binary == "" {
 			t.Skip("mosquitto is not installed")
 		}
-		b := &mosquitto{binary: binary, address: freeAddress(t)}
+		b := &mosquitto{binary: binary, address: freeport.Address()}
 		b.start(t)
 		test(t, b)
 	})
@@ -55,16 +58,6 @@ func findMosquitto() string {
 func isFile(p string) bool {
 	st, err := os.Stat(p)
 	return err == nil && !st.IsDir()
-}
-
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
 }
 
 type embedded struct {
@@ -87,7 +80,7 @@ func (b *embedded) start(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := b.server.AddListener(listeners.NewTCP(listeners.Config{ID: "t", Address: b.address})); err != nil {
+	if err := b.server.AddListener(testbroker.Listener{Listener: listeners.NewTCP(listeners.Config{ID: "t", Address: b.address}), Server: b.server}); err != nil {
 		t.Fatal(err)
 	}
 	if err := b.server.Serve(); err != nil {

@@ -23,6 +23,7 @@ import (
 	"github.com/mochi-mqtt/server/v2/listeners"
 
 	"ringlight/proto"
+	"ringlight/sim/testbroker"
 )
 
 // What cannot work or would leave the machine in the clear is refused before
@@ -118,7 +119,7 @@ func TestClientCertificates(t *testing.T) {
 	server.AddHook(new(auth.AllowHook), nil)
 	listener := listeners.NewTCP(listeners.Config{ID: "tls", Address: "127.0.0.1:0", TLSConfig: &tls.Config{
 		Certificates: []tls.Certificate{serverCert}, ClientCAs: pool, ClientAuth: tls.RequireAndVerifyClientCert, MinVersion: tls.VersionTLS13}})
-	if err := server.AddListener(listener); err != nil {
+	if err := server.AddListener(testbroker.Listener{Listener: listener, Server: server}); err != nil {
 		t.Fatal(err)
 	}
 	if err := server.Serve(); err != nil {

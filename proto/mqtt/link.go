@@ -33,7 +33,6 @@ type Stats struct {
 	Connects         uint64 // connections with every subscription granted
 	Losses           uint64 // of such connections
 	Attempts         uint64 // tries to connect
-	Refused          uint64 // subscriptions
 	Sent             uint64 // publications handed to the library
 	Received         uint64 // publications
 	DroppedTelemetry uint64 // either way
@@ -67,8 +66,8 @@ type Link struct {
 	abandon bool
 	why     error
 
-	up                                             atomic.Bool
-	connects, losses, attempts, refused, sent, got atomic.Uint64
+	up                                    atomic.Bool
+	connects, losses, attempts, sent, got atomic.Uint64
 }
 
 // Dial checks the configuration and returns a link that connects by itself,
@@ -191,7 +190,7 @@ func (l *Link) end(abandon bool) {
 
 func (l *Link) Stats() Stats {
 	s := Stats{Connects: l.connects.Load(), Losses: l.losses.Load(), Attempts: l.attempts.Load(),
-		Refused: l.refused.Load(), Sent: l.sent.Load(), Received: l.got.Load(), Shed: l.intake.total.Load()}
+		Sent: l.sent.Load(), Received: l.got.Load(), Shed: l.intake.total.Load()}
 	for _, q := range []*queue{l.in, l.out} {
 		d := q.drops()
 		s.DroppedTelemetry += d[classTelemetry]

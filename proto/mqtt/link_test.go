@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"ringlight/proto"
+	"ringlight/sim/freeport"
 )
 
 const patience = 20 * time.Second // for a loaded machine; nothing here needs it
@@ -135,7 +136,7 @@ func TestUncached(t *testing.T) {
 
 // Whoever reads LinkUp may send: nothing lies between.
 func TestLinkUpIsTheTimeToSend(t *testing.T) {
-	b := &embedded{address: freeAddress(t)}
+	b := &embedded{address: freeport.Address()}
 	b.start(t)
 	for i := range 300 {
 		l := up(t, Config{Broker: b.url(), ClientID: "one", Seed: uint64(i + 1)})
@@ -292,7 +293,7 @@ func TestSlowReaderLosesTelemetryFirst(t *testing.T) {
 
 // Nobody listens on the port: the link keeps trying and says why.
 func TestNoBroker(t *testing.T) {
-	l := dial(t, Config{Broker: "mqtt://" + freeAddress(t), ClientID: "one"})
+	l := dial(t, Config{Broker: "mqtt://" + freeport.Address(), ClientID: "one"})
 	wait := time.After(patience)
 	for l.Stats().Attempts < 3 {
 		select {
@@ -312,7 +313,7 @@ func TestNoBroker(t *testing.T) {
 // comes back to what is left of them. Method: 32 links with a list of two brokers and an
 // address where none is; one of them ends.
 func TestLinksAreSpreadOverBrokers(t *testing.T) {
-	a, b := &embedded{address: freeAddress(t)}, &embedded{address: freeAddress(t)}
+	a, b := &embedded{address: freeport.Address()}, &embedded{address: freeport.Address()}
 	a.start(t)
 	b.start(t)
 	list := a.url() + ",mqtt://127.0.0.1:1," + b.url()
@@ -364,7 +365,7 @@ func TestWhatARefusalCosts(t *testing.T) {
 		address string
 		refused bool
 	}{ // any order
-		"nobody":       {freeAddress(t), true},
+		"nobody":       {freeport.Address(), true},
 		"unavailable":  {answer(0x20, 2, 0, 3), true},
 		"bad password": {answer(0x20, 2, 0, 4), false},
 		"not allowed":  {answer(0x20, 2, 0, 5), false},

@@ -11,6 +11,7 @@ import (
 	"github.com/mochi-mqtt/server/v2/packets"
 
 	"ringlight/proto"
+	"ringlight/sim/freeport"
 )
 
 // denying is a broker hook that forbids some topics to everybody.
@@ -36,7 +37,7 @@ func (h *denying) OnDisconnect(cl *mochi.Client, _ error, _ bool) { h.gone <- cl
 
 func denyingBroker(t *testing.T, topics ...string) (*embedded, *denying) {
 	h := &denying{topics: topics, gone: make(chan string, 1000)}
-	b := &embedded{address: freeAddress(t), hooks: []mochi.Hook{h}}
+	b := &embedded{address: freeport.Address(), hooks: []mochi.Hook{h}}
 	b.start(t)
 	return b, h
 }
@@ -96,7 +97,7 @@ func (h *misnumbering) OnSubscribe(cl *mochi.Client, pk packets.Packet) packets.
 // A subscription that the broker has not taken, since it takes the number of a message
 // of its own for ours, is asked for until it has, at the start and later.
 func TestSubscriptionIsAskedForAgain(t *testing.T) {
-	b := &embedded{address: freeAddress(t), hooks: []mochi.Hook{&misnumbering{asked: map[string]int{}}}}
+	b := &embedded{address: freeport.Address(), hooks: []mochi.Hook{&misnumbering{asked: map[string]int{}}}}
 	b.start(t)
 	l := up(t, Config{Broker: b.url(), ClientID: "one", Subscriptions: []string{"t/first"}})
 	echo(t, l, "t/first")
@@ -165,7 +166,7 @@ func (h *losing) OnPublish(_ *mochi.Client, p packets.Packet) (packets.Packet, e
 func TestALostAcknowledgementMutesNobody(t *testing.T) {
 	defer func(d time.Duration) { ackTimeout = d }(ackTimeout)
 	ackTimeout = 100 * time.Millisecond
-	b := &embedded{address: freeAddress(t), hooks: []mochi.Hook{new(losing)}}
+	b := &embedded{address: freeport.Address(), hooks: []mochi.Hook{new(losing)}}
 	b.start(t)
 	l := up(t, Config{Broker: b.url(), ClientID: "one", Subscriptions: []string{"last"}})
 	for range 2 { // once for each connection

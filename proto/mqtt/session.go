@@ -232,7 +232,6 @@ func (s *session) refusals(token paho.Token) (n int, again bool) {
 			again = true
 		case code >= refusedGrant:
 			n++
-			s.link.refused.Add(1)
 			s.link.in.put(proto.Packet{Kind: proto.Refused, Topic: topic, Payload: []byte("subscription refused by the broker")})
 		}
 	}

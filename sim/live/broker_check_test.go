@@ -13,6 +13,7 @@ import (
 
 	"ringlight/planner/server"
 	"ringlight/proto/mqtt"
+	"ringlight/sim/testbroker"
 )
 
 // Goal: the embedded broker has all that is asked of a broker, and an address where none
@@ -50,7 +51,7 @@ func TestWhatABrokerLacksIsNamed(t *testing.T) {
 			s := mochi.New(&mochi.Options{Capabilities: caps, Logger: slog.New(slog.DiscardHandler)})
 			l, err := net.Listen("tcp", "127.0.0.1:0")
 			if err == nil {
-				err = errors.Join(s.AddHook(new(auth.AllowHook), nil), s.AddListener(listeners.NewNet("t", l)), s.Serve())
+				err = errors.Join(s.AddHook(new(auth.AllowHook), nil), s.AddListener(testbroker.Listener{Listener: listeners.NewNet("t", l), Server: s}), s.Serve())
 			}
 			if err != nil {
 				t.Fatal(err)

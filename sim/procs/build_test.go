@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"strings"
 	"time"
 
 	"ringlight/planner/fabric"
 	"ringlight/proto"
+	"ringlight/sim/freeport"
 	"ringlight/sim/step"
 )
 
@@ -40,15 +42,18 @@ func (p *procs) build(ctx context.Context) {
 // lay writes the configurations and calibrates.
 func (p *procs) lay(ctx context.Context) {
 	began := time.Now()
-	tcp := freePort()
-	p.ports, p.url = freePorts(p.f.Nodes), fmt.Sprintf("mqtt://127.0.0.1:%d", tcp)
+	broker := freeport.Address()
+	for range p.f.Nodes {
+		p.fibres = append(p.fibres, freeport.Address())
+	}
+	p.url = "mqtt://" + broker
 	p.toAgents = p.url
-	broker := fmt.Sprintf("listener %d 127.0.0.1\nallow_anonymous true\nmax_inflight_messages 200\nmax_queued_messages 20000\n", tcp)
+	config := fmt.Sprintf("listener %s 127.0.0.1\nallow_anonymous true\nmax_inflight_messages 200\nmax_queued_messages 20000\n", strings.TrimPrefix(broker, "127.0.0.1:"))
 	planner := map[string]any{"broker": p.url, "state": p.path("planner.db"), "http": "unix:" + p.path("planner.http")}
 	if p.keys != nil {
-		broker = p.keys.lay(ctx, planner)
+		config = p.keys.lay(ctx, planner)
 	}
-	step.Must(os.WriteFile(p.path("broker.conf"), []byte(broker), 0o644))
+	step.Must(os.WriteFile(p.path("broker.conf"), []byte(config), 0o644))
 	step.Must(os.WriteFile(p.path("fabric.json"), p.f.Encode(), 0o644))
 	p.write("planner.json", planner)
 	for n := range p.f.Nodes {
@@ -62,7 +67,7 @@ func (p *procs) startBoards(ctx context.Context) {
 	p.startBroker()
 	p.startPlanner()
 	for n := range p.f.Nodes {
-		p.startBoard(boardName(n), "-fibres", fmt.Sprintf("127.0.0.1:%d", p.ports[n]))
+		p.startBoard(boardName(n), "-fibres", p.fibres[n])
 	}
 	for n := range p.f.Nodes {
 		p.answers(ctx, boardName(n))
@@ -105,7 +110,7 @@ func (p *procs) configure(ctx context.Context, n int) {
 			if !ok {
 				continue
 			}
-			lead := fmt.Sprintf("%d/%v=127.0.0.1:%d/%d/%v", b, path, p.ports[far.Node], far.Bundle, far.Path)
+			lead := fmt.Sprintf("%d/%v=%s/%d/%v", b, path, p.fibres[far.Node], far.Bundle, far.Path)
 			if crossed {
 				lead += "/crossed"
 			}

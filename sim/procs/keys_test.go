@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"ringlight/planner/fabric"
+	"ringlight/sim/freeport"
 	"ringlight/sim/step"
 )
 
@@ -110,12 +111,12 @@ func (k *keys) lay(ctx context.Context, planner map[string]any) (broker string) 
 	k.operator("pki")
 	maps.Copy(planner, map[string]any{"ca": k.run.path("head/ca.pem"), "cert": k.run.path("head/planner.pem"), "key": k.run.path("head/planner.key"),
 		"seal": "enforce", "reports": "sealed", "trust": k.run.path("head/trust.cose"), "issuer": k.run.path("head/issuer.pem")})
-	ports := [2]int{freePort(), freePort()}
-	k.run.url, k.run.toAgents = fmt.Sprintf("mqtts://127.0.0.1:%d", ports[0]), fmt.Sprintf("mqtts://127.0.0.1:%d", ports[1])
+	ports := [2]string{freeport.Address(), freeport.Address()}
+	k.run.url, k.run.toAgents = "mqtts://"+ports[0], "mqtts://"+ports[1]
 	if k.run.Keys.Embedded {
 		k.run.toAgents = k.run.url
 		delete(planner, "broker")
-		planner["listen"] = fmt.Sprintf("127.0.0.1:%d", ports[0])
+		planner["listen"] = ports[0]
 		return ""
 	}
 	planner["broker"] = k.run.url
@@ -124,9 +125,9 @@ func (k *keys) lay(ctx context.Context, planner map[string]any) (broker string) 
 
 // mosquitto is the configuration of ocsctl pki mosquitto, whose folder stays where it is
 // made, and what a run of it needs besides.
-func (k *keys) mosquitto(ctx context.Context, ports [2]int) string {
-	at, address := k.run.path("pki/mosquitto"), func(port int) string { return fmt.Sprintf("127.0.0.1:%d", port) }
-	k.pki(ctx, "mosquitto", "b", "-host", "127.0.0.1", "-at", at, "-listen", address(ports[1]), "-others", address(ports[0]))
+func (k *keys) mosquitto(ctx context.Context, ports [2]string) string {
+	at := k.run.path("pki/mosquitto")
+	k.pki(ctx, "mosquitto", "b", "-host", "127.0.0.1", "-at", at, "-listen", ports[1], "-others", ports[0])
 	text := step.Got(os.ReadFile(at + "/mosquitto.conf"))
 	more := "log_type error\nlog_type warning\nlog_type notice\nlog_type debug\n"
 	if os.Getuid() == 0 {

@@ -3,7 +3,6 @@ package procs
 import (
 	"context"
 	"fmt"
-	"net"
 	"slices"
 	"strings"
 	"syscall"
@@ -260,21 +259,4 @@ func (p *procs) bypassed(node int, at fabric.Port) (ok bool, lost, found time.Du
 		}
 	}
 	return ok && !other, lost, found
-}
-
-// freePorts are UDP ports that were free a moment ago.
-func freePorts(n int) (ports []int) {
-	for range n {
-		c := step.Got(net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)}))
-		defer c.Close()
-		ports = append(ports, c.LocalAddr().(*net.UDPAddr).Port)
-	}
-	return ports
-}
-
-// freePort is a TCP port that was free a moment ago.
-func freePort() int {
-	l := step.Got(net.Listen("tcp", "127.0.0.1:0"))
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port
 }

@@ -78,8 +78,8 @@ type procs struct {
 	url      string // of the broker, for planner and operators
 	toAgents string // of the broker, for agents
 	res      ProcsResult
-	ports    []int // UDP, by node
-	keys     *keys // nil: nothing is encrypted or sealed
+	fibres   []string // where the light of each node comes in
+	keys     *keys    // nil: nothing is encrypted or sealed
 
 	spared                 func(n int) bool // nodes whose power is never lost; nil: none
 	edited                 bool             // the store's fabric is another than fabric.json

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -22,6 +21,7 @@ import (
 	"ringlight/planner"
 	"ringlight/planner/server"
 	"ringlight/proto"
+	"ringlight/sim/freeport"
 )
 
 // patience bounds hangs, not speed.
@@ -37,14 +37,9 @@ type members struct {
 	token string
 }
 
-func freeURLs(t *testing.T, n int) (urls []string) {
+func freeURLs(n int) (urls []string) {
 	for range n {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer l.Close()
-		urls = append(urls, "http://"+l.Addr().String())
+		urls = append(urls, "http://"+freeport.Address())
 	}
 	return urls
 }
@@ -55,7 +50,7 @@ func startEtcd(t *testing.T, n int) *members {
 	if _, err := exec.LookPath("etcd"); err != nil {
 		t.Skip("there is no etcd (package etcd-server)")
 	}
-	urls := freeURLs(t, 2*n)
+	urls := freeURLs(2 * n)
 	m := &members{t: t, dir: t.TempDir(), urls: urls[:n], peers: urls[n:], runs: make([]*exec.Cmd, n), token: fmt.Sprint(rand.Uint64())}
 	for i := range n {
 		m.start(i)
@@ -63,6 +58,9 @@ func startEtcd(t *testing.T, n int) *members {
 	t.Cleanup(func() {
 		for i := range m.runs {
 			m.kill(i)
+			if log, _ := os.ReadFile(filepath.Join(m.dir, fmt.Sprintf("m%d.log", i))); t.Failed() {
+				t.Logf("etcd m%d at its end: %s", i, log[max(0, len(log)-2000):])
+			}
 		}
 	})
 	return m
@@ -77,7 +75,7 @@ func (m *members) start(i int) {
 	name := fmt.Sprintf("m%d", i)
 	c := exec.Command("etcd", "--name", name, "--data-dir", filepath.Join(m.dir, name), "--listen-client-urls", m.urls[i], "--advertise-client-urls", m.urls[i],
 		"--listen-peer-urls", m.peers[i], "--initial-advertise-peer-urls", m.peers[i], "--initial-cluster", strings.Join(all, ","), "--initial-cluster-token", m.token, "--initial-cluster-state", "new",
-		"--auto-compaction-mode", "periodic", "--auto-compaction-retention", "1h", "--unsafe-no-fsync")
+		"--auto-compaction-mode", "periodic", "--auto-compaction-retention", "1h", "--quota-backend-bytes", fmt.Sprint(64<<20), "--unsafe-no-fsync")
 	log, err := os.Create(filepath.Join(m.dir, name+".log"))
 	if err != nil {
 		m.t.Fatal(err)

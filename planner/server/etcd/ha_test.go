@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -19,11 +20,14 @@ import (
 	"testing"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"ringlight/planner"
 	"ringlight/planner/audit"
 	"ringlight/planner/fabric"
+	"ringlight/planner/job"
+	"ringlight/planner/jobapi/client"
 	"ringlight/planner/server"
 	"ringlight/proto"
 	"ringlight/proto/mqtt"
@@ -128,7 +132,7 @@ func newRig(t *testing.T, bin string) *rig {
 			t.Fatal(err)
 		}
 	}
-	for i, u := range freeURLs(t, 2) {
+	for i, u := range freeURLs(2) {
 		r.http[i] = u
 	}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -217,6 +221,7 @@ func (r *rig) watchHeads(ctx context.Context) {
 				}
 				from = e.Kv.ModRevision + 1
 			}
+			from = max(from, w.CompactRevision)
 			r.mu.Unlock()
 		}
 	}
@@ -454,21 +459,30 @@ func TestLeaderMayDie(t *testing.T) {
 		_, _ = fmt.Sscan(text, &kills)
 	}
 	r := newRig(t, bin)
+	defer func() {
+		for _, line := range r.table {
+			t.Log(line)
+		}
+	}()
 	r.begin()
 	quiet := time.Now()
 
-	var times []time.Duration
-	for range kills {
+	var times, puts []time.Duration
+	for k := range kills {
 		i, term := r.leader(), r.term()
 		began := time.Now()
 		_ = r.copies[i].Process.Kill()
 		r.wait(i)
 		r.startCopy(i)
+		puts = append(puts, r.put(fmt.Sprintf("kill-%d", k)))
 		times = append(times, r.next(began, term))
 		r.serving()
 	}
 	median, most := worst(times)
 	r.time(fmt.Sprintf("leader killed, %d times: next commit", kills), "p99 at most 7 s", most <= 7*time.Second, "median %v, worst %v", median, most)
+	median, most = worst(puts)
+	r.time("  next PUT of a job through both URLs", "p99 at most 7 s", most <= 7*time.Second, "median %v, worst %v", median, most)
+	r.full()
 
 	r.pass(6 * time.Second) // it has listened for as long as it must have
 	times = nil
@@ -505,9 +519,96 @@ func TestLeaderMayDie(t *testing.T) {
 		t.Error(err, r.light.String())
 	}
 	r.row("light, by the boards' own record", "no change", light.Since >= watched.Milliseconds(), "%d paths lit, %v watched", light.Lit, watched.Round(time.Second))
-	for _, line := range r.table {
-		t.Log(line)
+}
+
+// put asks for a job through the addresses of both copies, and gives it back; it says how
+// long the answer took.
+func (r *rig) put(name string) time.Duration {
+	r.t.Helper()
+	c, err := client.New(client.Config{URL: strings.Join(r.http[:], ","), Retry: 2 * patience})
+	if err != nil {
+		r.t.Fatal(err)
 	}
+	began := time.Now()
+	if _, err := c.Put(r.t.Context(), name, &job.Wish{TP: 32, Rings: 1}); err != nil {
+		r.t.Fatal(err)
+	}
+	took := time.Since(began)
+	if _, err := c.Release(r.t.Context(), name); err != nil {
+		r.t.Fatal(err)
+	}
+	return took
+}
+
+// full has a stranger fill etcd to its quota for a minute, and looks who leads, what is
+// told, and when it goes on after its keys, and the alarm, are taken away.
+func (r *rig) full() {
+	r.t.Helper()
+	c, junk := r.m.client(), string(bytes.Repeat([]byte("x"), 1<<20))
+	var err error
+	for i := 0; err == nil; i++ {
+		_, err = c.Put(r.t.Context(), fmt.Sprintf("stranger/%d", i), junk)
+	}
+	began := time.Now()
+	if !errors.Is(err, rpctypes.ErrNoSpace) {
+		r.t.Fatal(err)
+	}
+	r.mu.Lock()
+	heads, term := len(r.heads), r.heads[len(r.heads)-1].Term
+	r.mu.Unlock()
+	var led, ready, leads, alarmed, looks int
+	var first time.Duration
+	for time.Since(began) < time.Minute {
+		r.pass(time.Second)
+		looks++
+		if r.leader() >= 0 {
+			led++
+		}
+		tells := true
+		for i := range r.copies {
+			status, _ := r.get(i, "/readyz")
+			now, _ := r.get(i, "/leader")
+			_, text := r.get(i, "/metrics")
+			_, age, _ := strings.Cut(text, "\nringlight_store_unwritten_seconds ")
+			if age, _, _ = strings.Cut(age, "\n"); age != "" && age != "0" && age != "0.000" && strings.Contains(text, "ringlight_alarms{") {
+				alarmed++
+			}
+			if status == http.StatusOK {
+				ready++
+			}
+			if now == http.StatusOK || strings.Contains(text, "ringlight_leader 1\n") {
+				leads++
+			}
+			tells = tells && status != http.StatusOK && now != http.StatusOK
+		}
+		if tells && first == 0 {
+			first = time.Since(began)
+		}
+	}
+	r.mu.Lock()
+	wrote := len(r.heads) - heads
+	r.mu.Unlock()
+	r.row("etcd full for a minute", "0 batches", wrote == 0, "%d batches; the key of the leader there in %d of %d looks", wrote, led, looks)
+	r.row("  /readyz and /leader of both say so", "at last", first > 0, "after %v; since the beginning %d times ready, %d times leading, oldest write told %d times", first.Round(time.Second), ready, leads, alarmed)
+	got, err := c.Delete(r.t.Context(), "stranger/", clientv3.WithPrefix())
+	if err == nil {
+		_, err = c.Compact(r.t.Context(), got.Header.Revision)
+	}
+	for _, u := range r.m.urls {
+		if err == nil {
+			_, err = c.Defragment(r.t.Context(), u)
+		}
+	}
+	if err == nil {
+		_, err = c.AlarmDisarm(r.t.Context(), &clientv3.AlarmMember{})
+	}
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	began = time.Now()
+	took := r.put("room")
+	r.row("  room again: next PUT through both URLs", "planned again", r.term() >= term, "after %v, term %d -> %d in %v", took.Round(time.Millisecond), term, r.term(), time.Since(began).Round(time.Millisecond))
+	r.serving()
 }
 
 // killEtcdLeader kills the member that leads etcd and starts it again.

@@ -1,0 +1,2 @@
+// Package testbroker ends brokers that tests start in their own process.
+package testbroker
