@@ -119,7 +119,7 @@ type OutputKind uint8
 const (
 	OutSend      OutputKind = iota + 1 // Packet; a subscription too
 	OutSubmit                          // Op on Bus
-	OutPersist                         // append Record to the journal, then deliver InPersisted with ID
+	OutPersist                         // append Saved to the journal, then deliver InPersisted with ID
 	OutAnswer                          // Answer to an Ask
 	OutCalibrate                       // Calibration of Bundle is new: keep it
 	OutLine                            // Record is what a client, ID, is answered; none: it is sent away
@@ -140,6 +140,7 @@ type Output struct {
 	Packet      proto.Packet
 	ID          uint64
 	Record      []byte
+	Saved       *Record
 	Answer      *Answer
 	Calibration *ocs.Calibration
 	Text        string

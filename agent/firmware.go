@@ -26,6 +26,12 @@ type upgrade struct {
 	failed  *proto.Error
 }
 
+// upgrading: modules of the node take firmware.
+func (a *Agent) upgrading() bool {
+	m, ok := a.operator.(*manual)
+	return ok && m.upgrade != nil
+}
+
 func (u *upgrade) fails(err *proto.Error) {
 	if u.failed == nil {
 		u.failed = err

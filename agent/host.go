@@ -24,7 +24,7 @@ type Ports interface {
 	Send(now time.Duration, p proto.Packet) error
 	// Persist begins to append a record to the journal. When it is on disk,
 	// InPersisted with its id is delivered. An error is final: it ends the Round.
-	Persist(now time.Duration, id uint64, record []byte) error
+	Persist(now time.Duration, id uint64, record *Record) error
 }
 
 // Work is an op that an agent wants on a bus.
@@ -167,6 +167,7 @@ func (h *Host) Settle(now time.Duration) error {
 // that was anything.
 func (h *Host) Round(now time.Duration) (asked bool, err error) {
 	if h.recorder != nil {
+		h.recorder.bulk = h.agent.upgrading()
 		h.recorder.Polled(now)
 	}
 	h.told = false
@@ -196,7 +197,7 @@ func (h *Host) carryOut(now time.Duration, o *Output) error {
 			h.Deliver(now, Input{Kind: InSendFailed})
 		}
 	case OutPersist:
-		return h.ports.Persist(now, o.ID, o.Record)
+		return h.ports.Persist(now, o.ID, o.Saved)
 	case OutAnswer:
 		answer := h.asks[o.Answer.ID]
 		delete(h.asks, o.Answer.ID)
@@ -325,13 +326,8 @@ type Disk struct {
 	underWay *Record // nil: none
 }
 
-// Begin takes a record on its way; an agent has one at a time. What it says can
-// be read at once.
-func (d *Disk) Begin(id uint64, record []byte) (*Record, error) {
-	rec, err := readRecord(record)
-	d.id, d.underWay = id, rec
-	return rec, err
-}
+// Begin takes a record on its way; an agent has one at a time.
+func (d *Disk) Begin(id uint64, record *Record) { d.id, d.underWay = id, record }
 
 // Busy reports whether a record is under way.
 func (d *Disk) Busy() bool { return d.underWay != nil }
@@ -354,10 +350,11 @@ func (d *Disk) KeepBins(slot int, row []byte) {
 	d.Journal.Bins[slot] = row
 }
 
-// Restore is a copy of what a next life finds.
-func (d *Disk) Restore() Journal {
-	j := d.Journal
-	j.Bins = slices.Clone(j.Bins)
-	j.Events = append([]proto.Event(nil), j.Events...)
+// Restore is what a next life reads of the bytes of it.
+func (d *Disk) Restore() (j Journal) {
+	if err := j.Apply(d.Journal.Snapshot()); err != nil {
+		panic(err) // it was written by this process
+	}
+	j.Bins = slices.Clone(d.Journal.Bins)
 	return j
 }

@@ -31,7 +31,7 @@ func (p *testPorts) Send(_ time.Duration, packet proto.Packet) error {
 	return p.unsent
 }
 
-func (p *testPorts) Persist(_ time.Duration, id uint64, _ []byte) error {
+func (p *testPorts) Persist(_ time.Duration, id uint64, _ *Record) error {
 	p.records = append(p.records, id)
 	return p.full
 }

@@ -53,8 +53,19 @@ type record struct {
 	Parked   bool             `json:"parked,omitempty"`
 }
 
-// Record is a record of the journal, read.
+// Record is a record of the journal. What it says is shared with whoever made it, and nobody
+// changes it.
 type Record struct{ r record }
+
+// Encode is the bytes of the record.
+func (rec *Record) Encode() []byte {
+	raw, err := json.Marshal(&rec.r)
+	if err != nil {
+		// Every field is an integer, a bool or a text.
+		panic("agent: journal record does not encode: " + err.Error())
+	}
+	return raw
+}
 
 // readRecord reads the bytes of one record.
 func readRecord(raw []byte) (*Record, error) {
@@ -138,11 +149,11 @@ func (j *Journal) drop() {
 }
 
 // Snapshot is a record that makes a zero Journal equal to j.
-func (j *Journal) Snapshot() ([]byte, error) {
+func (j *Journal) Snapshot() []byte {
 	r := record{State: j.State, Events: j.Events, Last: j.Last, Acked: j.Acked,
 		Reserved: j.Reserved, Light: j.Light, Refused: j.Refused}
 	if j.Circuits != nil {
 		r.Circuits, r.Parked = &j.Circuits, j.Parked
 	}
-	return json.Marshal(r)
+	return (&Record{r}).Encode()
 }

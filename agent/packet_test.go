@@ -60,9 +60,9 @@ func (r *rig) Send(_ time.Duration, p proto.Packet) error {
 	return nil
 }
 
-func (r *rig) Persist(now time.Duration, id uint64, record []byte) error {
+func (r *rig) Persist(now time.Duration, id uint64, record *Record) error {
 	if r.slow {
-		r.records = append(r.records, savedRecord{id, record})
+		r.records = append(r.records, savedRecord{id, record.Encode()})
 	} else {
 		r.host.Deliver(now, Input{Kind: InPersisted, ID: id})
 	}

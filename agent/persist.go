@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"encoding/json"
 	"strconv"
 	"time"
 
@@ -65,16 +64,11 @@ func (a *Agent) record(out []Output) []Output {
 			r.Events = append(r.Events, *e)
 		}
 	}
-	raw, err := json.Marshal(r)
-	if err != nil {
-		// Every field is an integer, a bool or a text.
-		panic("agent: journal record does not encode: " + err.Error())
-	}
 	a.outbox.changed = a.outbox.changed[:0]
 	p.state = false
 	p.reserved = r.Reserved
 	p.last++
-	return append(out, Output{Kind: OutPersist, ID: p.last, Record: raw})
+	return append(out, Output{Kind: OutPersist, ID: p.last, Saved: &Record{*r}})
 }
 
 func (a *Agent) persisted(now time.Duration, id uint64) {

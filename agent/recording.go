@@ -30,10 +30,7 @@ func headOf(cfg *Config, journal *Journal) ([]byte, error) {
 		}
 		h.Calibrations = append(h.Calibrations, raw)
 	}
-	var err error
-	if h.Journal, err = journal.Snapshot(); err != nil {
-		return nil, err
-	}
+	h.Journal = journal.Snapshot()
 	return json.Marshal(h)
 }
 
@@ -102,6 +99,7 @@ type Recorder struct {
 	ring *busrec.Ring
 	ops  map[*hal.Op]uint64
 	out  func(block []byte) // nil: nobody listens
+	bulk bool               // modules take firmware: thousands of writes, which must not displace how the light was
 	err  error              // of the first entry that could not be told
 }
 
@@ -121,7 +119,7 @@ func (r *Recorder) put(e *busrec.Entry) {
 }
 
 func (r *Recorder) keep(b []byte) {
-	r.ring.Put(b)
+	r.ring.Put(b, r.bulk)
 	if r.out != nil {
 		r.out(b)
 	}

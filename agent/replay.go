@@ -61,8 +61,8 @@ func (p *replay) Submit(_ time.Duration, w Work) error {
 }
 
 // Send and Persist do nothing: what became of packets and records is recorded.
-func (p *replay) Send(time.Duration, proto.Packet) error            { return nil }
-func (p *replay) Persist(_ time.Duration, _ uint64, _ []byte) error { return nil }
+func (p *replay) Send(time.Duration, proto.Packet) error             { return nil }
+func (p *replay) Persist(_ time.Duration, _ uint64, _ *Record) error { return nil }
 
 // underWay is an op without its completion.
 type underWay struct {

@@ -39,7 +39,7 @@ type binsFile struct {
 func openBins(dir string, cfg *Config, log *slog.Logger) (*binsFile, [][]byte, error) {
 	r, _ := newRecords(cfg, nil)
 	b := &binsFile{length: r.book.SlotBytes(), waiting: map[int][]byte{}, log: log}
-	path, head := filepath.Join(dir, binsName), formatLine("records.1", fmt.Sprintf("%d %d", cfg.Node, r.book.SlotBytes()))
+	path, head := filepath.Join(dir, binsName), formatLine("records.2", fmt.Sprintf("%d %d", cfg.Node, r.book.SlotBytes()))
 	raw, err := readIfThere(path)
 	if err != nil {
 		return nil, nil, err

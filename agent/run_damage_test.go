@@ -199,7 +199,7 @@ func TestDamagedJournalMovesNoLight(t *testing.T) {
 			}
 		} else if j.Last < last {
 			t.Errorf("%s: last event %d, was %d, and nothing is said", what, j.Last, last)
-		} else if raw, _ := j.Snapshot(); string(raw) != folded(t, recs) {
+		} else if raw := j.Snapshot(); string(raw) != folded(t, recs) {
 			silent++
 			t.Errorf("%s: not noticed: %s", what, raw)
 		}

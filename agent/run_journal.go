@@ -67,13 +67,8 @@ func openJournal(dir string, lost proto.Event) (*fileJournal, Journal, error) {
 		j.close()
 		return nil, Journal{}, fmt.Errorf("agent: journal in %s: %w", dir, err)
 	}
-	raw, err := j.fold.Snapshot()
-	if err != nil {
-		j.close()
-		return nil, Journal{}, err
-	}
 	var own Journal
-	if err := own.Apply(raw); err != nil {
+	if err := own.Apply(j.fold.Snapshot()); err != nil {
 		j.close()
 		return nil, Journal{}, err
 	}
@@ -114,9 +109,9 @@ func (j *fileJournal) open(lost proto.Event) error {
 		j.fold = was.salvage(lost)
 	} else {
 		j.fold, j.number, j.seq, j.size, j.cut = was.fold, was.number, was.seq, was.size, was.cut
-		j.unmarked = was.version == journalVersion && was.marked == mark{}
+		j.unmarked = !was.unborn && was.marked == mark{}
 	}
-	if was.damage != nil || was.version < journalVersion {
+	if was.damage != nil || was.unborn {
 		j.number = was.highest
 		err = j.foldUp()
 	} else {
@@ -228,10 +223,7 @@ func (j *fileJournal) takeBack(err error) error {
 // foldUp writes a snapshot and begins a new log. Until the rename the old
 // snapshot and log are whole, after it the new ones.
 func (j *fileJournal) foldUp() error {
-	rec, err := j.fold.Snapshot()
-	if err != nil {
-		return err
-	}
+	rec := j.fold.Snapshot()
 	next := j.number + 1
 	log, err := openPrivate(logPath(j.dir, next), os.O_CREATE|os.O_TRUNC|os.O_RDWR)
 	if err != nil {

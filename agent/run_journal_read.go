@@ -58,21 +58,9 @@ func parseLine(line []byte) (head string, body []byte, err error) {
 	return string(h), body, nil
 }
 
-// parseLine1 reads a line of version 1: checksum, log's number, record.
-func parseLine1(line []byte) (number uint64, rec []byte, err error) {
-	sum, body, ok := bytes.Cut(line, []byte(" "))
-	want, bad := strconv.ParseUint(string(sum), 16, 32)
-	head, rec, cut := bytes.Cut(body, []byte(" "))
-	number, none := strconv.ParseUint(string(head), 10, 64)
-	if !ok || !cut || bad != nil || none != nil || len(sum) != 8 || crc32.ChecksumIEEE(body) != uint32(want) {
-		return 0, nil, errSum
-	}
-	return number, rec, nil
-}
-
 // history is what a folder was found to hold.
 type history struct {
-	version int
+	unborn  bool    // no fold-up has ended, the first one may have begun
 	fold    Journal // up to the first thing that is wrong
 	number  uint64  // of the log
 	seq     uint64  // of its last record
@@ -130,7 +118,7 @@ func readJournalFile(path string) ([]byte, error) {
 // readHistory reads all there is. An error is a reason not to run: a file that
 // cannot be read, or one of a later version; damage is not.
 func readHistory(dir string) (*history, error) {
-	h := &history{version: journalVersion, logs: map[uint64][]byte{}}
+	h := &history{logs: map[uint64][]byte{}}
 	snapshot, err := readJournalFile(filepath.Join(dir, snapshotName))
 	if err != nil {
 		return nil, err
@@ -172,31 +160,22 @@ func (h *history) begin(raw []byte) error {
 	v, ours := strings.CutPrefix(head, formatHead)
 	version, _ := strconv.Atoi(v)
 	switch {
-	case raw == nil && h.unborn(): // a new one, or of version 1 and never folded
-		h.version = 1
+	case raw == nil && h.highest <= 1 && len(h.logs[0])+len(h.logs[1]) == 0 && h.marked == mark{}:
+		h.unborn = true
 	case raw == nil:
 		h.wrong("%s is gone", snapshotName)
-	case bad == nil && ours && version > journalVersion:
+	case bad != nil:
+		h.wrong("%s: %w", snapshotName, bad)
+	case ours && version > journalVersion:
 		return fmt.Errorf("%s is of version %d, of a later ocs-agent; this one reads up to %d: run the later one, or move the folder away", snapshotName, version, journalVersion)
-	case bad == nil && head == snapshotHead:
+	case head != snapshotHead:
+		h.wrong("%s begins with %q", snapshotName, head)
+	default:
 		number, rec, _ := bytes.Cut(body, []byte(" "))
 		h.number, _ = strconv.ParseUint(string(number), 10, 53)
 		h.take(snapshotName, rec)
-	default:
-		n, rec, bad := parseLine1(line)
-		if h.version, h.number = 1, n; bad != nil {
-			h.version = journalVersion
-			h.wrong("%s: %w", snapshotName, bad)
-			return nil
-		}
-		h.take(snapshotName, rec)
 	}
 	return nil
-}
-
-// unborn: no fold-up has ended, the first one may have begun.
-func (h *history) unborn() bool {
-	return h.highest == 0 || h.highest == 1 && len(h.logs[1]) == 0 && h.marked == mark{}
 }
 
 func (h *history) take(where string, rec []byte) {
@@ -214,7 +193,7 @@ func (h *history) take(where string, rec []byte) {
 func (h *history) follow() {
 	log, there := h.logs[h.number]
 	name := logName + strconv.FormatUint(h.number, 10)
-	if !there && (h.version > 1 || h.number > 0) {
+	if !there && !h.unborn {
 		h.wrong("%s is gone", name)
 	}
 	for at := 0; at < len(log); {
@@ -246,13 +225,6 @@ func (h *history) line(line []byte) (rec []byte, err error) {
 	if !whole {
 		return nil, errors.New("no end of line")
 	}
-	if h.version == 1 {
-		n, rec, err := parseLine1(line)
-		if err == nil && n != h.number {
-			err = fmt.Errorf("record of log %d", n)
-		}
-		return rec, err
-	}
 	head, rec, err := parseLine(line)
 	if want := recordHeadOf(h.number, h.seq+1); err == nil && head != want && h.damage == nil {
 		err = fmt.Errorf("record %s, want %s", head, want)
@@ -263,7 +235,7 @@ func (h *history) line(line []byte) (rec []byte, err error) {
 // torn tells the record that a life was writing when it ended from one that was
 // on disk: no mark knows it, and there is no line behind it.
 func (h *history) torn(rest []byte) bool {
-	if h.version > 1 && h.marked.number == h.number && h.marked.seq > h.seq {
+	if h.marked.number == h.number && h.marked.seq > h.seq {
 		return false
 	}
 	n := bytes.IndexByte(rest, '\n') + 1

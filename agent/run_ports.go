@@ -42,8 +42,8 @@ func (r *runner) Send(_ time.Duration, p proto.Packet) error {
 }
 
 // Persist queues a record for the disk; the agent has one under way at a time.
-func (r *runner) Persist(_ time.Duration, id uint64, record []byte) error {
-	r.records <- savedRecord{id, record}
+func (r *runner) Persist(_ time.Duration, id uint64, record *Record) error {
+	r.records <- savedRecord{id, record.Encode()}
 	return nil
 }
 

@@ -118,13 +118,13 @@ func (r *switchRig) Send(_ time.Duration, p proto.Packet) error {
 	return nil
 }
 
-func (r *switchRig) Persist(now time.Duration, id uint64, record []byte) error {
+func (r *switchRig) Persist(now time.Duration, id uint64, record *Record) error {
 	r.synced = now + fleetDisk
 	if r.written != nil {
-		r.written(record)
+		r.written(record.Encode())
 	}
-	_, err := r.disk.Begin(id, record)
-	return err
+	r.disk.Begin(id, record)
+	return nil
 }
 
 func (r *switchRig) packet(p proto.Packet) {

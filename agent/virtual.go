@@ -74,7 +74,7 @@ func (p benchPorts) Submit(now time.Duration, w Work) error {
 
 func (benchPorts) Send(time.Duration, proto.Packet) error { return nil }
 
-func (p benchPorts) Persist(now time.Duration, id uint64, _ []byte) error {
+func (p benchPorts) Persist(now time.Duration, id uint64, _ *Record) error {
 	p.b.host.Deliver(now, Input{Kind: InPersisted, ID: id})
 	return nil
 }

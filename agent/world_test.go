@@ -216,13 +216,13 @@ func (x *fleetNode) Send(_ time.Duration, p proto.Packet) error {
 	return nil
 }
 
-func (x *fleetNode) Persist(now time.Duration, id uint64, record []byte) error {
+func (x *fleetNode) Persist(now time.Duration, id uint64, record *Record) error {
 	x.synced = now + fleetDisk
 	if x.written != nil {
-		x.written(record)
+		x.written(record.Encode())
 	}
-	_, err := x.disk.Begin(id, record)
-	return err
+	x.disk.Begin(id, record)
+	return nil
 }
 
 // due is when a node has something to do of its own.

@@ -101,9 +101,3 @@ type Event struct {
 	Completion *Completion
 	Edge       *Edge
 }
-
-// Lines reads input lines as they are now. It is for start-up, before the
-// first edge; afterwards edges tell.
-type Lines interface {
-	Level(line LineID) (bool, error)
-}

@@ -114,14 +114,6 @@ func (p Permutation) Check() error {
 	return nil
 }
 
-// Permutation that a setting makes.
-func (x Matrix) Permutation(s Setting) (p Permutation) {
-	for i, l := range x.Lines(s) {
-		p[i] = uint8(l.Out)
-	}
-	return p
-}
-
 // Route finds the first setting that makes p, bar before cross, cell after cell; what no
 // light can reach any more is not followed. The error says that the matrix cannot.
 func (x Matrix) Route(p Permutation) (Setting, error) {

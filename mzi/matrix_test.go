@@ -232,3 +232,11 @@ func (m *Module) Solve(which []int, want *[Cells]float64, u, max *[Cells]float64
 		}
 	}
 }
+
+// Permutation that a setting makes.
+func (x Matrix) Permutation(s Setting) (p Permutation) {
+	for i, l := range x.Lines(s) {
+		p[i] = uint8(l.Out)
+	}
+	return p
+}

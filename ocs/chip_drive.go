@@ -31,7 +31,7 @@ func (t *chipDrive) start(time.Duration) {
 	t.lanes.finish()
 	t.lock.reset()
 	t.turn.reset()
-	t.readings = chipHealth{}
+	t.readings = chipHealth{seen: new(ownLightOp)}
 	t.arm = arming{both: t.arm.both, took: t.arm.took}
 	t.readLatch()
 }

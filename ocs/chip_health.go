@@ -17,8 +17,9 @@ type chipHealth struct {
 	busy  bool
 	out   int
 	path  proto.Path
-	seen  diode.Reading
-	below int32 // that the first reading of the taps said: see misrouted
+	slow  *hal.Op     // made once, as those of own: one is under way
+	seen  *ownLightOp // likewise
+	below int32       // that the first reading of the taps said: see misrouted
 	own   []ownLightOp
 }
 
@@ -36,10 +37,16 @@ func (t *chipDrive) readHealth(i int) bool {
 	}
 	m := &t.bundle.Modules[i]
 	h.busy, h.out, h.path = true, 1, t.path
-	t.put(m.Slow, &hal.Op{Token: t.token(taskHealth, i, healthSlow), Class: hal.ClassHousekeeping, Msgs: pca9548.Behind(m.Mux, m.MuxChannel,
-		hal.Msg{Addr: m.Temp, W: tmp102.AppendRead(nil, tmp102.RegTemperature), R: make([]byte, 2)},
-		hal.Msg{Addr: m.Rail, W: ina219.AppendRead(nil, ina219.RegShunt), R: make([]byte, 2)},
-		hal.Msg{Addr: m.Rail, W: ina219.AppendRead(nil, ina219.RegBus), R: make([]byte, 2)})})
+	if h.slow == nil || !pca9548.Turn(m.Mux, m.MuxChannel, h.slow.Msgs) {
+		h.slow = &hal.Op{Class: hal.ClassHousekeeping, Msgs: pca9548.Behind(m.Mux, m.MuxChannel,
+			hal.Msg{W: tmp102.AppendRead(nil, tmp102.RegTemperature), R: make([]byte, 2)},
+			hal.Msg{W: ina219.AppendRead(nil, ina219.RegShunt), R: make([]byte, 2)},
+			hal.Msg{W: ina219.AppendRead(nil, ina219.RegBus), R: make([]byte, 2)})}
+	}
+	slow := pca9548.Inner(m.Mux, h.slow.Msgs)
+	slow[0].Addr, slow[1].Addr, slow[2].Addr = m.Temp, m.Rail, m.Rail
+	h.slow.Token = t.token(taskHealth, i, healthSlow)
+	t.put(m.Slow, h.slow)
 	if t.path != proto.Dark && t.cfg.Calibration != nil { // else no scan runs, or nothing is to be seen
 		h.out++
 		t.readTaps(i, healthLight)
@@ -70,7 +77,7 @@ func (t *chipDrive) healthDone(now time.Duration, c *hal.Completion, module, n i
 	if h.path != t.path || t.sw.busy() {
 		return // of neither path
 	}
-	block := h.seen.Block()
+	block := h.seen.own.Block()
 	o := t.bundle.Modules[module].Optics()
 	below := t.cfg.Calibration.Modules[module].below(o, h.path, block[2*hal.GuardTap1:])
 	if n == healthTaps {
@@ -99,9 +106,8 @@ func (t *chipDrive) strayed(now time.Duration, module int, below int32) {
 
 // readTaps reads a module's light, for the first time or once more.
 func (t *chipDrive) readTaps(module, n int) {
-	m := &t.bundle.Modules[module]
-	t.put(m.ADC, &hal.Op{Token: t.token(taskHealth, module, n), Class: hal.ClassHousekeeping,
-		Msgs: []hal.Msg{t.readings.seen.Ask(diode.Of(m), diode.Guard, 0, diode.Channels, 0)}})
+	m, seen := &t.bundle.Modules[module], t.readings.seen
+	t.put(m.ADC, seen.ask(m, diode.Guard, t.token(taskHealth, module, n), hal.ClassHousekeeping))
 }
 
 // railMicrowatt is the power on the heater rail for the readings of shunt and
@@ -116,6 +122,12 @@ type ownLightOp struct {
 	op  hal.Op
 	msg [1]hal.Msg
 	own diode.Reading
+}
+
+func (o *ownLightOp) ask(m *hal.Module, adc diode.Which, token uint64, class hal.Class) *hal.Op {
+	o.msg[0] = o.own.Ask(diode.Of(m), adc, 0, diode.Channels, 0)
+	o.op = hal.Op{Token: token, Class: class, Msgs: o.msg[:]}
+	return &o.op
 }
 
 // look reads every module's own light: the Tx tap of an external path, the lane
@@ -134,9 +146,7 @@ func (t *chipDrive) look() int {
 		if t.path == proto.Loopback {
 			adc = diode.Lane
 		}
-		o.msg[0] = o.own.Ask(diode.Of(m), adc, 0, diode.Channels, 0)
-		o.op = hal.Op{Token: t.token(taskVerify, i, 0), Class: hal.ClassVerify, Msgs: o.msg[:]}
-		t.put(m.ADC, &o.op)
+		t.put(m.ADC, o.ask(m, adc, t.token(taskVerify, i, 0), hal.ClassVerify))
 	}
 	return len(h.own)
 }

@@ -9,9 +9,11 @@ import (
 	"ringlight/hal/cmis"
 	"ringlight/hal/ina219"
 	"ringlight/mzi"
+	"ringlight/mzi/detmath"
 	"ringlight/ocs/heater"
 	"ringlight/ocs/mci"
 	"ringlight/ocs/work"
+	"ringlight/proto"
 
 	"periph.io/x/conn/v3/physic"
 )
@@ -93,6 +95,10 @@ func (c *mciSearch) do(i int, then func(now time.Duration) error, queue ...cmis.
 func (c *mciSearch) enter(i int) {
 	p := &c.probes[i]
 	p.result = &ModuleCalibration{}
+	if !p.Control.Staging {
+		c.itself(i)
+		return
+	}
 	p.heater.Cold() // as its controller makes it
 	c.do(i, func(now time.Duration) (err error) {
 		if err := cmis.CheckPage(cmis.PageAdmin, p.page[:]); err != nil {
@@ -114,6 +120,41 @@ func (c *mciSearch) enter(i int) {
 		cmis.Request{Write: true, Page: cmis.PageCalibrate, Offset: cmis.CalMode, Data: []byte{1}},
 		cmis.Request{Page: cmis.PageCalibrate, Offset: cmis.CalMode, Data: p.state[:]},
 		cmis.Request{Page: cmis.PageCalibrate, Offset: cmis.CalRail + 2, Data: p.r[:2]})
+}
+
+// itself has a module that keeps its heaters to itself find its codes. Of its cells
+// nothing is known then but what their maker states.
+func (c *mciSearch) itself(i int) {
+	p := &c.probes[i]
+	c.do(i, func(time.Duration) error {
+		if err := cmis.CheckPage(cmis.PageAdmin, p.page[:]); err != nil {
+			return err
+		}
+		p.result.Serial, p.result.CaseMillicelsius = cmis.Text(p.page[166-128:182-128]), cmis.MilliCelsius(p.warm[:])
+		p.CalibrateItself(func(now time.Duration, light mci.OwnLight, err error) {
+			if p.over = true; err != nil {
+				c.blame(i, err)
+			}
+			o := c.d.bundle.Modules[i].Optics()
+			for k := range o.Cells() {
+				p.result.Cells[k] = CellCalibration{PiMicrowatt: uint32(o.Heater.MostPiMicrowatt), MilliOhm: uint32(o.Heater.LeastOhm) * 1000}
+			}
+			for lane := range hal.Lanes {
+				p.result.LaneLoop[lane] = levelOf(light[hal.LOSLoopback][lane])
+				for e := range p.result.LaneTap {
+					p.result.LaneTap[e][lane] = levelOf(light[hal.LOSExternal1+e][lane])
+				}
+			}
+			p.result.BoardMillis = uint32((now - c.started) / time.Millisecond)
+			c.ended(now)
+		})
+		return nil
+	}, cmis.Request{Page: cmis.PageAdmin, Offset: 128, Data: p.page[:]}, cmis.Request{Offset: cmis.Temperature, Data: p.warm[:]})
+}
+
+// levelOf is a power that CMIS tells in tenths of a microwatt.
+func levelOf(tenths uint16) proto.MilliDBm {
+	return proto.MilliDBm(1000 * detmath.DB(max(float64(tenths), 0.1)/10_000))
 }
 
 // next lets the search say what it wants next.

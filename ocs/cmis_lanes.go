@@ -39,7 +39,7 @@ func (d *mciDrive) setLanes(now time.Duration, p mzi.Permutation) error {
 		return ErrNotReady
 	}
 	for i := range d.set.Modules {
-		if !d.set.Modules[i].Advert.LaneSwitch {
+		if m := &d.set.Modules[i]; !m.Advert.LaneSwitch || !m.Control.Staging {
 			return &ModuleError{Module: i, Err: fmt.Errorf("it does not redirect lanes: %w", hal.ErrUnsupported)}
 		}
 	}

@@ -2,6 +2,7 @@ package ocs_test
 
 import (
 	"errors"
+	"hash/crc32"
 	"strings"
 	"testing"
 	"time"
@@ -255,16 +256,24 @@ func TestCMISHealthFindsDeadLaser(t *testing.T) {
 	}
 	bias := func(want int32) {
 		t.Helper()
-		n := 0
+		n, serials := 0, map[int32]bool{}
 		for _, s := range r.optics[0].Samples(r.world.Now(), 0, nil) {
+			if s.Sensor == proto.SensorSerial {
+				serials[s.Value] = s.Value == int32(crc32.ChecksumIEEE([]byte(r.world.Personality(r.id, 0, int(s.Module)).Serial())))
+			}
 			if s.Sensor == proto.SensorUpperBias || s.Sensor == proto.SensorLowerBias {
 				if n++; s.Value != want {
 					t.Errorf("module %d: %v of %d uA, want %d", s.Module, s.Sensor, s.Value, want)
 				}
 			}
 		}
-		if n != 4 {
-			t.Errorf("%d biases of two halves of two modules", n)
+		if n != 4 || len(serials) != 2 {
+			t.Errorf("%d biases of two halves of two modules, serial numbers %v", n, serials)
+		}
+		for of, right := range serials { // any order: each by itself
+			if !right {
+				t.Errorf("serial number %d is another module's", of)
+			}
 		}
 	}
 	bias(40_000) // one laser of a half is dead, the others shine

@@ -67,7 +67,7 @@ func (d *mciDrive) calibrate(now time.Duration) error {
 	d.verify.reset()
 	closed := None
 	for i := range d.set.Modules {
-		if !d.set.Modules[i].Control.Calibration {
+		if c := &d.set.Modules[i].Control; c.Staging && !c.Calibration {
 			closed = i
 		}
 	}

@@ -33,10 +33,9 @@ const None = 0xFF
 
 // Event is one finding.
 type Event struct {
-	Kind  EventKind
-	At    time.Duration
-	Path  proto.Path
-	State proto.PortState // after it
+	Kind EventKind
+	At   time.Duration
+	Path proto.Path
 	// Of Switched: when Select was called, the write that moved the light
 	// began and ended, and the settle time after it.
 	Asked, BusStart, BusEnd time.Duration

@@ -3,6 +3,7 @@ package ocs
 import (
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"math/bits"
 	"time"
 
@@ -147,6 +148,9 @@ func (t *Transceiver) Samples(now, after time.Duration, dst []proto.Sample) []pr
 			add(s.slowAt, proto.SensorRail, s.railMicrowatt)
 		}
 		if s.biasAt > after {
+			if c := t.cfg.Calibration; c != nil {
+				add(s.biasAt, proto.SensorSerial, int32(crc32.ChecksumIEEE([]byte(c.Modules[i].Serial))))
+			}
 			add(s.biasAt, proto.SensorUpperBias, s.bias[0])
 			add(s.biasAt, proto.SensorLowerBias, s.bias[1])
 		}

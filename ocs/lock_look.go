@@ -236,7 +236,7 @@ func (l *lock) strays(t *chipDrive, now time.Duration, module int) {
 	if module >= len(l.modules) {
 		return
 	}
-	m, block, o := &l.modules[module], t.readings.seen.Block(), t.bundle.Modules[module].Optics()
+	m, block, o := &l.modules[module], t.readings.seen.own.Block(), t.bundle.Modules[module].Optics()
 	right, tap := t.cfg.Calibration.Modules[module].tapLights(o, t.path, block[2*hal.GuardTap1:])
 	if !(right > 0) {
 		return // in the dark nothing is wrong, and no mean is of it

@@ -21,7 +21,7 @@ import (
 // A slot begins with a head of passportHead bytes:
 //
 //	0  "RLCP"
-//	4  version, 2; 1 is read too, whose body ends with the cells
+//	4  version, 2
 //	5  0
 //	6  length of the body, two bytes, high byte first as everywhere
 //	8  number, four bytes: the valid slot of the higher number counts
@@ -33,7 +33,7 @@ import (
 // levels in thousandths of a dBm (24 of two), and of each cell offset (four), power
 // for pi in microwatts (two), milliohms (three), extinction in thousandths of a dB
 // (two), codes A and B (two each), and of each neighbour within Reach its share
-// in hundred-thousandths (two; version 1: in millionths). Behind the cells come the time in which heat settles in
+// in hundred-thousandths (two). Behind the cells come the time in which heat settles in
 // microseconds (four), the light of loopback's paths in thousandths of a dB (two of
 // four), what the Tx taps show in the dark in nanowatts (two of four), what heaters
 // beyond Reach have in common in millionths (four), and then of
@@ -41,7 +41,6 @@ import (
 // above, to the end of the body.
 const (
 	passportVersion = 2
-	passportBefore  = 1
 	passportHead    = 12
 	passportSerial  = 24
 	passportLevels  = 3 * hal.Lanes
@@ -194,12 +193,13 @@ func parsePassport(b []byte) (*passport, error) {
 	if !ok {
 		return nil, errNoPassport
 	}
-	if b[4] != passportVersion && b[4] != passportBefore {
-		return nil, fmt.Errorf("passport: version %d, want %d or %d: %w", b[4], passportBefore, passportVersion, stored.ErrVersion)
+	if b[4] != passportVersion {
+		return nil, fmt.Errorf("passport: version %d, want %d: %w", b[4], passportVersion, stored.ErrVersion)
 	}
-	more, end := passportRoom(b)
+	length := int(binary.BigEndian.Uint16(b[6:]))
+	far, end := length-passportBody-passportMore, passportHead+length+4
 	switch {
-	case more < 0 || len(b) < end:
+	case far < 0 || far%passportFar != 0 || far > maxFar*passportFar || len(b) < end:
 		return nil, fmt.Errorf("passport: %d bytes: %w", len(b), stored.ErrMismatch)
 	case crc32.ChecksumIEEE(b[:end-4]) != binary.BigEndian.Uint32(b[end-4:]):
 		return nil, fmt.Errorf("passport: %w", stored.ErrDamaged)
@@ -224,10 +224,6 @@ func parsePassport(b []byte) (*passport, error) {
 			}
 		}
 	}
-	step := int32(1)
-	if more > 0 {
-		step = shareStep
-	}
 	for k := range m.Cells {
 		c := &m.Cells[k]
 		c.OffsetMicrorad = int32(r.takeSigned(4))
@@ -238,25 +234,23 @@ func parsePassport(b []byte) (*passport, error) {
 		}
 		for i := range c.Near {
 			if i != Reach {
-				c.Near[i] = int32(r.takeSigned(2)) * step
+				c.Near[i] = int32(r.takeSigned(2)) * shareStep
 			}
 		}
 		if c.MilliOhm > 0 {
 			c.Near[Reach] = 1_000_000
 		}
 	}
-	if more > 0 {
-		m.SettleMicros = uint32(r.take(4))
-		for i := range m.Paths {
-			m.Paths[i] = int32(r.takeSigned(4))
-		}
-		for i := range m.DarkTap {
-			m.DarkTap[i] = int32(r.takeSigned(4))
-		}
-		m.Common = int32(r.takeSigned(4))
-		for len(r.b) > 0 {
-			m.Far = append(m.Far, FarCalibration{Cell: uint8(r.take(1)), From: uint8(r.take(1)), Share: int32(r.takeSigned(2)) * step})
-		}
+	m.SettleMicros = uint32(r.take(4))
+	for i := range m.Paths {
+		m.Paths[i] = int32(r.takeSigned(4))
+	}
+	for i := range m.DarkTap {
+		m.DarkTap[i] = int32(r.takeSigned(4))
+	}
+	m.Common = int32(r.takeSigned(4))
+	for len(r.b) > 0 {
+		m.Far = append(m.Far, FarCalibration{Cell: uint8(r.take(1)), From: uint8(r.take(1)), Share: int32(r.takeSigned(2)) * shareStep})
 	}
 	if m.Serial == "" {
 		return nil, fmt.Errorf("passport: %w: no serial number", stored.ErrMismatch)
@@ -265,18 +259,6 @@ func parsePassport(b []byte) (*passport, error) {
 		return nil, fmt.Errorf("passport: %w: %w", stored.ErrMismatch, err)
 	}
 	return p, nil
-}
-
-// passportRoom is how many bytes a body has behind its cells, -1 where no body is
-// like that, and where the slot's CRC ends.
-func passportRoom(b []byte) (more, end int) {
-	length := int(binary.BigEndian.Uint16(b[6:]))
-	more, end = length-passportBody, passportHead+length+4
-	far := more - passportMore
-	if b[4] == passportBefore && more != 0 || b[4] == passportVersion && (far < 0 || far%passportFar != 0 || far > maxFar*passportFar) {
-		return -1, end
-	}
-	return more, end
 }
 
 // passportReader takes fields off a body whose length was checked.

@@ -91,10 +91,12 @@ func TestDamagedPassportsAreRefused(t *testing.T) {
 	if _, err := parsePassport(blank); !errors.Is(err, errNoPassport) {
 		t.Errorf("blank: %v", err)
 	}
-	other := bytes.Clone(raw)
-	other[4] = 3
-	if _, err := parsePassport(other); !errors.Is(err, stored.ErrVersion) {
-		t.Errorf("version 3: %v", err)
+	for _, version := range []byte{1, 3} {
+		other := bytes.Clone(raw)
+		other[4] = version
+		if _, err := parsePassport(other); !errors.Is(err, stored.ErrVersion) {
+			t.Errorf("version %d: %v", version, err)
+		}
 	}
 	for name, spoil := range map[string]func(*ModuleCalibration){ // any order: independent cases
 		"power":      func(m *ModuleCalibration) { m.Cells[3].PiMicrowatt = 1 << 16 },
@@ -122,7 +124,7 @@ func FuzzPassport(f *testing.F) {
 		damaged := bytes.Clone(raw)
 		copy(damaged[int(at)%len(damaged):], over)
 		right := bytes.Clone(damaged)
-		if _, end := passportRoom(right); end > 4 && end <= len(right) {
+		if end := passportHead + int(binary.BigEndian.Uint16(right[6:])) + 4; end <= len(right) {
 			binary.BigEndian.PutUint32(right[end-4:], crc32.ChecksumIEEE(right[:end-4]))
 		}
 		for _, image := range [][]byte{damaged, right, right[:int(at)%len(right)]} {

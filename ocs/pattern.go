@@ -16,7 +16,9 @@ type Patterns struct {
 	step   cmis.PatternStep
 	want   uint8 // modules that have not answered, bit by module
 	err    error
-	counts [][cmis.CountBytes]byte
+	counts [][cmis.MonitorBytes]byte
+	// When the modules were told to check, and when they said what they had counted.
+	checked, counted time.Duration
 }
 
 // moduleLight is a module's own light on an external path and what comes to its halves,
@@ -32,11 +34,11 @@ var noLight = moduleLight{launched: proto.NoPower, received: [2]proto.MilliDBm{p
 // laneOfEight is what the lanes of a module are together above one.
 const laneOfEight = 9031
 
-// There: every module makes and checks bit patterns.
+// There: every module makes and checks bit patterns, or monitors what it receives.
 func (x *Patterns) There() bool {
 	set := x.t.drive.controllers()
 	for i := range x.t.bundle.Modules {
-		if set == nil && x.t.bundle.Modules[i].Pattern == 0 || set != nil && !set.Modules[i].Advert.Diagnostics {
+		if set == nil && x.t.bundle.Modules[i].Pattern == 0 || set != nil && !set.Modules[i].Advert.Diagnostics && !set.Modules[i].Advert.Monitors {
 			return false
 		}
 	}
@@ -61,7 +63,7 @@ func (x *Patterns) Ask(what proto.Pattern) error {
 	}
 	n := len(x.t.bundle.Modules)
 	if x.counts == nil {
-		x.counts = make([][cmis.CountBytes]byte, n)
+		x.counts = make([][cmis.MonitorBytes]byte, n)
 	}
 	x.step, x.want, x.err = step, 1<<n-1, nil
 	if x.t.drive.controllers() == nil {
@@ -81,6 +83,13 @@ func (x *Patterns) done(now time.Duration, module int, step cmis.PatternStep, er
 	if err != nil && x.err == nil {
 		x.err = &ModuleError{Module: module, Err: err}
 	}
+	switch {
+	case x.want != 0:
+	case step == cmis.PatternCheck:
+		x.checked = now
+	case step == cmis.PatternCount:
+		x.counted = now
+	}
 	if x.want == 0 {
 		x.t.emit(Event{Kind: Patterned, At: now, Path: x.t.path, Module: moduleOf(x.err), Cell: None, Lane: None, Err: x.err})
 	}
@@ -94,10 +103,21 @@ func (x *Patterns) Bits() []proto.ModuleBits {
 		m.Launched, m.Lost, m.Upper, m.Lower = light.launched, light.lost, light.received[0], light.received[1]
 		m.Errors, m.Bits = make([]uint64, hal.Lanes), make([]uint64, hal.Lanes)
 		for lane := range m.Errors {
-			m.Errors[lane], m.Bits[lane] = cmis.LaneCount(x.counts[i][:], lane)
+			switch {
+			case !x.monitors(i):
+				m.Errors[lane], m.Bits[lane] = cmis.LaneCount(x.counts[i][:], lane)
+			case x.counted-x.checked >= cmis.MonitorSettle:
+				m.Errors[lane], m.Bits[lane] = cmis.LaneSample(x.counts[i][:], lane)
+			}
 		}
 	}
 	return out
+}
+
+// monitors: a module makes no patterns, and tells of its host's bits how many were wrong.
+func (x *Patterns) monitors(module int) bool {
+	set := x.t.drive.controllers()
+	return set != nil && !set.Modules[module].Advert.Diagnostics
 }
 
 // askChips asks the retimers of all modules, each in one piece of bus work.
@@ -121,7 +141,13 @@ func (x *Patterns) askControllers() {
 	set, step := x.t.drive.controllers(), x.step
 	for i := range set.Modules {
 		if m := &set.Modules[i]; x.want>>i&1 != 0 && m.Idle() {
-			m.Ask(hal.ClassHousekeeping, func(now time.Duration, err error) { x.done(now, i, step, err) }, cmis.PatternRequests(step, x.counts[i][:])...)
+			var queue []cmis.Request
+			if !x.monitors(i) {
+				queue = cmis.PatternRequests(step, x.counts[i][:])
+			} else if step == cmis.PatternCount {
+				queue = cmis.MonitorRequests(x.counts[i][:])
+			}
+			m.Ask(hal.ClassHousekeeping, func(now time.Duration, err error) { x.done(now, i, step, err) }, queue...)
 		}
 	}
 }

@@ -108,3 +108,61 @@ func TestPatternsGoOverAFibre(t *testing.T) {
 		})
 	}
 }
+
+// Goal: modules that make no patterns and monitor their bit error ratio before correction
+// are counted by that, a lane whose receiver is noisy as well, and not before a sample is of
+// the light that is on.
+func TestMonitorsInPlaceOfPatterns(t *testing.T) {
+	timing := sim.DefaultMCITiming()
+	timing.NoPatterns = true
+	r := newCMISRigOf(t, 2, 2, true, timing)
+	at := sim.Port{Board: r.id, Path: hal.LOSExternal1}
+	far := at
+	far.Bundle = 1
+	if err := r.world.Connect(at, far, sim.Fibre{LossMilliDB: 200}); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.world.Inject(r.id, sim.Fault{Kind: sim.Deaf, Bundle: 1, Module: 1, Index: 6000}); err != nil {
+		t.Fatal(err)
+	}
+	if !r.until(5*time.Second, func() bool { return r.optics[0].Status().Ready && r.optics[1].Status().Ready }) {
+		t.Fatal("not ready")
+	}
+	for b := range r.optics {
+		if err := r.optics[b].Select(r.world.Now(), proto.External1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.run(300 * time.Millisecond)
+	ask := func(what proto.Pattern) []proto.ModuleBits {
+		t.Helper()
+		if err := r.optics[1].Patterns.Ask(what); err != nil {
+			t.Fatal(err)
+		}
+		r.run(100 * time.Millisecond)
+		return r.optics[1].Patterns.Bits()
+	}
+	ask(proto.PatternMake)
+	ask(proto.PatternCheck)
+	for m, got := range ask(proto.PatternCount) {
+		if got.Bits[0] != 0 {
+			t.Errorf("module %d: %d bits at once", m, got.Bits[0])
+		}
+	}
+	r.run(2 * time.Second)
+	some := 0
+	for m, got := range ask(proto.PatternCount) {
+		ratios := r.world.Inside(r.id, 1, m).PreFEC
+		for lane := range got.Bits {
+			if got.Bits[lane] != 1e11 || math.Abs(float64(got.Errors[lane])-1e11*ratios[lane]) > 1+0.003*1e11*ratios[lane] {
+				t.Errorf("module %d lane %d: %d errors in %d bits, the light makes %g", m, lane, got.Errors[lane], got.Bits[lane], ratios[lane])
+			}
+			if got.Errors[lane] > 0 {
+				some++
+			}
+		}
+	}
+	if some == 0 {
+		t.Error("no lane has errors: nothing is compared")
+	}
+}

@@ -187,7 +187,7 @@ func (s *searches) sound() int { return len(s.list) - len(s.of) }
 
 // progress of the searches; under way, the last that is not over says its step.
 func (s *searches) progress(step string, underWay bool, over func(module int) bool) Progress {
-	p := Progress{Step: step, Elapsed: s.now - s.started, Of: len(s.list)}
+	p := Progress{Step: step, Elapsed: s.now - s.started}
 	for i, one := range s.list {
 		what, n := one.algo.Progress()
 		p.Measurements += uint32(n)

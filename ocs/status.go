@@ -52,7 +52,6 @@ type Status struct {
 	Path       proto.Path // set in the hardware
 	Target     proto.Path // asked for
 	State      proto.PortState
-	Since      time.Duration // of Path
 	Lit        [proto.NumPaths]bool
 	Expected   proto.MilliDBm // own light on Path, weakest module
 	Measured   proto.MilliDBm
@@ -70,14 +69,14 @@ type Progress struct {
 	Step         string
 	Measurements uint32
 	Elapsed      time.Duration
-	Done, Of     int // modules
+	Done         int // modules
 }
 
 // Status is how the bundle stands.
 func (t *Transceiver) Status() Status {
 	s := Status{
 		Machine: t.state, Ready: t.state == Idle && t.cfg.Calibration != nil, Calibrated: t.cfg.Calibration != nil,
-		Path: t.path, Target: t.target, State: t.portState(), Since: t.since, Lit: t.lit,
+		Path: t.path, Target: t.target, State: t.portState(), Lit: t.lit,
 		Expected: t.verify.expected, Measured: t.verify.measured,
 		Calibration: t.cfg.Calibration, LimitErrors: t.limitErrors, BusErrors: t.busErrors, Err: t.err,
 	}

@@ -35,7 +35,7 @@ func (s *switching) next() time.Duration {
 // arrived ends a switch: the way is set.
 func (t *Transceiver) arrived(now time.Duration) {
 	s := &t.sw
-	t.path, t.since = t.target, now
+	t.path = t.target
 	t.settleLight()
 	for i := range t.health.last {
 		t.prove(now, i)

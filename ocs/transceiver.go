@@ -97,7 +97,6 @@ type Transceiver struct {
 
 	path, target proto.Path
 	port         proto.PortState
-	since        time.Duration
 	calibrated   time.Duration // or the life that found the calibration began
 	foundIt      bool          // it did
 	lit          [proto.NumPaths]bool
@@ -305,7 +304,7 @@ func (t *Transceiver) allow(module int, m *ModuleCalibration, codes *heater.Code
 // adoptPath takes the path that the hardware is on for the one that was asked for.
 func (t *Transceiver) adoptPath(now time.Duration, p proto.Path) {
 	t.aim(p)
-	t.path, t.since = p, now
+	t.path = p
 	t.settleLight()
 }
 
@@ -346,7 +345,6 @@ func (t *Transceiver) lanesSet(now, asked time.Duration, err error) {
 func (t *Transceiver) put(bus hal.BusID, op *hal.Op) { t.work.Put(bus, op) }
 
 func (t *Transceiver) emit(e Event) {
-	e.State = t.portState()
 	t.events = append(t.events, e)
 }
 

@@ -34,7 +34,6 @@ type verification struct {
 	module  uint8          // it is about
 	lanes   mzi.Permutation
 	lane    uint8
-	failed  bool
 	readErr error
 
 	expected, measured proto.MilliDBm              // of the worst module, last finished reading
@@ -77,7 +76,7 @@ func (t *Transceiver) look() {
 		v.again = true
 		return
 	}
-	v.path, v.stale, v.failed, v.readErr = t.path, false, false, nil
+	v.path, v.stale, v.readErr = t.path, false, nil
 	v.lanes = t.Lanes()
 	v.worst, v.module, v.lane = 0, None, None
 	v.expected, v.measured, v.received = proto.NoPower, proto.NoPower, proto.NoPower

@@ -2,13 +2,39 @@ package planner
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"ringlight/planner/hbd"
+	"ringlight/planner/health"
+	"ringlight/planner/member"
 	"ringlight/proto"
 )
+
+// sameFacts looks at what the checks look at, then at all, whatever happened to it. It says how many links are unproven.
+func (w *fleet) sameFacts(t *testing.T, step int) int {
+	var short, all health.Facts
+	hbd.FactsOf(w.p.rings, &short)
+	devices := w.p.rings.Table().Devices
+	for i := range devices {
+		d := &devices[i]
+		_, quick := w.p.alarms.device(w.p.rings.Table(), d)
+		notable := d.Notable
+		d.Notable = true // it is looked at, whatever happened to it
+		if x, tell := w.p.alarms.device(w.p.rings.Table(), d); tell != quick {
+			t.Fatalf("step %d: %t, and something is to be said: %t: %+v", step, quick, tell, x)
+		}
+		d.Notable = notable
+		w.p.rings.News(member.News{Kind: 255, Device: d, Before: d.Standing()}) // none that there is: it is touched
+	}
+	if hbd.FactsOf(w.p.rings, &all); !reflect.DeepEqual(short, all) {
+		t.Fatalf("step %d: %+v, all looked at %+v", step, short, all)
+	}
+	return all.LinksUnproven
+}
 
 // alarms are what stands, as "id" or "id by author".
 func (w *fleet) alarms() string {

@@ -11,7 +11,8 @@ import (
 )
 
 // Goal: a viewer who is given changes alone sees what one sees who is given
-// everything. Method: nodes die, return, lose their agents, drain and lose
+// everything, and the checks of health, which leave out whom nothing has happened to, find
+// what they find when they look at all. Method: nodes die, return, lose their agents, drain and lose
 // fibres under a network that loses and repeats; now and then the changes are
 // laid over what was known, and compared with all there is. The planner restarts
 // on the way.
@@ -44,10 +45,10 @@ func TestChangesAreAllThatChanged(t *testing.T) {
 	}
 	w.chaos = 0.1
 	rng := rand.New(rand.NewPCG(5, 6))
-	seen := map[string]int{}
+	seen, shy := map[string]int{}, 0
 	for step := range 300 {
 		id := proto.NodeID(rng.IntN(f.Nodes))
-		switch n := &w.nodes[id]; rng.IntN(8) {
+		switch n := &w.nodes[id]; rng.IntN(9) {
 		case 0:
 			w.die(id)
 		case 1:
@@ -65,6 +66,10 @@ func TestChangesAreAllThatChanged(t *testing.T) {
 		case 4:
 			w.cuts[pair(id, (id+1)%proto.NodeID(f.Nodes))] = rng.IntN(2) == 0
 			w.light()
+		case 5:
+			if n.alive && !n.offline {
+				w.doubt(id, []proto.PortState{proto.Unproven, proto.Blocked}[rng.IntN(2)])
+			}
 		default:
 			if !n.alive || n.offline {
 				w.birth(id, n.applied == nil)
@@ -72,7 +77,9 @@ func TestChangesAreAllThatChanged(t *testing.T) {
 				w.setMode(id, proto.ModeService)
 			}
 		}
-		if w.run(time.Duration(rng.IntN(6000)) * time.Millisecond); rng.IntN(3) > 0 {
+		w.run(time.Duration(rng.IntN(6000)) * time.Millisecond)
+		shy += w.sameFacts(t, step)
+		if rng.IntN(3) > 0 {
 			continue
 		}
 		if step == 150 || rng.IntN(40) == 0 {
@@ -92,6 +99,9 @@ func TestChangesAreAllThatChanged(t *testing.T) {
 		if all := fmt.Sprint(strips); all != rings {
 			t.Fatalf("step %d: by changes\n%s\nall\n%s", step, rings, all)
 		}
+	}
+	if shy < 50 {
+		t.Errorf("only %d links were unproven", shy)
 	}
 	if len(seen) < 10 {
 		t.Errorf("only %d kinds of cells were seen: %v", len(seen), seen)

@@ -41,11 +41,42 @@ func shardJob(id, servers, degree, next int, mp bool) proto.JobSpec {
 type sharded struct {
 	Spec  proto.JobSpec `json:"spec"`
 	Shard *struct {
-		Servers []int
-		Path    []uint8
-		Layers  [][]int
-		Active  bool
+		Servers  []int
+		Path     []uint8
+		Layers   [][]int
+		Active   bool
+		Phase    int
+		Measured []proto.JobTopology
 	} `json:"shard"`
+}
+
+// phased gives a job that many phases, each with traffic of its own.
+func phased(s proto.JobSpec, phases int) proto.JobSpec {
+	for p := range phases {
+		t := *s.Topology
+		t.Seed += uint64(p)
+		if t.MP = nil; p > 0 {
+			for x := range int(s.Servers) {
+				if to := (x + p) % int(s.Servers); to != x {
+					t.MP = append(t.MP, proto.Demand{From: uint16(x), To: uint16(to), Bytes: 1 << 28})
+				}
+			}
+		}
+		s.Phases = append(s.Phases, proto.JobPhase{Name: fmt.Sprint("p", p), Topology: t})
+	}
+	s.Topology = nil
+	return s
+}
+
+// traffic is that of the phase that a job is in.
+func (s *sharded) traffic() *proto.JobTopology {
+	if len(s.Shard.Measured) > 0 {
+		return &s.Shard.Measured[s.Shard.Phase]
+	}
+	if len(s.Spec.Phases) > 0 {
+		return &s.Spec.Phases[s.Shard.Phase].Topology
+	}
+	return s.Spec.Topology
 }
 
 func (w *coreWorld) shards() (out []sharded) {
@@ -80,6 +111,12 @@ func (w *coreWorld) sharedFibre() string {
 			if fibres[at] = j.Spec.Job; j.Shard.Active {
 				runs[s] = j.Spec.Job
 			}
+			if at[1] = 1 - at[1]; j.Shard.Active && len(j.Spec.Phases)+len(j.Shard.Measured) > 1 {
+				if other, taken := fibres[at]; taken {
+					return fmt.Sprintf("jobs %d and %d, which has phases, share fibre %d of server %d", other, j.Spec.Job, at[1], s)
+				}
+				fibres[at] = j.Spec.Job
+			}
 		}
 	}
 	return ""
@@ -106,17 +143,17 @@ func (w *coreWorld) joined(id proto.JobID) map[[2]int]int {
 }
 
 // asFound is what joined must be: the topology that planner/topo finds.
-func asFound(t *testing.T, s *proto.JobSpec, servers []int) map[[2]int]int {
+func asFound(t *testing.T, traffic *proto.JobTopology, servers []int) map[[2]int]int {
 	t.Helper()
-	r := topo.Request{Servers: len(servers), Degree: int(s.Topology.Degree), Bidirectional: s.Topology.Bidirectional, Seed: s.Topology.Seed}
-	for _, g := range s.Topology.AllReduce {
+	r := topo.Request{Servers: len(servers), Degree: int(traffic.Degree), Bidirectional: traffic.Bidirectional, Seed: traffic.Seed}
+	for _, g := range traffic.AllReduce {
 		group := topo.Group{Bytes: int64(g.Bytes)}
 		for _, x := range g.Servers {
 			group.Servers = append(group.Servers, int(x))
 		}
 		r.AllReduce = append(r.AllReduce, group)
 	}
-	for _, d := range s.Topology.MP {
+	for _, d := range traffic.MP {
 		r.MP = append(r.MP, topo.Demand{From: int(d.From), To: int(d.To), Bytes: int64(d.Bytes)})
 	}
 	found, err := topo.Find(r)
@@ -151,7 +188,7 @@ func TestDirectJobsHaveTheirTopologies(t *testing.T) {
 	}
 	for n, s := range w.shards() {
 		got := w.joined(s.Spec.Job)
-		if want := asFound(t, &jobs[n], s.Shard.Servers); !reflect.DeepEqual(got, want) {
+		if want := asFound(t, jobs[n].Topology, s.Shard.Servers); !reflect.DeepEqual(got, want) {
 			t.Errorf("job %d: light joins %v, its topology has %v", s.Spec.Job, got, want)
 		}
 		r := w.tell(proto.OpRequest{Noun: proto.NounJob, Job: s.Spec.Job})
@@ -215,7 +252,7 @@ func TestNextJobStartsWithAFlip(t *testing.T) {
 	if len(stages) != 2 || !strings.Contains(stages[0], "stage on 5 switches: 10 circuits removed, 10 made") {
 		t.Errorf("%q", stages)
 	}
-	if got, want := w.joined(2), asFound(t, &two, w.shards()[0].Shard.Servers); !reflect.DeepEqual(got, want) {
+	if got, want := w.joined(2), asFound(t, two.Topology, w.shards()[0].Shard.Servers); !reflect.DeepEqual(got, want) {
 		t.Errorf("light joins %v, the topology has %v", got, want)
 	}
 	if jobs := w.jobs(); len(jobs) != 2 || jobs[0].State != proto.JobRealised || jobs[1].State != proto.JobStandby {
@@ -361,7 +398,7 @@ func TestDirectJobsUnderChurnAndFailures(t *testing.T) {
 		directRun(t, uint64(seed), &sum)
 	}
 	t.Logf("%d runs: %+v", runs, sum)
-	if runs > 20 && (sum.flips == 0 || sum.standby == 0 || sum.restarts == 0 || sum.followed == 0) {
+	if runs > 20 && (sum.flips == 0 || sum.turns == 0 || sum.measured == 0 || sum.standby == 0 || sum.restarts == 0 || sum.followed == 0) {
 		t.Errorf("the test shows little: %+v", sum)
 	}
 }
@@ -443,7 +480,7 @@ func TestDirectJobMovesOffWhatIsDark(t *testing.T) {
 		if j := w.jobs()[slices.IndexFunc(w.jobs(), func(x proto.JobStatus) bool { return x.Job == id })]; j.State != proto.JobRealised || w.without(s) > 0 {
 			t.Fatalf("%+v %+v\n%s", j, s.Shard, w.show())
 		}
-		if want := asFound(t, &s.Spec, s.Shard.Servers); !reflect.DeepEqual(w.joined(id), want) {
+		if want := asFound(t, s.traffic(), s.Shard.Servers); !reflect.DeepEqual(w.joined(id), want) {
 			t.Fatalf("light joins %v, its topology has %v", w.joined(id), want)
 		}
 		return s
@@ -479,7 +516,7 @@ func TestDirectJobMovesOffWhatIsDark(t *testing.T) {
 	}
 }
 
-type directChurn struct{ lists, flips, standby, restarts, followed, mended, short int }
+type directChurn struct{ lists, flips, turns, measured, standby, restarts, followed, mended, short int }
 
 func directRun(t *testing.T, seed uint64, sum *directChurn) {
 	t.Helper()
@@ -497,6 +534,9 @@ func directRun(t *testing.T, seed uint64, sum *directChurn) {
 		if strings.Contains(line, "starts by a flip") {
 			sum.flips++
 		}
+		if strings.Contains(line, "turns to another phase") {
+			sum.turns++
+		}
 		if text := w.sharedFibre(); text != "" {
 			fail("%s", text)
 		}
@@ -506,6 +546,7 @@ func directRun(t *testing.T, seed uint64, sum *directChurn) {
 			}
 			was, had := at[j.Spec.Job]
 			switch now := fmt.Sprint(j.Shard.Servers, j.Shard.Path, j.Shard.Layers); {
+			case had && (was.Shard.Phase != j.Shard.Phase || !reflect.DeepEqual(was.Shard.Measured, j.Shard.Measured)): // it turned
 			case had && fmt.Sprint(was.Shard.Layers) != fmt.Sprint(j.Shard.Layers):
 				fail("job %d has other rings: %v, %v", j.Spec.Job, was.Shard, j.Shard)
 			case had && fmt.Sprint(was.Shard.Servers, was.Shard.Path, was.Shard.Layers) != now:
@@ -528,6 +569,9 @@ func directRun(t *testing.T, seed uint64, sum *directChurn) {
 		for range r.IntN(3) {
 			id++
 			list = append(list, shardJob(id, 2+r.IntN(d.Servers/2), 1+r.IntN(d.Degree), 0, r.IntN(2) == 0))
+			if r.IntN(3) == 0 {
+				list[len(list)-1] = phased(list[len(list)-1], 2+r.IntN(3))
+			}
 		}
 		w.strike(r, &churn{})
 		if reply := w.apply(list...); reply.Code != proto.OK {
@@ -544,6 +588,18 @@ func directRun(t *testing.T, seed uint64, sum *directChurn) {
 						return !slices.ContainsFunc(w.jobs(), func(x proto.JobStatus) bool { return x.Job == s.Job })
 					})
 					break
+				}
+			}
+		}
+		for _, j := range list {
+			for n := len(j.Phases) * r.IntN(2); n > 0; n-- {
+				w.ask(proto.OpRequest{Noun: proto.NounFlip, Job: j.Job, Name: j.Phases[r.IntN(len(j.Phases))].Name})
+				w.run(time.Duration(r.IntN(60)) * time.Millisecond)
+			}
+			if j.Topology != nil && r.IntN(4) == 0 {
+				said := shardJob(int(j.Job), int(j.Servers), int(j.Topology.Degree), 0, len(j.Topology.MP) == 0)
+				if x := w.ask(proto.OpRequest{Noun: proto.NounFlip, Job: j.Job, Jobs: []proto.JobSpec{said}}); x.Change != nil && x.Change.FullestNow > 0 && x.Change.FullestThen*1000 <= x.Change.FullestNow*900 {
+					sum.measured++
 				}
 			}
 		}
@@ -572,7 +628,7 @@ func directRun(t *testing.T, seed uint64, sum *directChurn) {
 			case proto.JobStandby:
 				sum.standby++
 			case proto.JobRealised:
-				if want := asFound(t, &s.Spec, s.Shard.Servers); !reflect.DeepEqual(w.joined(j.Job), want) {
+				if want := asFound(t, s.traffic(), s.Shard.Servers); !reflect.DeepEqual(w.joined(j.Job), want) {
 					fail("job %d: light joins %v, its topology has %v", j.Job, w.joined(j.Job), want)
 				}
 				sum.followed++

@@ -248,7 +248,7 @@ func (e *edits) tryDoubted() {
 			return
 		}
 		var bits *bitTest
-		if e.p.fab.Qualifies().AfterRepair {
+		if q := e.p.fab.Qualifies(); q.AfterRepair || q.BeforeUse {
 			bits = newBitTest(e.p.fab, fibres, false)
 		}
 		e.doubted = newTrial(e.p, fibres, bits)
@@ -260,6 +260,7 @@ func (e *edits) tryDoubted() {
 	e.doubted = nil
 	for i := range t.fibres {
 		bad := false
+		counted := t.bits != nil && t.dark[i] == nil && t.bits.of[i].Result != proto.NotTried
 		if t.bits != nil && t.dark[i] == nil {
 			bad = t.bits.of[i].Result == proto.Bad
 			e.found(&t.fibres[i].Fibre, &t.bits.of[i])
@@ -268,7 +269,7 @@ func (e *edits) tryDoubted() {
 		if bad {
 			dark = "light comes, with too many bit errors: ocsctl link list"
 		}
-		hbd.Looked(e.p.rings, &t.fibres[i].Fibre, dark)
+		hbd.Looked(e.p.rings, &t.fibres[i].Fibre, t.fibres[i].looks, counted, dark)
 	}
 }
 
@@ -300,6 +301,7 @@ func (e *edits) commit(x *edit) {
 	if p.core != nil {
 		records = append(records, core.GrowthOf(p.core).Refit(x.to.Core)...)
 	}
+	records = append(append(records, p.wear.Keep(x.to.Nodes)...), e.keepQualified(x.to)...)
 	p.fab, p.j.Layout = x.to, layoutOf(x.to)
 	what := audit.Record{Kind: audit.Decision, What: "the fabric is edited: " + strings.Join(x.status.Changes, "; "), Corr: hex.EncodeToString(x.corr[:])}
 	p.j.Persist(append(records, p.j.Audit(what)...)...)

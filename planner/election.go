@@ -3,6 +3,7 @@ package planner
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"ringlight/proto"
 )
@@ -19,6 +20,8 @@ type election struct {
 	warm   bool   // it followed before it began
 	stored uint64 // batches of the store that this process holds
 	since  uint64 // wall clock, when its service began
+	knew   int    // devices that its former planner had heard, the last new one at knewAt
+	knewAt time.Duration
 }
 
 // begin takes what a planner's process knows of the election and of its former
@@ -30,6 +33,7 @@ func (e *election) begin(p *Planner, cfg *Config) {
 		p.beat, p.beaten, p.lastLayout = b.beat, b.beaten, b.lastLayout
 		p.j.Beat = b.beat
 		p.seenTerm = max(p.seenTerm, b.seenTerm)
+		e.knew, e.knewAt = b.heard()
 	}
 	if cfg.Follow {
 		p.state, e.warm, p.j.Mute = following, true, cfg.Picture

@@ -43,6 +43,29 @@ func elected(t *testing.T, with func(*Config)) (w *fleet, beat func(life, electi
 	return w, beat
 }
 
+// Goal: a follower that is drawn anew from what it remembers has not heard anybody just now:
+// with one device away, an elected one does not listen for others that it heard long ago.
+// Method: one that followed for 20 s is drawn anew, as the process does.
+func TestWhoIsDrawnAnewHasHeardLongAgo(t *testing.T) {
+	w, _ := elected(t, func(c *Config) { c.Election, c.Follow = 5, true })
+	w.run(20 * time.Second)
+	was := w.p
+	count, since := was.heard()
+	if count == 0 || w.now-since < 20*time.Second {
+		t.Fatalf("%d devices heard, the last new one at %v of %v", count, since, w.now)
+	}
+	for _, before := range []*Planner{nil, was} {
+		w.with = func(c *Config) { c.Election, c.Follow, c.Before = 5, true, before }
+		w.start()
+		w.run(time.Second)
+		w.p.listenFrom = was.listenFrom // the link's own word is remembered too
+		n, at := w.p.heard()
+		if n != count || (at == since) != (before != nil) {
+			t.Errorf("drawn from %p: %d devices heard, the last new one at %v; before it were %d, at %v", before, n, at, count, since)
+		}
+	}
+}
+
 // Goal: one that follows says nothing to agents and stores nothing, and when it is
 // elected its next word is a higher term, at once, and no light is touched; a stranger
 // in service is waited for as ever. Method: beats of the one in service as the store's

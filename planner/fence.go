@@ -382,14 +382,18 @@ func (p *Planner) raised() {
 	p.j.Note(Info, "term raised", journal.Note{Rule: "fence", Node: -1, Text: fmt.Sprintf("term %d", p.j.Term)})
 }
 
-// heard is how many devices have spoken, and since when nothing new was heard.
+// heard is how many devices have spoken, and since when nothing new was heard. A planner
+// that is drawn anew from what a follower remembers hears all of them in their last words:
+// that is no news.
 func (p *Planner) heard() (count int, since time.Duration) {
-	since = p.listenFrom
 	for _, t := range p.tables() {
 		n, at := t.Heard()
 		count, since = count+n, max(since, at)
 	}
-	return count, since
+	if e := &p.election; e.warm && count <= e.knew {
+		since = min(since, e.knewAt)
+	}
+	return count, max(since, p.listenFrom)
 }
 
 // gatherEnd is when the look round is over, heard or not.

@@ -97,12 +97,13 @@ func (b *alarmBook) loses() (why string, age time.Duration) {
 // device is a device of which something is to be said.
 func (b *alarmBook) device(t *member.Table, d *member.Device) (x health.Device, tell bool) {
 	p := b.root.p
-	x = health.Device{ID: d.ID, Ring: d.Group, Quiet: !d.Answers(), Claims: t.Numbers.Claims(d)}
+	x.ID = d.ID
 	if d.ID.IsSwitch() {
 		x.What, x.Why = d.Trouble()
-	} else {
-		hbd.FactsOfNode(p.rings, &x)
+	} else if hbd.FactsOfNode(p.rings, &x) {
+		return x, false
 	}
+	x.Ring, x.Quiet, x.Claims = d.Group, !d.Answers(), t.Numbers.Claims(d)
 	if what, why := d.Lately(p.j.Now); x.What == "" && what == "not believed" {
 		x.What, x.Why = what, why
 	} else {

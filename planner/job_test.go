@@ -524,3 +524,40 @@ func listed(p *Planner) []*job.View {
 	all, _ := JobsOf(p).List(0, 1<<20, func(*job.Wish) bool { return true })
 	return all
 }
+
+// Goal: a ring that the store has for a job of which nobody knows, as after a death between
+// two records of a release, is stock again when a planner begins.
+// Method: the job's own records are taken out of the store.
+func TestRingsOfNobodyAreGivenBack(t *testing.T) {
+	w := small(t, 64, 2, 32, 8)
+	if r := w.put("a", `{"tp":32,"rings":2}`); r.Code != proto.OK || w.job("a").State != job.Ready {
+		t.Fatalf("%+v", r)
+	}
+	_, dark := w.standing()
+	gone := []Record{{Key: "wish/a"}}
+	for _, r := range w.state() {
+		if strings.HasPrefix(r.Key, "told/a/") {
+			gone = append(gone, Record{Key: r.Key})
+		}
+	}
+	w.write(gone)
+	w.listens = true
+	w.start()
+	w.run(20 * time.Second)
+	for _, r := range JobsOf(w.p).Topology().Rings {
+		if r.Job != "" {
+			t.Errorf("ring %d is for job %q", r.Ring, r.Job)
+		}
+	}
+	for _, r := range w.state() {
+		if strings.HasPrefix(r.Key, "ring/") && strings.Contains(string(r.Value), `"job"`) {
+			t.Errorf("the store has %s", r.Value)
+		}
+	}
+	if _, now := w.standing(); fmt.Sprint(now) != fmt.Sprint(dark) {
+		t.Errorf("light changed: %v, before %v", now, dark)
+	}
+	if r := w.put("b", `{"tp":32,"rings":7}`); r.Code != proto.OK || w.job("b").State != job.Ready {
+		t.Errorf("all rings: %+v, %+v", r, w.job("b"))
+	}
+}

@@ -50,7 +50,7 @@ func TestWhatBreaksNextDoes(t *testing.T) {
 			return w
 		}
 		w := begin()
-		o := LookAhead(w.p)
+		o := w.p.rings.Outlook()
 		if !o.Try(2 * f.Nodes) {
 			t.Fatal("not all were tried")
 		}

@@ -11,6 +11,7 @@ import (
 	"ringlight/planner/journal"
 	"ringlight/planner/member"
 	"ringlight/planner/rollout"
+	"ringlight/planner/wear"
 	"ringlight/proto"
 )
 
@@ -19,12 +20,10 @@ const Never = journal.Never
 
 // What a step asks for, and what a store holds.
 type (
-	Action     = journal.Action
-	ActionKind = journal.ActionKind
-	Line       = journal.Line
-	Level      = journal.Level
-	Record     = journal.Record
-	State      = journal.State
+	Action = journal.Action
+	Line   = journal.Line
+	Record = journal.Record
+	State  = journal.State
 )
 
 // Kinds of actions and levels of lines; see package journal.
@@ -153,6 +152,7 @@ type Planner struct {
 	refusals refusals
 	alarms   alarmBook
 	edits    edits
+	wear     wear.Book
 	rollout  *rollout.Rollout
 	host     string
 

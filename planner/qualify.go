@@ -2,7 +2,9 @@ package planner
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
+	"maps"
 	"math/bits"
 	"slices"
 	"strings"
@@ -36,6 +38,8 @@ const (
 	// agedLaser is how much less light than at calibration is told. chosen: warmth and
 	// drift may cost as much.
 	agedLaser = 400
+	// prefixQualified is of the store: the last Qualification of a fibre, by its name.
+	prefixQualified = "qualified/"
 )
 
 // bounds of L in thousandths, for b = 1 - C and a = (1 - C) / 128.
@@ -344,6 +348,7 @@ func (e *edits) found(f *fabric.Fibre, x *counted) {
 	}
 	if x.Result != proto.NotTried {
 		e.last[x.Fibre] = &x.Qualification
+		e.p.j.Persist(journal.Encode(prefixQualified+x.Fibre, &x.Qualification))
 	}
 	level := Info
 	if x.Result == proto.Bad {
@@ -352,6 +357,38 @@ func (e *edits) found(f *fabric.Fibre, x *counted) {
 	for _, at := range [2]proto.NodeID{f.A.Node, f.B.Node} {
 		e.p.j.Note(level, "bit errors counted", journal.Note{Rule: "qualify", Node: int64(at), Cause: proto.CauseOperator, Text: "fibre " + x.Fibre + " is " + strings.ReplaceAll(x.Result.String(), "_", " ") + ": " + x.Text})
 	}
+}
+
+// restoreQualified takes what a former planner found out of a fibre.
+func (e *edits) restoreQualified(raw []byte) error {
+	x := new(proto.Qualification)
+	if err := json.Unmarshal(raw, x); err != nil {
+		return err
+	}
+	if e.last == nil {
+		e.last = map[string]*proto.Qualification{}
+	}
+	e.last[x.Fibre] = x
+	return nil
+}
+
+// keepQualified forgets what was found out of fibres that another description has not, or
+// elsewhere, and gives what the store forgets of them.
+func (e *edits) keepQualified(to *fabric.Fabric) (records []Record) {
+	keep := map[string]bool{}
+	for _, f := range to.AllFibres() {
+		keep[hbd.FibreName(&f)] = true
+	}
+	for _, f := range to.NewFibres(e.p.fab) {
+		delete(keep, hbd.FibreName(&f))
+	}
+	for _, name := range slices.Sorted(maps.Keys(e.last)) {
+		if !keep[name] {
+			delete(e.last, name)
+			records = append(records, Record{Key: prefixQualified + name})
+		}
+	}
+	return records
 }
 
 // links adds to what is said of fibres what their last count came to.

@@ -3,7 +3,13 @@ package planner
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
+	"time"
+
+	"ringlight/planner/fabric"
+	"ringlight/planner/journal"
+	"ringlight/proto"
 )
 
 // Goal: what is claimed of the test of bit errors holds: of 10,000 good links with every one
@@ -57,5 +63,42 @@ func TestConfidenceIsWhatIsClaimed(t *testing.T) {
 		if float64(rejected) > claim*links || float64(accepted) > claim*links {
 			t.Errorf("%d %%: %d rejected, %d accepted of %d", percent, rejected, accepted, links)
 		}
+	}
+}
+
+// Goal: results of fibres that an edit takes away, or lays elsewhere, are forgotten, others kept, in
+// the store too. Method: two results as a planner stored them, an edit without the node of one, then
+// another planner.
+func TestResultsGoWithTheirFibre(t *testing.T) {
+	w := editable(t, fabric.Params{Nodes: 6, K: 2, TP: 16, Spares: 2}, fabric.Params{Nodes: 6, K: 2, TP: 16, Spares: 2})
+	for _, name := range []string{"2-3", "4-5"} {
+		r := journal.Encode(prefixQualified+name, &proto.Qualification{Fibre: name, Result: proto.Good, Loss: 5100, AtMillis: 77, Text: "no error"})
+		w.store[r.Key] = r.Value
+	}
+	check := func(when string, want ...string) {
+		t.Helper()
+		var got []string
+		for _, l := range w.ask(proto.OpRequest{Noun: proto.NounLinks, Bundle: -1}).Links {
+			if q := l.Qualified; q != nil && *q == (proto.Qualification{Fibre: l.Fibre, Result: proto.Good, Loss: 5100, AtMillis: 77, Text: "no error"}) && w.store[prefixQualified+l.Fibre] != nil {
+				got = append(got, l.Fibre)
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: %q, want %q", when, got, want)
+		}
+	}
+	restart := func() {
+		w.start()
+		w.run(10 * time.Second)
+	}
+	restart()
+	check("from the store", "2-3", "4-5")
+	if r := w.edit(w.of(fabric.Params{Nodes: 5, K: 2, TP: 16, Spares: 1}), false); r.Edit == nil || !r.Edit.Done {
+		t.Fatalf("%+v %+v", r, r.Edit)
+	}
+	check("without node 5", "2-3")
+	restart()
+	if check("another planner", "2-3"); w.store[prefixQualified+"4-5"] != nil {
+		t.Error("the store has it still")
 	}
 }

@@ -3,11 +3,14 @@ package planner
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 
 	"ringlight/planner/core"
+	"ringlight/planner/fabric"
 	"ringlight/planner/hbd"
 	"ringlight/planner/health"
+	"ringlight/planner/wear"
 	"ringlight/proto"
 )
 
@@ -72,7 +75,7 @@ type statusAsk struct {
 // ask takes a question; the same one again waits already.
 func (g *statusAsks) ask(p *Planner, client string, corr proto.Corr) {
 	if g.ahead == nil {
-		g.ahead = LookAhead(p)
+		g.ahead = p.rings.Outlook()
 	}
 	for _, x := range g.asked {
 		if x == (statusAsk{client, corr}) {
@@ -104,6 +107,10 @@ func (g *statusAsks) run(p *Planner) {
 		slices.SortStableFunc(s.Breaks, func(a, b proto.Break) int { return cmp.Compare(b.Rings+b.Down, a.Rings+a.Down) })
 		s.Breaks = s.Breaks[:min(len(s.Breaks), maxBreaks)]
 	}
+	for _, a := range ageing(&p.wear, p.fab, 0) {
+		s.Ageing = append(s.Ageing, proto.Ageing{Node: a.Node, Bundle: a.Bundle, Module: a.Module, What: a.What(), Is: int32(a.Is), Limit: int32(min(a.Limit, math.MaxInt32)), Days: uint32(a.Days)})
+	}
+	s.Ageing = s.Ageing[:min(len(s.Ageing), maxBreaks)]
 	asked := g.asked
 	*g = statusAsks{}
 	for _, x := range asked {
@@ -111,5 +118,17 @@ func (g *statusAsks) run(p *Planner) {
 	}
 }
 
-// LookAhead copies what is committed: each node and fibre can be lost on it, in one's own time.
-func LookAhead(p *Planner) *hbd.Outlook { return p.rings.Outlook() }
+// ageing lists the modules whose lasers or heaters reach their limit within days, the first first.
+func ageing(b *wear.Book, f *fabric.Fabric, days int) []wear.Ageing {
+	q := f.Qualifies()
+	return b.Ageing(q.BiasPercent, q.HeaterPercent, float64(cmp.Or(days, q.AgeingDays)))
+}
+
+// farOff is when nobody cares yet. chosen.
+const farOff = 365 // days
+
+// LookAhead copies what is committed: each node and fibre can be lost on it, in one's own time; and
+// what ages, within a year.
+func LookAhead(p *Planner) (*hbd.Outlook, []wear.Ageing) {
+	return p.rings.Outlook(), ageing(&p.wear, p.fab, farOff)
+}

@@ -14,6 +14,7 @@ import (
 	"ringlight/planner/job"
 	"ringlight/planner/journal"
 	"ringlight/planner/rollout"
+	"ringlight/planner/wear"
 	"ringlight/proto"
 )
 
@@ -92,6 +93,7 @@ func (p *Planner) restore(st State) error {
 			return fmt.Errorf("store: %s: %w", rec.Key, err)
 		}
 	}
+	p.wear.Keep(p.fab.Nodes)
 	if term > 0 { // with which the first record was written
 		p.j.Chain.Gone(term)
 	}
@@ -124,6 +126,10 @@ func (p *Planner) restoreRecord(prefix, rest string, raw []byte) error {
 			return errNoNode
 		}
 		return d.Events.Restore(raw)
+	case prefix == wear.Prefix:
+		return p.wear.Restore(rest, raw)
+	case prefix == prefixQualified:
+		return p.edits.restoreQualified(raw)
 	case prefix == rollout.Prefix:
 		return p.rollout.Restore(rest, raw)
 	case slices.Contains(job.Prefixes, prefix):

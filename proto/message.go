@@ -358,6 +358,7 @@ const (
 	SensorTxTap                       // MilliDBm
 	SensorUpperBias                   // microampere, the highest of the half's lasers
 	SensorLowerBias                   // microampere
+	SensorSerial                      // CRC-32 (IEEE) of the module's serial number, of one that tells bias
 )
 
 // Sample is one reading. A sensor that was never read is absent.

@@ -151,7 +151,7 @@ func (c PlannerCopy) String() string {
 	return c.Host + " (" + short + ")"
 }
 
-var sensorNames = [...]string{"none", "case", "rail", "upper_path", "lower_path", "tx_tap", "upper_bias", "lower_bias"}
+var sensorNames = [...]string{"none", "case", "rail", "upper_path", "lower_path", "tx_tap", "upper_bias", "lower_bias", "serial"}
 
 func (s Sensor) String() string { return NameOf(sensorNames[:], uint8(s)) }
 

@@ -30,7 +30,7 @@ const (
 	NounApply  // Jobs are all that should run
 	NounClear  // forget what keeps Node, which may be a switch, out of plans
 	NounTables // of Job, or of all jobs; with Name routes its routes as JSON, in pages as Next has them
-	NounFlip   // Job, which stands by, starts; those that have its servers end
+	NounFlip   // Job, which stands by, starts, and those that have its servers end; with Name it goes to that phase, with one of Jobs to links for its Topology, which was measured
 	NounStatus // where the fabric stands, at a glance
 	NounAlarms // what is not as it should be, a page at a time
 	NounAck    // Alarm is known: Author and Reason stay with it until it is over
@@ -92,7 +92,7 @@ type OpRequest struct {
 	Request Request   `cbor:"10,keyasint,omitempty"`            // of NounRequest
 	Peer    *NodeID   `cbor:"11,keyasint,omitempty"`            // of NounRequest: the candidate; none = loopback
 	Job     JobID     `cbor:"12,keyasint,omitempty"`            // of NounJob and NounTables
-	Jobs    []JobSpec `cbor:"13,keyasint,omitempty" max:"1024"` // of NounApply
+	Jobs    []JobSpec `cbor:"13,keyasint,omitempty" max:"1024"` // of NounApply, NounFlip
 	// Term and Beat are the planner's last sign of life that the client heard:
 	// an act that quotes one is refused 30 s later.
 	Term Term   `cbor:"14,keyasint,omitempty"`
@@ -335,14 +335,14 @@ func (q Qualified) String() string { return NameOf(qualifiedNames[:], uint8(q)) 
 
 // Qualification is what came of a count of a fibre's bit errors.
 type Qualification struct {
-	Fibre    string    `cbor:"1,keyasint"` // its label, or its two nodes
-	Result   Qualified `cbor:"2,keyasint"`
-	Errors   uint64    `cbor:"3,keyasint,omitempty"` // of the worst lane
-	Bits     uint64    `cbor:"4,keyasint,omitempty"` // that it was counted in
-	Percent  uint8     `cbor:"5,keyasint,omitempty"` // how sure the result is
-	Loss     MilliDBm  `cbor:"6,keyasint"`           // of light, the most of any half of a module, either way; NoPower: not measured
-	Budget   MilliDBm  `cbor:"7,keyasint,omitempty"` // most that it may be
-	Micros   uint64    `cbor:"8,keyasint,omitempty"` // that bits were counted for
-	AtMillis uint64    `cbor:"9,keyasint,omitempty"` // planner's wall clock
-	Text     string    `cbor:"10,keyasint"`
+	Fibre    string    `cbor:"1,keyasint" json:"fibre"` // its label, or its two nodes
+	Result   Qualified `cbor:"2,keyasint" json:"result"`
+	Errors   uint64    `cbor:"3,keyasint,omitempty" json:"errors,omitempty"`  // of the worst lane
+	Bits     uint64    `cbor:"4,keyasint,omitempty" json:"bits,omitempty"`    // that it was counted in
+	Percent  uint8     `cbor:"5,keyasint,omitempty" json:"percent,omitempty"` // how sure the result is
+	Loss     MilliDBm  `cbor:"6,keyasint" json:"loss"`                        // of light, the most of any half of a module, either way; NoPower: not measured
+	Budget   MilliDBm  `cbor:"7,keyasint,omitempty" json:"budget,omitempty"`  // most that it may be
+	Micros   uint64    `cbor:"8,keyasint,omitempty" json:"micros,omitempty"`  // that bits were counted for
+	AtMillis uint64    `cbor:"9,keyasint,omitempty" json:"at_ms,omitempty"`   // planner's wall clock
+	Text     string    `cbor:"10,keyasint" json:"text"`
 }

@@ -65,6 +65,21 @@ type JobSpec struct {
 	Topology *JobTopology `cbor:"12,keyasint,omitempty" json:",omitempty"`            // nil: one AllReduce of all servers, over all interfaces
 	Next     JobID        `cbor:"13,keyasint,omitempty" json:",omitempty"`            // it gets the servers of this job when that ends, and is provisioned meanwhile
 	On       []uint32     `cbor:"14,keyasint,omitempty" max:"4096" json:",omitempty"` // servers by number: those or none; absent: any
+	Phases   []JobPhase   `cbor:"15,keyasint,omitempty" max:"16" json:",omitempty"`   // in place of Topology; it begins with the first
+}
+
+// JobPhase is a part of an iteration that has links of its own.
+type JobPhase struct {
+	Name     string      `cbor:"1,keyasint"`
+	Topology JobTopology `cbor:"2,keyasint"`
+}
+
+// PhaseNames are those of a job's phases, in their order.
+func (s *JobSpec) PhaseNames() (names []string) {
+	for i := range s.Phases {
+		names = append(names, s.Phases[i].Name)
+	}
+	return names
 }
 
 // JobTopology is what a job sends in one iteration, and over what. Servers are
@@ -165,6 +180,8 @@ type JobStatus struct {
 	Rings []Ring `cbor:"14,keyasint,omitempty" max:"64"` // only for a single job
 	// Owner is the name that it was asked for by; absent: a list has it.
 	Owner string `cbor:"15,keyasint,omitempty"`
+	// Phase is the one of a job of several whose links it has.
+	Phase string `cbor:"16,keyasint,omitempty"`
 }
 
 // Ring is an order in which servers of a job reduce over direct links.
@@ -220,4 +237,8 @@ type ChangeStatus struct {
 	// DarkMicros is for how long a moved link is dark, as measured on changes
 	// before, or 0 when nothing moves or was ever measured.
 	DarkMicros uint32 `cbor:"13,keyasint" json:"dark_us"`
+	// Of a flip for traffic that was measured: bytes of it on the fullest link, as links
+	// are, and as they would be.
+	FullestNow  uint64 `cbor:"14,keyasint,omitempty" json:"fullest_link_bytes,omitempty"`
+	FullestThen uint64 `cbor:"15,keyasint,omitempty" json:"fullest_link_then_bytes,omitempty"`
 }

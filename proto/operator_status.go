@@ -26,7 +26,19 @@ type Status struct {
 	GPUs         uint32      `cbor:"19,keyasint,omitempty"` // in rings that have light
 	GPUWanted    uint32      `cbor:"20,keyasint,omitempty"` // in rings
 	SparesWanted uint32      `cbor:"21,keyasint,omitempty"`
-	Unproven     uint32      `cbor:"22,keyasint,omitempty"` // links confirmed, whose light nobody can call good at an end
+	Unproven     uint32      `cbor:"22,keyasint,omitempty"`          // links confirmed, whose light nobody can call good at an end
+	Ageing       []Ageing    `cbor:"23,keyasint,omitempty" max:"64"` // what is near its limit, the first first
+}
+
+// Ageing is what lasers or heaters of a module take, on its way to a limit.
+type Ageing struct {
+	Node   NodeID   `cbor:"1,keyasint" json:"node"`
+	Bundle BundleID `cbor:"2,keyasint" json:"bundle"`
+	Module uint8    `cbor:"3,keyasint" json:"module"`
+	What   string   `cbor:"4,keyasint" json:"what"` // laser_bias, microampere; heater_power, microwatt
+	Is     int32    `cbor:"5,keyasint" json:"is"`
+	Limit  int32    `cbor:"6,keyasint" json:"limit"`
+	Days   uint32   `cbor:"7,keyasint" json:"days_left"` // 0: less than one, or it is reached
 }
 
 // PlannerCopy is a process of a planner.
@@ -103,5 +115,5 @@ type LinkStatus struct {
 	Ring        RingID         `cbor:"5,keyasint,omitempty"`
 	SinceMillis uint64         `cbor:"6,keyasint,omitempty"` // planner's wall clock; 0: not known
 	NextMillis  uint64         `cbor:"7,keyasint,omitempty"` // when it is tried again
-	Qualified   *Qualification `cbor:"8,keyasint,omitempty"` // when its bit errors were last counted; absent: not by this planner
+	Qualified   *Qualification `cbor:"8,keyasint,omitempty"` // when its bit errors were last counted; absent: never
 }

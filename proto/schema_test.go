@@ -202,7 +202,7 @@ func TestSchemaNamesEveryCode(t *testing.T) {
 // Every constant must have a name: a constant added without one would show.
 func TestEveryConstantHasAName(t *testing.T) {
 	last := []fmt.Stringer{Lockout, SideClosed, ModeDrained, RingDown, VerbBins, PhaseProtocol,
-		Denied, CauseRemedy, EvRemedy, SensorLowerBias, NounBins, RolloutDone, TraceSwitched, WaitTurn, MethodTotient, JobStandby, Refused, TopicEnrolCRT, RoleAdmin, Abort}
+		Denied, CauseRemedy, EvRemedy, SensorSerial, NounBins, RolloutDone, TraceSwitched, WaitTurn, MethodTotient, JobStandby, Refused, TopicEnrolCRT, RoleAdmin, Abort}
 	for _, code := range last {
 		if strings.HasPrefix(code.String(), "unknown(") {
 			t.Errorf("%T has a code without a name: %v", code, code)

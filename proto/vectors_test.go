@@ -161,6 +161,7 @@ func goldens() []struct {
 			Standbys: []PlannerCopy{{Planner: 98, Life: 8, Host: "head-2"}}, Nodes: NodeCounts{Total: 64, Online: 62, Silent: 2, Isolated: 1, HostDown: 1, Drained: 1}, Rings: RingCounts{Total: 7, InService: 5, Degraded: 1, Down: 1},
 			Spares: 6, Links: 49, Confirmed: 47, Alarms: 2, Acked: 1, Breaks: []Break{{Lose: "node 7", Rings: 1, GPUs: 28, Text: "ring 3 ends"}}, Switches: 16, SwitchesOn: 15, Waiting: []string{"node 9 to answer"}}}},
 		{"what the loss of a switch takes", OpReply{Version: Version, Corr: testCorr, Status: &Status{Breaks: []Break{{Lose: "switch 3", Links: 12, Jobs: 2, Down: 1}}}}},
+		{"what ages next", OpReply{Version: Version, Corr: testCorr, Status: &Status{Ageing: []Ageing{{Node: 7, Bundle: 1, Module: 3, What: "laser_bias", Is: 52_400, Limit: 60_150, Days: 17}}}}},
 		{"two alarms", OpReply{Version: Version, Corr: testCorr, Alarms: []AlarmStatus{
 			{ID: "7/offline", SinceMillis: 1_700_000_000_000, Severity: SeverityWarning, Node: new(NodeID), What: "offline", Why: "agent offline", AckAuthor: "alice", AckReason: "RMA 4711", AckMillis: 1_700_000_060_000},
 			{ID: "ring-3/degraded", SinceMillis: 1_700_000_000_000, Severity: SeverityCritical, Ring: 3, What: "degraded"}}}},

@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"ringlight/hal"
-	"ringlight/hal/ad7998"
 	"ringlight/hal/ads7138"
 	"ringlight/hal/ina219"
 )
@@ -80,8 +79,8 @@ func (q *bus) inertI2C(msg *hal.Msg) bool {
 				return false
 			}
 		case chipADC:
-			if b.moduleOf(c).sar != nil {
-				if len(msg.R) > 0 && (len(msg.W) != 1 || msg.W[0] != ad7998.RegConfig) {
+			if read := b.moduleOf(c).read; read != nil {
+				if len(msg.R) > 0 && !read[c.adc].inert(msg.W) {
 					return false // a result
 				}
 				continue

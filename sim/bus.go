@@ -47,6 +47,16 @@ type work struct {
 	err   error
 }
 
+// newWork gives one that came to its end before, where there is one.
+func (s *scratch) newWork() (wk *work) {
+	if n := len(s.works) - 1; n >= 0 {
+		wk, s.works = s.works[n], s.works[:n]
+		*wk = work{}
+		return wk
+	}
+	return new(work)
+}
+
 // Submit puts an operation before a bus at a time not in the past. It is
 // carried out in virtual time; its completion comes out of Step.
 func (w *World) Submit(at time.Duration, id BoardID, busID hal.BusID, op *hal.Op) error {
@@ -67,7 +77,8 @@ func (w *World) Submit(at time.Duration, id BoardID, busID hal.BusID, op *hal.Op
 	if at < w.now {
 		panic(fmt.Sprintf("sim: submit at %v, now %v", at, w.now))
 	}
-	wk := &work{op: op, bus: busID}
+	wk := b.newWork()
+	wk.op, wk.bus = op, busID
 	if at == w.now {
 		q.enqueue(wk)
 		return nil
@@ -228,6 +239,7 @@ func (q *bus) step() *hal.Completion {
 	}
 	q.current = nil
 	done := &hal.Completion{Bus: wk.bus, Op: wk.op, Start: wk.start, End: q.board.now, Msg: wk.msg, Err: wk.err}
+	q.board.works = append(q.board.works, wk)
 	q.startNext()
 	return done
 }

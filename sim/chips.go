@@ -49,8 +49,8 @@ func (q *bus) listen(c *chip, in []byte) int {
 	case chipPattern:
 		m.patterned().write(m, in)
 	case chipADC:
-		if m.sar != nil {
-			return m.sar[c.adc].write(in)
+		if m.read != nil {
+			return m.read[c.adc].write(in)
 		}
 		return m.adc[c.adc].write(now, in)
 	case chipTemp:
@@ -95,9 +95,9 @@ func (q *bus) say(c *chip, r []byte, after bool) {
 	case chipPattern:
 		m.patterned().read(m, r)
 	case chipADC:
-		if m.sar != nil {
+		if m.read != nil {
 			b.seen = moduleInputs{m: m, which: c.adc}
-			m.sar[c.adc].answer(&b.seen, r, after, int64(clocks(2*9, q.hw().Speed)))
+			m.read[c.adc].answer(&b.seen, r, after, int64(clocks(2*9, q.hw().Speed)))
 			return
 		}
 		m.adc[c.adc].answer(m.inputs(c.adc), r, after)

@@ -32,6 +32,10 @@ type MCITiming struct {
 	// NoFirmware: a controller that takes no firmware; NoEPL: only by the local payload;
 	// NoCommit: its commits come to nothing.
 	NoFirmware, NoEPL, NoCommit bool
+	// NoPages: a controller that keeps its heaters to itself, without pages B1h, B2h and B4h.
+	NoPages bool
+	// NoPatterns: a controller without pages 13h and 14h.
+	NoPatterns bool
 }
 
 // DefaultMCITiming is a controller that is quick where it matters. chosen.
@@ -73,6 +77,8 @@ type mci struct {
 	power   *controllerPower
 	lock    mciLock
 	fw      firmware
+	own     ownCodes
+	hosted  bool // byte 64 was written since the start: no default path
 }
 
 // controllerPower is what drives the heaters of a module of kind cmis: how it
@@ -116,6 +122,7 @@ const (
 	mciLow
 	mciLockStep
 	mciRun
+	mciOwn
 )
 
 // newMCI is a controller with its memory as it leaves the factory.
@@ -131,7 +138,8 @@ func newMCI(m *module, timing MCITiming) *mci {
 // reset is a loss of power or a software reset; non-volatile bytes stay.
 func (c *mci) reset() {
 	old := c.pages[cmis.PageAdmin]
-	*c = mci{m: c.m, timing: c.timing, draws: c.draws, fw: c.fw, pages: map[uint8]*[128]byte{}}
+	c.own.busy = false
+	*c = mci{m: c.m, timing: c.timing, draws: c.draws, fw: c.fw, own: c.own, pages: map[uint8]*[128]byte{}}
 	if !c.fw.start() {
 		c.busy = math.MaxInt64 // there is nothing to start from
 	}
@@ -218,6 +226,7 @@ func (c *mci) do(t mciWork) {
 		if c.state() == cmis.ModulePwrUp {
 			c.become(cmis.ModuleReady)
 			m.scan(0)
+			c.own.powered(c)
 			c.walk()
 		}
 	case mciInitialized:
@@ -240,6 +249,8 @@ func (c *mci) do(t mciWork) {
 		c.lockStep(t.arg)
 	case mciRun:
 		c.boots(int(t.arg))
+	case mciOwn:
+		c.own.calibrated(c)
 	case mciLow:
 		if c.state() == cmis.ModulePwrDn {
 			c.become(cmis.ModuleLowPwr)

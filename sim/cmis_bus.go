@@ -148,13 +148,14 @@ func (c *mci) control(v byte) {
 // triggered takes a trigger byte, or refuses it and says why.
 func (c *mci) triggered(v byte) {
 	answer := cmis.AnswerUnderWay
+	c.hosted = c.hosted || cmis.ValidTrigger(v)
 	lights := v&(cmis.TriggerUpper|cmis.TriggerLower) != 0
 	switch {
 	case !cmis.ValidTrigger(v):
 		answer = cmis.AnswerBadValue
 	case c.state() != cmis.ModuleReady:
 		answer = cmis.AnswerLowPower
-	case lights && c.search:
+	case lights && (c.search || c.own.busy):
 		answer = cmis.AnswerCalibrating
 	case lights && !c.applied:
 		answer = cmis.AnswerNotStaged
@@ -261,6 +262,9 @@ func (c *mci) command() {
 		reply = append(reply, make([]byte, 36)...)
 		reply[2], reply[2+0x40/8] = 1<<0, 1<<0|byte(boolToInt(!c.timing.NoFirmware))<<1
 		binary.BigEndian.PutUint16(reply[34:], uint16(c.timing.Command/time.Millisecond))
+	case id >= cmis.CommandOwnInfo && c.own.has:
+		reply, status = c.own.command(c, id, in)
+		copy(p[cmis.CDBPayload-128:], reply)
 	case !c.timing.NoFirmware:
 		reply, status = c.upgrade(id, in)
 		copy(p[cmis.CDBPayload-128:], reply)

@@ -35,6 +35,8 @@ func TestMCIInTheHandsOfSONiC(t *testing.T) {
 		Advertised                                            map[string]map[string]any
 		Status, StatusFlags, DomFlags, ModuleFlags, Info, Dom map[string]any
 		Hot                                                   map[string]bool
+		Vdm                                                   map[string]map[string][]float64
+		Loopback                                              map[string]bool
 	}
 	if err := json.Unmarshal([]byte(line), &seen); err != nil {
 		t.Fatal(err)
@@ -53,13 +55,20 @@ func TestMCIInTheHandsOfSONiC(t *testing.T) {
 		t.Errorf("%+v", seen)
 	}
 	for lane := range cmis.Lanes {
+		if power, _ := seen.Dom[fmt.Sprintf("tx%dpower", lane+1)].(float64); power < -3 {
+			t.Errorf("lane %d launches %v dBm", lane, seen.Dom[fmt.Sprintf("tx%dpower", lane+1)])
+		}
+		// Nobody sends to it: half of the bits are wrong, and the high alarm is 2.4e-4.
+		if x := seen.Vdm["Pre-FEC BER Current Value Media Input"][fmt.Sprint(lane+1)]; len(x) < 5 || x[0] != 0.5 || fmt.Sprintf("%.1e %.1e", x[1], x[3]) != "2.4e-04 2.4e-05" || x[2] != 0 {
+			t.Errorf("lane %d: pre-FEC %v", lane, x)
+		}
 		if on := fmt.Sprintf("rx%dOutputStatusHostlane", lane+1); seen.Status[on] != true {
 			t.Errorf("%s: %v", on, seen.Status[on])
 		}
 	}
 	per := r.w.Personality(r.id, 0, 0)
 	for key, want := range map[string]any{"serial": per.Serial(), "manufacturer": "RINGLIGHT", "model": "OCSTRX-8", "vendor_oui": "02-52-4c",
-		"cmis_rev": "5.3", "host_lane_count": 8.0, "media_lane_count": 8.0, "vdm_supported": false} { // any order: independent
+		"cmis_rev": "5.3", "host_lane_count": 8.0, "media_lane_count": 8.0, "vdm_supported": true} { // any order: independent
 		if got, ok := seen.Info[key].(string); ok && strings.TrimSpace(got) == want || seen.Info[key] == want {
 			continue
 		}
@@ -70,6 +79,9 @@ func TestMCIInTheHandsOfSONiC(t *testing.T) {
 	}
 	if seen.StatusFlags["module_state_changed"] != true || seen.StatusFlags["tx1fault"] != false {
 		t.Errorf("flags: %v", seen.StatusFlags)
+	}
+	if len(seen.Loopback) != 7 || seen.Loopback["media_side_input_loopback_supported"] {
+		t.Errorf("page 13h: %v", seen.Loopback)
 	}
 	if !seen.Hot["case_temp_high_warn_flag"] || !seen.Hot["case_temp_high_alarm_flag"] || seen.Hot["case_temp_low_alarm_flag"] {
 		t.Errorf("at 90 degrees: %v", seen.Hot)

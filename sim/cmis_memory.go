@@ -20,6 +20,10 @@ const (
 // alarm, high and low warning.
 var mciThresholds = [...]int32{75_000, -5000, 70_000, 0}
 
+// mciPreFEC are the alarms and warnings of the bit error ratio, high and low in turn: what
+// IEEE 802.3 leaves before RS(544,514), and a tenth.
+var mciPreFEC = [...]float64{2.4e-4, 0, 2.4e-5, 0}
+
 // Applications of the module, by AppSel: all lanes as one data path, and each
 // lane as one of its own.
 const (
@@ -41,7 +45,7 @@ func (c *mci) memory() {
 	binary.BigEndian.PutUint16(l[cmis.Supply:], mciSupplyTenthMV)
 
 	for _, page := range []uint8{cmis.PageAdmin, cmis.PageAdvertise, cmis.PageThresholds, cmis.PageLaneControl, cmis.PageLaneStatus,
-		cmis.PagePattern, cmis.PageCounts, cmis.PageLaneSwitch, cmis.PageCDB, cmis.PageOCS, cmis.PageCodesA, cmis.PageCodesB, cmis.PageService, cmis.PageCalibrate} {
+		cmis.PageMonitors, cmis.PageSamples, cmis.PageMonitorLimits, cmis.PageMonitorFlags, cmis.PageMonitorGroups, cmis.PagePattern, cmis.PageCounts, cmis.PageLaneSwitch, cmis.PageCDB, cmis.PageOCS, cmis.PageCodesA, cmis.PageCodesB, cmis.PageService, cmis.PageCalibrate} {
 		c.pages[page] = new([128]byte)
 	}
 	c.version()
@@ -54,10 +58,20 @@ func (c *mci) memory() {
 		c.pages[cmis.PageLaneSwitch][cmis.CommittedRedirection-128+lane] = uint8(lane)
 	}
 	c.pages[cmis.PageLaneSwitch][0] = cmis.DurationCode(c.timing.Apply)
-	control := cmis.Control{Trigger: true, Staging: true, Counters: true, Calibration: !c.timing.NoSearch, Lock: !c.timing.NoLock, Carry: !c.timing.NoLock, Bias: true,
+	if c.timing.NoPatterns {
+		delete(c.pages, cmis.PagePattern)
+		delete(c.pages, cmis.PageCounts)
+	}
+	if c.timing.NoPages {
+		delete(c.pages, cmis.PageCodesA)
+		delete(c.pages, cmis.PageCodesB)
+	}
+	c.own.has = c.m.wired.benes
+	search := !c.timing.NoSearch && !c.timing.NoPages
+	control := cmis.Control{Trigger: true, Staging: !c.timing.NoPages, Counters: true, Calibration: search, Own: c.own.has, Lock: !c.timing.NoLock, Carry: !c.timing.NoLock, Bias: true,
 		TriggerMax: c.timing.Trigger, SettleMax: settleMicros * time.Microsecond}.Bytes()
 	copy(c.pages[cmis.PageOCS][:], control[:])
-	if c.timing.NoSearch {
+	if !search {
 		delete(c.pages, cmis.PageCalibrate)
 		return
 	}
@@ -85,11 +99,11 @@ func (c *mci) factory() {
 	p[212-128] = 0x04                                   // DFB laser, 1310 nm
 
 	p = c.pages[cmis.PageAdvertise]
-	p[142-128] = 1 << 5                 // of the optional pages 13h and 14h; one bank
-	put16(p, 138, 1310*20)              // wavelength in 0.05 nm
-	put16(p, 140, 6500/5)               // and how far off, in 0.005 nm
-	p[151-128] = 1 << 4                 // receive power is an average
-	p[176-128], p[177-128] = 0x01, 0xFF // media lanes where a data path may begin
+	p[142-128] = byte(boolToInt(!c.timing.NoPatterns))<<5 | 1<<6 // of the optional pages 13h and 14h, 20h to 2Fh; one bank
+	put16(p, 138, 1310*20)                                       // wavelength in 0.05 nm
+	put16(p, 140, 6500/5)                                        // and how far off, in 0.005 nm
+	p[151-128] = 1 << 4                                          // receive power is an average
+	p[176-128], p[177-128] = 0x01, 0xFF                          // media lanes where a data path may begin
 	p[144-128] = cmis.DurationCode(c.timing.DPInit) | cmis.DurationCode(c.timing.DPInit)<<4
 	p[155-128], p[156-128] = 1<<1, 0
 	p[157-128], p[158-128] = 1<<0, 1<<1
@@ -118,6 +132,12 @@ func (c *mci) factory() {
 	for i, tenthMicrowatt := range []uint16{20_000, 1_000, 17_800, 1_260} {
 		put16(p, 176+2*i, tenthMicrowatt)
 		put16(p, 192+2*i, tenthMicrowatt/4)
+	}
+	for lane := range hal.Lanes {
+		put16(c.pages[cmis.PageMonitors], 128+2*lane, uint16(lane)<<8|cmis.MonitorPreFEC)
+	}
+	for i, ratio := range mciPreFEC {
+		put16(c.pages[cmis.PageMonitorLimits], 128+2*i, cmis.F16(ratio))
 	}
 	for page := range uint8(3) {
 		sum, at, _ := cmis.Checksum(page, c.pages[page][:])
@@ -155,6 +175,12 @@ func (c *mci) refresh(page uint8, lower bool) {
 		}
 	case cmis.PageLaneStatus:
 		c.monitor()
+	case cmis.PageSamples, cmis.PageMonitorFlags:
+		for lane, ratio := range c.m.bitErrorRatios(false) {
+			put16(c.pages[cmis.PageSamples], 128+2*lane, cmis.F16(ratio))
+			flags := byte(boolToInt(ratio > mciPreFEC[0]) | boolToInt(ratio > mciPreFEC[2])<<2)
+			c.pages[cmis.PageMonitorFlags][lane/2] |= flags << (4 * (lane & 1))
+		}
 	case cmis.PageCounts:
 		c.m.tally(c.pages[page])
 	case cmis.PageCalibrate:

@@ -132,16 +132,17 @@ func TestMCIRefusals(t *testing.T) {
 		}
 	}
 	r.up(0)
+	r.write(0, cmis.PageCodesA, 128, 0xFF, 0xFF)
 	r.write(0, 0, cmis.Trigger, 0xB0)
 	if s, _ := cmis.ParseStatus(r.read(0, 0, cmis.Trigger, cmis.StatusBytes)); s.Answer != cmis.AnswerNotStaged {
-		t.Errorf("without codes: %+v", s)
+		t.Errorf("codes that are not applied: %+v", s)
 	}
-	r.write(0, cmis.PageCodesA, 128, 0xFF, 0xFF)
+	before := r.w.Limits(r.id).Volt
 	r.write(0, cmis.PageOCS, cmis.Apply, 1)
 	if a := cmis.Answer(r.read(0, cmis.PageOCS, cmis.ApplyAnswer, 1)[0]); a != cmis.AnswerBadValue {
 		t.Errorf("10 V on a heater: %v", a)
 	}
-	if r.w.Limits(r.id).Volt != 0 {
+	if r.w.Limits(r.id).Volt != before {
 		t.Error("heater was driven")
 	}
 	var four [cmis.Lanes]byte
@@ -390,7 +391,7 @@ func TestMCIStates(t *testing.T) {
 		t.Errorf("the LPMode line is up and heard, yet: %v", s)
 	}
 	r.up(0)
-	want("powered up by itself", 0, cmis.DPActivated)
+	want("powered up by itself", 0xFF, cmis.DPActivated)
 	r.write(0, cmis.PageOCS, cmis.Apply, 1)
 	r.run(time.Millisecond)
 	r.write(0, 0, cmis.Trigger, 0xB0)

@@ -52,19 +52,23 @@ func (c *cell) bar(phase float64) float64 {
 // joint is the coefficients of one cell: [input][output], 0 = upper.
 type joint [2][2]complex128
 
-// propagate fills the matrix behind stage 0 for the phases of cells from
-// stage 1 on. Light from one port meets one cell of stage 1, two of stage 2,
-// the same two places of stage 3, where it meets itself again, and all four
-// cells of stage 4, one input each. Only the ports in the mask are filled.
-func (p *Personality) propagate(phase *[hal.CellsPerMod]float64, ports uint8, g *matrix) {
-	var cell [hal.MatrixStages][hal.Lanes / 2]joint
-	for stage := 1; stage < hal.MatrixStages; stage++ {
-		for row := range cell[stage] {
-			k := hal.CellMatrix + 4*stage + row
-			c := &cell[stage][row]
+// stages are the cells of a matrix.
+type stages [hal.MatrixStages][hal.Lanes / 2]joint
+
+// couple works out the cells from stage 1 on but for those that are known.
+func (p *Personality) couple(phase *[hal.CellsPerMod]float64, known uint64, cell *stages) {
+	for k := behind; k < hal.CellMatrix+4*hal.MatrixStages; k++ {
+		if known>>k&1 == 0 {
+			c := &cell[(k-hal.CellMatrix)/4][k%4]
 			c[0][0], c[0][1], c[1][0], c[1][1] = p.cells[k].coefficients(phase[k])
 		}
 	}
+}
+
+// propagate fills the matrix behind stage 0. Light from one port meets one cell of stage 1, two of stage 2,
+// the same two places of stage 3, where it meets itself again, and all four
+// cells of stage 4, one input each. Only the ports in the mask are filled.
+func propagate(cell *stages, ports uint8, g *matrix) {
 	for i := range g {
 		if ports>>i&1 == 0 {
 			continue

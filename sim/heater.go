@@ -2,6 +2,7 @@ package sim
 
 import (
 	"math"
+	"time"
 
 	"ringlight/hal"
 	"ringlight/mzi/detmath"
@@ -115,7 +116,7 @@ func (m *module) setLevel(k int, level float64) bool {
 	now := int64(m.board.now)
 	tr := m.moving
 	if tr == nil {
-		tr = m.board.takeTransit()
+		tr = m.takeTransit()
 		tr.lo, tr.hi = k, k
 		m.moving = tr
 	}
@@ -164,7 +165,24 @@ func (m *module) settleDown() bool {
 	return true
 }
 
-func (s *scratch) takeTransit() *transit {
+// longCalm is how long ago the heaters of a module have arrived when somebody else may take
+// its transit: no conversion looks back so far. chosen.
+const longCalm = int64(time.Second)
+
+// takeTransit gives a module a transit, one that some other does not need any more where
+// there is one. Those that nobody has looked at since would keep theirs for ever.
+func (m *module) takeTransit() *transit {
+	s := m.board.scratch
+	for len(s.moved) > 0 {
+		if old := s.moved[0]; old.moving != nil && int64(m.board.now) < old.moving.last+old.per.calm+longCalm {
+			break
+		} else if old.moving != nil {
+			s.freeTransit(old.moving)
+			old.moving = nil
+		}
+		s.moved = s.moved[1:]
+	}
+	s.moved = append(s.moved, m)
 	if n := len(s.transits); n > 0 {
 		tr := s.transits[n-1]
 		s.transits = s.transits[:n-1]
@@ -174,7 +192,13 @@ func (s *scratch) takeTransit() *transit {
 	return new(transit)
 }
 
-func (s *scratch) freeTransit(tr *transit) { s.transits = append(s.transits, tr) }
+// freeTransit keeps some for whoever takes the next ones. chosen: a start of all boards at
+// once takes a hundred times as many as are ever in use again.
+func (s *scratch) freeTransit(tr *transit) {
+	if len(s.transits) < 1000 {
+		s.transits = append(s.transits, tr)
+	}
+}
 
 // padded is the warmth of all cells, with room for the band on either side.
 type padded [hal.CellsPerMod + 2*crosstalkBand]float64

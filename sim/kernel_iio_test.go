@@ -191,7 +191,7 @@ func kernelLTC2688(k *kernelDriver, r *rig, id BoardID, bus *kernelBus, chip *lt
 			k.same(out+"calibbias", 3*ch)
 			k.same(out+"calibscale", 5*ch)
 			model(func() {
-				if o, g := chip.offset[ch]>>2, chip.gain[ch]; int(o) != 3*ch || int(g) != 5*ch {
+				if o, g := chip.trimmed().offset[ch]>>2, chip.trimmed().gain[ch]; int(o) != 3*ch || int(g) != 5*ch {
 					k.differ("%scalib: kernel %d and %d, model %d and %d", out, 3*ch, 5*ch, o, g)
 				}
 			})

@@ -196,6 +196,32 @@ func TestHeatGoesByPlace(t *testing.T) {
 	}
 }
 
+// Goal: what a module keeps of heaters on their way goes when they have arrived, though nobody
+// looks at it again, and not before; its phases are the same to the bit.
+func TestTransitsGoWhereNobodyLooks(t *testing.T) {
+	r := newRig(t, 1, 2)
+	id := r.board(2)
+	m, other := r.w.module(id, 0, 0), r.w.module(id, 0, 1)
+	phases := func() (all [hal.CellsPerMod]float64) {
+		m.phases(int64(r.w.now), 0, hal.CellsPerMod, &all, &decay{})
+		return all
+	}
+	m.setLevel(3, 1)
+	r.w.now += time.Duration(longCalm) / 2
+	if other.setLevel(3, 1); m.moving == nil {
+		t.Error("its heaters have just arrived, and it has no transit any more")
+	}
+	r.w.now += time.Duration(longCalm)
+	other.settleDown()
+	before := phases()
+	if other.setLevel(3, 0); m.moving != nil || other.moving == nil {
+		t.Errorf("transits %t, %t, want none and one", m.moving != nil, other.moving != nil)
+	}
+	if after := phases(); after != before {
+		t.Errorf("phases %v became %v", before, after)
+	}
+}
+
 // Goal: lasers wander by as much and as fast as they are told, each by itself;
 // aged ones have lost as much.
 // Method: a long look at two lanes; a level against that of the same module when

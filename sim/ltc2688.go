@@ -8,20 +8,31 @@ import (
 // ltc is one LTC2688.
 type ltc struct {
 	// Codes a and b of each channel as written, and as updated.
-	in, out      [ltc2688.Channels][2]uint16
-	setting      [ltc2688.Channels]uint16
-	offset, gain [ltc2688.Channels]uint16
-	config       uint16
-	powerDown    uint16
-	abSelect     uint16
-	soft         uint16
-	toggle       uint16
-	mux, fault   uint16
-	reply        uint16 // of the last read command, sent with the next frame
-	readyAt      int64  // nanoseconds; a reset takes its time
-	dither       *dither
-	nets         [2]bool // as last seen
-	holds        bool    // edges choose between what updates have brought, and load nothing
+	in, out    [ltc2688.Channels][2]uint16
+	setting    [ltc2688.Channels]uint16
+	trims      *trims // nil: none was ever written
+	config     uint16
+	powerDown  uint16
+	abSelect   uint16
+	soft       uint16
+	toggle     uint16
+	mux, fault uint16
+	reply      uint16 // of the last read command, sent with the next frame
+	readyAt    int64  // nanoseconds; a reset takes its time
+	dither     *dither
+	nets       [2]bool // as last seen
+	holds      bool    // edges choose between what updates have brought, and load nothing
+}
+
+// trims are fine corrections of each channel.
+type trims struct{ offset, gain [ltc2688.Channels]uint16 }
+
+// trimmed is where they are written and read.
+func (c *ltc) trimmed() *trims {
+	if c.trims == nil {
+		c.trims = new(trims)
+	}
+	return c.trims
 }
 
 // frame is one transfer with the chip select low. The chip takes 24 bits or
@@ -58,9 +69,9 @@ func (c *ltc) read(cmd byte) uint16 {
 	case ltc2688.CmdSetting:
 		return c.setting[ch]
 	case ltc2688.CmdOffset:
-		return c.offset[ch]
+		return c.trimmed().offset[ch]
 	case ltc2688.CmdGain:
-		return c.gain[ch]
+		return c.trimmed().gain[ch]
 	}
 	switch cmd {
 	case ltc2688.CmdConfig:
@@ -92,10 +103,10 @@ func (c *ltc) write(now int64, cmd byte, value uint16) (changed uint16) {
 		c.set(int(ch), value)
 		return bit
 	case ltc2688.CmdOffset:
-		c.offset[ch] = value
+		c.trimmed().offset[ch] = value
 		return bit
 	case ltc2688.CmdGain:
-		c.gain[ch] = value
+		c.trimmed().gain[ch] = value
 		return bit
 	case ltc2688.CmdCodeUpdate:
 		c.in[ch][c.abSelect>>ch&1] = value
@@ -185,11 +196,11 @@ func (c *ltc) volts(ch int, nets [2]bool) float64 {
 			level = boolToInt(nets[1])
 		}
 	}
-	// Gain and offset adjustments are fine corrections: both in quarters, of
-	// 2^-16 of the code and of a code.
 	code := float64(c.out[ch][level])
-	code += float64(code * float64(int16(c.gain[ch])) * (1.0 / 65536 / 4))
-	code += float64(float64(int16(c.offset[ch])) * 0.25)
+	if t := c.trims; t != nil { // both in quarters, of 2^-16 of the code and of a code
+		code += float64(code * float64(int16(t.gain[ch])) * (1.0 / 65536 / 4))
+		code += float64(float64(int16(t.offset[ch])) * 0.25)
+	}
 	if c.dithering(ch) {
 		code += c.sine(ch)
 	}

@@ -67,7 +67,6 @@ const (
 	seedMonitor
 	seedPathLoss
 	seedFactory
-	seedCarrier
 )
 
 // MirrorPhysics is what mirrors of another make are like; zero is the default

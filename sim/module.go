@@ -20,9 +20,9 @@ type module struct {
 
 	dac  []voltages
 	adc  [numADCs]adc
-	sar  *[numADCs]sar // in their place, where the board has it
-	slow *slowChips    // nil: as after power-on
-	mci  *mci          // the controller in front of all this; nil: of kind chips
+	read []readADC  // in their place, where the board has such; nil: none
+	slow *slowChips // nil: as after power-on
+	mci  *mci       // the controller in front of all this; nil: of kind chips
 
 	level            [hal.CellsPerMod]float64 // warmth that each heater goes to
 	base             [hal.CellsPerMod]float64 // offset, drift, case temperature
@@ -61,8 +61,12 @@ type instant struct {
 	in  [hal.Lanes]float64    // at the matrix input
 	any bool
 
-	phase [hal.CellsPerMod]float64 // as far as it was needed
-	decay decay
+	of     *module
+	lit    uint8                    // lanes that shine
+	phase  [hal.CellsPerMod]float64 // as far as it was needed
+	steady uint64                   // cells of which it stands at any time: no heater in reach is on its way
+	known  uint64                   // of the matrix, whose coefficients are in scratch
+	decay  decay
 }
 
 var (
@@ -91,12 +95,18 @@ func (m *module) lit(t int64) (mask uint8) {
 func (m *module) emit(t int64, out *instant) {
 	mask := m.lit(t)
 	out.t, out.any = t, mask != 0
+	if out.of != m {
+		out.of, out.steady, out.known = m, 0, 0
+	} else if mask == out.lit && out.steady&behindMask == behindMask && !m.per.phys.wanders() {
+		return
+	}
+	out.lit = mask
 	out.ext, out.in = [2][hal.Lanes]float64{}, [hal.Lanes]float64{}
 	if !out.any {
 		return
 	}
 	phase := &out.phase
-	m.phases(t, 0, hal.CellMatrix+4, phase, &out.decay)
+	m.fill(out, 0, behind)
 	for l := range hal.Lanes {
 		if mask>>l&1 == 0 {
 			continue
@@ -108,7 +118,7 @@ func (m *module) emit(t int64, out *instant) {
 		if m.planted != nil && m.planted.aged != 0 {
 			p *= m.planted.aged
 		}
-		if ph := m.per.phys; ph.LaserWander > 0 || ph.LaserStep > 0 {
+		if ph := m.per.phys; ph.wanders() {
 			seed := derive(m.seed, seedLaser+uint64(l))
 			p *= 1 + (ph.swings(seed, t) + ph.steps(seed, t))
 		}
@@ -148,7 +158,6 @@ func (m *module) loop(x *instant) (sum [2]float64) {
 		}
 		return sum
 	}
-	const behind = hal.CellMatrix + 4 // first cell of stage 1
 	if m.moving != nil && m.moving.hi+m.per.reach > behind {
 		// Heaters in reach of the later stages are on their way.
 		var g gram
@@ -162,11 +171,37 @@ func (m *module) loop(x *instant) (sum [2]float64) {
 	return m.per.halves(&m.gram, &x.phase, &x.in)
 }
 
+// behind is the first cell of stage 1 of a matrix.
+const (
+	behind     = hal.CellMatrix + 4
+	behindMask = 1<<behind - 1
+)
+
+// fill brings the phases of the cells lo <= k < hi up to the instant's time, but for
+// those that have not changed since it was at another.
+func (m *module) fill(x *instant, lo, hi int) {
+	for lo < hi && x.steady>>lo&1 != 0 {
+		lo++
+	}
+	for lo < hi && x.steady>>(hi-1)&1 != 0 {
+		hi--
+	}
+	m.phases(x.t, lo, hi, &x.phase, &x.decay)
+	now := uint64(1)<<hi - 1<<lo
+	if tr := m.moving; tr != nil {
+		now &^= 1<<(tr.hi+m.per.reach) - 1<<max(0, tr.lo-m.per.reach)
+	}
+	x.steady |= now
+}
+
 // later is what the stages of the matrix behind the first make of light.
 func (m *module) later(x *instant, ports uint8, g *gram) {
 	var mat matrix
-	m.phases(x.t, hal.CellMatrix+4, hal.CellsPerMod, &x.phase, &x.decay)
-	m.per.propagate(&x.phase, ports, &mat)
+	m.fill(x, behind, hal.CellsPerMod)
+	cells := &m.board.scratch.cells
+	m.per.couple(&x.phase, x.known, cells)
+	x.known = x.steady
+	propagate(cells, ports, &mat)
 	diode := m.loopDiodes()
 	gramOf(&mat, &diode, g)
 }
@@ -190,7 +225,7 @@ func (m *module) loopLanes(x *instant) (sum [hal.Lanes]float64) {
 }
 
 func (m *module) matrixRoutes(x *instant, ports uint8) [hal.Lanes][hal.Lanes]float64 {
-	m.phases(x.t, hal.CellMatrix, hal.CellsPerMod, &x.phase, &x.decay)
+	m.fill(x, hal.CellMatrix, hal.CellsPerMod)
 	return m.ways(&x.phase, ports)
 }
 
@@ -200,7 +235,9 @@ func (m *module) ways(phase *[hal.CellsPerMod]float64, ports uint8) [hal.Lanes][
 		return m.per.through(m.wired.Couplers, phase)
 	}
 	var mat matrix
-	m.per.propagate(phase, ports, &mat)
+	var cells stages
+	m.per.couple(phase, 0, &cells)
+	propagate(&cells, ports, &mat)
 	return m.per.routes(&mat, phase)
 }
 

@@ -58,7 +58,7 @@ func (m *module) tally(page *[128]byte) {
 	if x.selector != cmis.SelectUpper && x.selector != cmis.SelectLower {
 		return
 	}
-	ratio := m.bitErrorRatios()
+	ratio := m.bitErrorRatios(true)
 	for l := range x.lane {
 		c := &x.lane[l]
 		if x.checks()>>l&1 != 0 {
@@ -94,8 +94,9 @@ func poisson(mean float64, seed uint64) (n int64) {
 }
 
 // bitErrorRatios are those of the lanes that a module receives on the path that it is
-// on, of the light as it is now: one half where no pattern comes.
-func (m *module) bitErrorRatios() (ratio [hal.Lanes]float64) {
+// on, of the light as it is now: one half where no bits come, or, if only patterns count,
+// none of those.
+func (m *module) bitErrorRatios(patterns bool) (ratio [hal.Lanes]float64) {
 	for l := range ratio {
 		ratio[l] = 0.5
 	}
@@ -106,7 +107,7 @@ func (m *module) bitErrorRatios() (ratio [hal.Lanes]float64) {
 	ext := boolToInt(bu.nets[1])
 	end := &bu.ends[ext]
 	src := end.sender(m.place)
-	if src == nil || end.cut || src.patterns == nil || !src.onto(end.ext) {
+	if src == nil || end.cut || patterns && src.patterns == nil || !src.onto(end.ext) {
 		return ratio
 	}
 	var own, sent instant
@@ -115,7 +116,7 @@ func (m *module) bitErrorRatios() (ratio [hal.Lanes]float64) {
 	src.refresh()
 	src.emit(now, &sent)
 	for l, p := range sent.ext[end.ext] {
-		if src.patterns.generates()>>l&1 == 0 {
+		if patterns && src.patterns.generates()>>l&1 == 0 {
 			continue
 		}
 		at := l ^ hal.HalfLanes // straight: the other half
@@ -205,6 +206,7 @@ func (x *patterns) read(m *module, r []byte) {
 type Inside struct {
 	Makes, Checks  uint8              // lanes that make bit patterns, and that check them
 	BitErrorRatios [hal.Lanes]float64 // of what it receives, if the other end sends patterns
+	PreFEC         [hal.Lanes]float64 // of a host's bits
 	Firmware       cmis.Firmware
 	Alive          bool // it has firmware that starts
 	Upgrading      bool // it takes other firmware, or has not committed what it runs
@@ -213,7 +215,7 @@ type Inside struct {
 // Inside looks into a module.
 func (w *World) Inside(id BoardID, bundle, mod int) Inside {
 	m := w.module(id, bundle, mod)
-	x := Inside{BitErrorRatios: m.bitErrorRatios(), Alive: true}
+	x := Inside{BitErrorRatios: m.bitErrorRatios(true), PreFEC: m.bitErrorRatios(false), Alive: true}
 	if p := m.patterns; p != nil {
 		x.Makes, x.Checks = p.generates(), p.checks()
 	}

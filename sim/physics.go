@@ -165,6 +165,9 @@ func (p *Personality) apart(k int, warm *padded) (sum float64) {
 	return sum
 }
 
+// wanders: a laser's power is not the same at any time.
+func (ph *Physics) wanders() bool { return ph.LaserWander > 0 || ph.LaserStep > 0 }
+
 // common is the phase that all heaters of a module together add to each cell.
 func (p *Personality) common(warm *padded) float64 {
 	milliwatt := 0.0

@@ -91,7 +91,9 @@ func TestMatrixViewsAgree(t *testing.T) {
 			in[l] = unit(derive(uint64(n), uint64(100+l)))
 		}
 		var mat matrix
-		p.propagate(&phase, allPorts, &mat)
+		var cells stages
+		p.couple(&phase, 0, &cells)
+		propagate(&cells, allPorts, &mat)
 		ones := [hal.Lanes]float64{1, 1, 1, 1, 1, 1, 1, 1}
 		var g gram
 		gramOf(&mat, &ones, &g)
@@ -280,7 +282,9 @@ func TestPropagateKnowsTheWiring(t *testing.T) {
 		phase[k] = between(derive(1, uint64(k)), -pi, pi)
 	}
 	var short matrix
-	p.propagate(&phase, allPorts, &short)
+	var cells stages
+	p.couple(&phase, 0, &cells)
+	propagate(&cells, allPorts, &short)
 	for i := range hal.Lanes {
 		var at [hal.Lanes]complex128
 		at[i] = 1

@@ -165,10 +165,10 @@ func (m *module) powerOn() {
 	for i := range m.adc {
 		m.adc[i].reset()
 	}
-	if m.board.hw.Bundles[m.bundle.place].Modules[m.place].Diodes.Like() == hal.AD7998 {
-		m.sar = new([numADCs]sar)
-		for i := range m.sar {
-			m.sar[i].reset()
+	m.read = nil
+	if fresh := readADCs[m.board.hw.Bundles[m.bundle.place].Modules[m.place].Diodes.Like()]; fresh != nil {
+		for range numADCs {
+			m.read = append(m.read, fresh())
 		}
 	}
 	m.enable, m.patterns = allLanes, nil

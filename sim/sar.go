@@ -1,9 +1,25 @@
 package sim
 
 import (
+	"ringlight/hal"
 	"ringlight/hal/ad7998"
 	"ringlight/hal/ads7138"
 )
+
+// readADC is an ADC that converts while it is read. Each pair of bytes takes pair
+// nanoseconds on the wire; after says that a write came in front of the read.
+type readADC interface {
+	// write takes the bytes of a message and returns how many it acknowledged.
+	write(w []byte) int
+	answer(in *moduleInputs, r []byte, after bool, pair int64)
+	// inert: what is read behind that write is no result.
+	inert(w []byte) bool
+}
+
+// readADCs by part, as after power-on. All others are taken for the ADS7138.
+var readADCs = map[hal.Part]func() readADC{
+	hal.AD7998: func() readADC { return &sar{config: ad7998.ResetConfig} },
+}
 
 // sar is one AD7998: it converts while it is read.
 type sar struct {
@@ -12,9 +28,8 @@ type sar struct {
 	cycle   byte
 }
 
-func (c *sar) reset() { *c = sar{config: ad7998.ResetConfig} }
+func (c *sar) inert(w []byte) bool { return len(w) == 1 && w[0] == ad7998.RegConfig }
 
-// write takes the bytes of a message and returns how many it acknowledged.
 func (c *sar) write(w []byte) int {
 	c.pointer = w[0]
 	switch reg, _, one, sequence := ad7998.Pointer(w[0]); {
@@ -27,9 +42,7 @@ func (c *sar) write(w []byte) int {
 	return len(w)
 }
 
-// answer fills the bytes of a read, of which each pair takes pair nanoseconds on the
-// wire; after says that the pointer came with it. A stop forgets what was to be
-// converted.
+// answer: a stop forgets what was to be converted.
 func (c *sar) answer(in *moduleInputs, r []byte, after bool, pair int64) {
 	reg, channel, one, sequence := ad7998.Pointer(c.pointer)
 	if !after {

@@ -23,8 +23,11 @@ type World struct {
 // scratch is what boards work with and leave to the next one.
 type scratch struct {
 	transits []*transit // free
+	moved    []*module  // that took one, and may have it still, by time
 	traces   [hal.MaxModules]trace
 	found    []crossing
+	works    []*work // free
+	cells    stages  // of the light that is looked at
 	seen     moduleInputs
 }
 

@@ -3,13 +3,18 @@ package pm
 import (
 	"encoding/binary"
 	"hash/crc32"
+	"math"
+	"slices"
 )
 
-// A row on disk, little-endian: checksum of what follows, from, watch, the number of
-// cells; of each its sum, key, samples, minimum, maximum. All zero: none was written.
+// A row on disk, and in memory unless it is under way, little-endian: checksum of what
+// follows, from, watch, the bytes of its cells; then of each cell, as variable-length
+// integers, by how much its key is above that of the one before, samples, minimum, by how
+// much the maximum is above that, and the sum above as many minima. All zero: none was
+// written.
 const (
 	headBytes = 16
-	cellBytes = 24
+	cellBytes = 4*binary.MaxVarintLen32 + binary.MaxVarintLen64 // at most
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -19,19 +24,57 @@ func (b *Book) SlotBytes() int { return headBytes + cellBytes*b.room }
 
 func (r *row) encode() []byte {
 	le := binary.LittleEndian
-	raw := make([]byte, 4, headBytes+cellBytes*len(r.cells))
-	for _, v := range [...]uint32{r.from, r.watch, uint32(len(r.cells))} {
-		raw = le.AppendUint32(raw, v)
-	}
+	var room [1 << 10]byte
+	raw := room[:headBytes]
+	var last Key
 	for i := range r.cells {
 		c := &r.cells[i]
-		raw = le.AppendUint64(raw, uint64(c.sum))
-		for _, v := range [...]uint32{uint32(c.key), c.n, uint32(c.min), uint32(c.max)} {
-			raw = le.AppendUint32(raw, v)
-		}
+		raw = binary.AppendUvarint(raw, uint64(c.key-last))
+		raw = binary.AppendUvarint(raw, uint64(c.n))
+		raw = binary.AppendVarint(raw, int64(c.min))
+		raw = binary.AppendUvarint(raw, uint64(int64(c.max)-int64(c.min)))
+		raw = binary.AppendUvarint(raw, uint64(c.sum-int64(c.min)*int64(c.n)))
+		last = c.key
+	}
+	for i, v := range [...]uint32{r.from, r.watch, uint32(len(raw) - headBytes)} {
+		le.PutUint32(raw[4+4*i:], v)
 	}
 	le.PutUint32(raw, crc32.Checksum(raw[4:], castagnoli))
-	return raw
+	return slices.Clone(raw)
+}
+
+// head is a row without its cells.
+func head(raw []byte) (r row) {
+	if len(raw) >= headBytes {
+		r.from, r.watch = binary.LittleEndian.Uint32(raw[4:]), binary.LittleEndian.Uint32(raw[8:])
+	}
+	return r
+}
+
+// decode reads a row of so many cells at most, and says whether it is whole.
+func decode(raw []byte, room int) (r row, whole bool) {
+	if r = head(raw); r.from == 0 {
+		return row{}, false
+	}
+	raw = raw[headBytes:]
+	next := func() (x uint64) {
+		x, n := binary.Uvarint(raw)
+		if whole = whole && n > 0; whole {
+			raw = raw[n:]
+		}
+		return x
+	}
+	key := uint64(0)
+	for whole = true; whole && len(raw) > 0; {
+		step, n, low, wide, sum := next(), next(), next(), next(), next()
+		key += step
+		least := int64(low>>1) ^ -int64(low&1) // as binary.Varint has it
+		most := least + int64(wide)
+		whole = whole && len(r.cells) < room && key <= math.MaxUint32 && (step > 0 || len(r.cells) == 0) && n > 0 && n <= math.MaxUint32 &&
+			wide <= math.MaxUint32 && least >= math.MinInt32 && most <= math.MaxInt32
+		r.cells = append(r.cells, cell{sum: least*int64(n) + int64(sum), key: Key(key), n: uint32(n), min: int32(least), max: int32(most)})
+	}
+	return r, whole
 }
 
 // Load takes the row that was saved at a slot, as long as the slot is or shorter, and
@@ -41,28 +84,21 @@ func (b *Book) Load(slot int, raw []byte) bool {
 	if slot < 0 || slot >= Slots || len(raw) < headBytes {
 		return false
 	}
-	n := int(le.Uint32(raw[12:]))
-	if n > b.room || headBytes+cellBytes*n > len(raw) {
+	sum, length := le.Uint32(raw), le.Uint32(raw[12:])
+	if uint64(length) > uint64(len(raw)-headBytes) {
 		return false
 	}
-	sum, from := le.Uint32(raw), le.Uint32(raw[4:])
-	if from == 0 && sum == 0 {
+	if head(raw).from == 0 && sum == 0 {
 		return true
 	}
-	if crc32.Checksum(raw[4:headBytes+cellBytes*n], castagnoli) != sum || from == 0 {
+	raw = raw[:headBytes+length]
+	r, whole := decode(raw, b.room)
+	if !whole || crc32.Checksum(raw[4:], castagnoli) != sum {
 		return false
 	}
-	r := row{from: from, watch: le.Uint32(raw[8:]), cells: make([]cell, n)}
-	if slot < Quarters && int(from-1)%Quarters != slot || slot >= Quarters && (int(r.day()%Days) != slot-Quarters || (from-1)%Quarters != 0) {
+	if slot < Quarters && int(r.from-1)%Quarters != slot || slot >= Quarters && (int(r.day()%Days) != slot-Quarters || (r.from-1)%Quarters != 0) {
 		return false
 	}
-	for i := range r.cells {
-		w := raw[headBytes+cellBytes*i:]
-		r.cells[i] = cell{sum: int64(le.Uint64(w)), key: Key(le.Uint32(w[8:])), n: le.Uint32(w[12:]), min: int32(le.Uint32(w[16:])), max: int32(le.Uint32(w[20:]))}
-		if r.cells[i].n == 0 || i > 0 && r.cells[i].key <= r.cells[i-1].key {
-			return false
-		}
-	}
-	b.rows[slot] = r
+	b.rows[slot] = slices.Clone(raw)
 	return true
 }

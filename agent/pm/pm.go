@@ -67,7 +67,6 @@ type row struct {
 	from  uint32 // quarters since 1970, plus 1; 0: it is empty
 	watch uint32 // seconds that the device watched
 	cells []cell // by key
-	dirty bool   // the disk has it otherwise
 }
 
 func (r *row) day() uint32 { return (r.from - 1) / Quarters }
@@ -95,31 +94,47 @@ func (r *row) at(key Key, room int) *cell {
 
 // Book is the records of one device. Times are seconds since 1970, UTC.
 type Book struct {
-	rows  [Slots]row // quarters by their place in the day, then days
-	room  int        // series that a row has room for
-	now   int        // row under way
-	saved int64      // when that was saved last
+	rows  [Slots][]byte // as they are on disk, whoever keeps it: quarters by their place in the day, then days
+	dirty [Slots]bool   // the disk has it otherwise
+	under row           // the row under way; what rows has in its place was saved last
+	room  int           // series that a row has room for
+	now   int           // the slot of the row under way
+	saved int64         // when that was saved last
 }
 
 // New is an empty book of at most so many series.
 func New(series int) *Book { return &Book{room: series, now: -1} }
 
+// row is what a slot has; it stays as it is until the next sample.
+func (b *Book) row(slot int) row {
+	if slot == b.now {
+		return b.under
+	}
+	r, _ := decode(b.rows[slot], b.room) // looked at when it came in
+	return r
+}
+
 // turn begins the row of a time, or takes it up again where the clock went back.
 func (b *Book) turn(at int64) *row {
 	from := uint32(at/quarter) + 1
 	slot := int(from-1) % Quarters
-	r := &b.rows[slot]
-	if b.now == slot && r.from == from {
-		return r
+	if b.now == slot && b.under.from == from {
+		return &b.under
 	}
-	if today := (from - 1) / Quarters; b.now < 0 || b.rows[b.now].day() != today {
+	if b.now >= 0 {
+		b.rows[b.now] = b.under.encode()
+	}
+	if today := (from - 1) / Quarters; b.now < 0 || b.under.day() != today {
 		b.fold(today)
 	}
-	if r.from != from {
-		*r = row{from: from, cells: r.cells[:0]}
+	cells := b.under.cells[:0]
+	if r := b.row(slot); r.from == from {
+		b.under = r
+	} else {
+		b.under = row{from: from, cells: cells}
 	}
 	b.now, b.saved = slot, at
-	return r
+	return &b.under
 }
 
 // fold writes down what the quarters of the days before come to. What was written down
@@ -127,14 +142,14 @@ func (b *Book) turn(at int64) *row {
 func (b *Book) fold(today uint32) {
 	done := today
 	for i := range b.rows[:Quarters] {
-		r := &b.rows[i]
+		r := head(b.rows[i])
 		if r.from == 0 || r.day() == done || r.day() >= today || today-r.day() >= Days {
 			continue // of a time that has not come, or that nobody asks for any more
 		}
 		done = r.day()
-		if sum, was := b.sum(done), &b.rows[Quarters+done%Days]; was.from != sum.from || was.watch < sum.watch {
-			sum.dirty = true
-			*was = sum
+		slot := Quarters + int(done%Days)
+		if sum, was := b.sum(done), head(b.rows[slot]); was.from != sum.from || was.watch < sum.watch {
+			b.rows[slot], b.dirty[slot] = sum.encode(), true
 		}
 	}
 }
@@ -143,7 +158,7 @@ func (b *Book) fold(today uint32) {
 func (b *Book) sum(day uint32) row {
 	out := row{from: day*Quarters + 1}
 	for i := range b.rows[:Quarters] {
-		if r := &b.rows[i]; r.from != 0 && r.day() == day {
+		if r := b.row(i); r.from != 0 && r.day() == day {
 			out.watch += r.watch
 			for k := range r.cells {
 				if c := out.at(r.cells[k].key, b.room); c != nil {
@@ -160,7 +175,7 @@ func (b *Book) Add(at int64, key Key, value int32) {
 	r := b.turn(at)
 	if c := r.at(key, b.room); c != nil {
 		c.add(&cell{sum: int64(value), n: 1, min: value, max: value})
-		r.dirty = true
+		b.dirty[b.now] = true
 	}
 }
 
@@ -168,25 +183,24 @@ func (b *Book) Add(at int64, key Key, value int32) {
 func (b *Book) Watched(at int64, during time.Duration) {
 	r := b.turn(at)
 	r.watch += uint32((during + time.Second/2) / time.Second)
-	r.dirty = true
+	b.dirty[b.now] = true
 }
 
 // Save gives out the rows that the disk has otherwise, the one under way only now and
 // then, or with all.
 func (b *Book) Save(at int64, all bool, out func(slot int, raw []byte)) {
 	for i := range b.rows {
-		r := &b.rows[i]
-		if !r.dirty {
+		if !b.dirty[i] {
 			continue
 		}
 		if i == b.now {
 			if since := at - b.saved; !all && since >= 0 && since < saveEvery {
 				continue
 			}
-			b.saved = at
+			b.saved, b.rows[i] = at, b.under.encode()
 		}
-		r.dirty = false
-		out(i, r.encode())
+		b.dirty[i] = false
+		out(i, b.rows[i])
 	}
 }
 
@@ -227,10 +241,10 @@ func (b *Book) Bins(at int64, scope proto.BinScope, next uint32, dst []proto.Bin
 // find is the row of a bin; empty where there is none.
 func (b *Book) find(from uint32, day, current bool) row {
 	if !day {
-		return b.rows[(from-1)%Quarters]
+		return b.row(int((from - 1) % Quarters))
 	}
 	d := (from - 1) / Quarters
-	if r := b.rows[Quarters+d%Days]; r.from == from && !current {
+	if r := b.row(Quarters + int(d%Days)); r.from == from && !current {
 		return r
 	}
 	return b.sum(d)

@@ -177,6 +177,9 @@ func TestOnTheBus(t *testing.T) {
 	if got := s.busctl("introspect", busName, temperature); !strings.Contains(got, ".CriticalHigh ") || !strings.Contains(got, critical) {
 		t.Errorf("introspect:\n%s", got)
 	}
+	if got := s.busctl("call", busName, temperature, propertiesOf, "GetAll", "s", ""); !strings.Contains(got, `"Value" d 41.5`) || !strings.Contains(got, `"CriticalHigh" d 75`) {
+		t.Errorf("properties of all interfaces: %s", got)
+	}
 	if got := s.busctl("call", busName, sensors, managerOf, "GetManagedObjects"); !strings.HasPrefix(got, "a{oa{sa{sv}}} 6 ") {
 		t.Errorf("managed: %s", got)
 	}

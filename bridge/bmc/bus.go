@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"path"
 	"reflect"
@@ -164,11 +165,20 @@ func (x object) Get(iface, name string) (dbus.Variant, *dbus.Error) {
 	return dbus.MakeVariant(v), nil
 }
 
-// GetAll tells all properties of an interface.
+// GetAll tells all properties of an interface; of "", which bmcweb asks of a sensor, those
+// of all interfaces.
 func (x object) GetAll(iface string) (map[string]dbus.Variant, *dbus.Error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	return variants(x.all[x.at])[iface], nil
+	all := variants(x.all[x.at])
+	if iface != "" {
+		return all[iface], nil
+	}
+	out := map[string]dbus.Variant{}
+	for _, props := range all {
+		maps.Copy(out, props)
+	}
+	return out, nil
 }
 
 // Set refuses: who wants light otherwise asks the agent or the planner.

@@ -17,6 +17,7 @@ const (
 
 	item        = "xyz.openbmc_project.Inventory.Item"
 	adapter     = item + ".FabricAdapter"
+	board       = item + ".Board" // bmcweb's sensors are those of a chassis or a board
 	cable       = item + ".Cable"
 	port        = "xyz.openbmc_project.Inventory.Connector.Port"
 	operational = "xyz.openbmc_project.State.Decorator.OperationalStatus"
@@ -58,7 +59,7 @@ func (o objects) sensor(path, unit, of string, is, low, high, warnLow, warnHigh,
 		critical: {"CriticalLow": low, "CriticalHigh": high,
 			"CriticalAlarmLow": is < low, "CriticalAlarmHigh": is > high},
 		available: {"Available": known}, operational: {"Functional": known},
-		associated: {"Associations": []association{{"inventory", "sensors", of}}},
+		associated: {"Associations": []association{{"inventory", "sensors", of}, {"chassis", "all_sensors", root}}},
 	}
 }
 
@@ -111,7 +112,7 @@ func show(s *status) objects {
 		o[dbus.ObjectPath(fmt.Sprintf("%s/%d", alarms, i))] = interfaces{ofAlarm: {
 			"Text": a.Text, "Severity": []string{"info", "warning", "critical"}[min(max(a.Severity, 0), 2)], "Bundle": int32(a.Bundle), "SinceMicros": a.SinceMicros}}
 	}
-	o.item(root, fmt.Sprintf("Ringlight %s node %d", s.Fabric, s.Reported.Node), true, all, interfaces{adapter: {}})
+	o.item(root, fmt.Sprintf("Ringlight %s node %d", s.Fabric, s.Reported.Node), true, all, interfaces{adapter: {}, board: {}})
 	return o
 }
 

@@ -13,18 +13,8 @@ import (
 	"time"
 
 	"ringlight/proto"
+	"ringlight/sim/freeport"
 )
-
-// freeAddress is one that nobody listens at.
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
-}
 
 // script is a lab's connection to a box.
 type script struct {
@@ -93,7 +83,7 @@ func TestBoxBehindTheSameAgent(t *testing.T) {
 			}
 		})
 	}
-	board, box := freeAddress(t), freeAddress(t)
+	board, box := freeport.Address(), freeport.Address()
 	start(fmt.Sprintf(`{"node":2,"broker":"","scpi":%q,"board":{"kind":"sim","ports":16,"seed":4}}`, board))
 	near := dialScript(t, ctx, board)
 	if id := near.say("*IDN?"); !strings.HasPrefix(id, "Ringlight,") {

@@ -27,6 +27,8 @@ func core(ctx context.Context, args []string, t cli.Terminal) error {
 	mix := fs.String("collectives", proto.CollectiveRing.String(), "what jobs do, any of these: ring, halving-doubling, double-tree, all-to-all")
 	runs := fs.Int("runs", 0, "over 0: instead of in real time, so many seeds on a virtual clock, an agent killed in the middle of every stage")
 	ahead := fs.Bool("look-ahead", true, "with -runs, of a direct core: provision jobs beside those whose servers they get, and flip")
+	phases := fs.Int("phases", 0, "with -runs, of a direct core: each job has so many phases, 2 to 16, and goes through them twice after each list")
+	traffic := fs.Int("traffic", 0, "with -runs, of a direct core: what each job sends is counted so many times after each list, 1 to 16, and is now and then not what it said; no job stands by")
 	kill := fs.Bool("kill", true, "with -runs: an agent dies in the middle of every stage, planner or broker in some")
 	fail := fs.String("fail", "", "with -runs: parts of these kinds fail after each list and come back later, in what the planner is told and a switch in its supply: any of "+strings.Join(fleet.Fails, ", ")+", or all")
 	mixed := fs.String("boxes", "", "with -runs: what the switches are, in turn, any of "+strings.Join(switchKinds, ", ")+", or all; without it they have mirrors")
@@ -41,6 +43,8 @@ judged by the light itself.
 example: ocs-sim core -pods 6 -changes 10 -json
 example: ocs-sim core -kind leaf-spine -leaves 8 -changes 10
 example: ocs-sim core -kind direct -servers 32 -degree 4 -runs 50
+example: ocs-sim core -kind direct -servers 32 -degree 4 -runs 10 -phases 4
+example: ocs-sim core -kind direct -servers 32 -degree 4 -runs 10 -traffic 4
 example: ocs-sim core -runs 50 -fail all
 example: ocs-sim core -runs 20 -boxes mirrors,scpi,tl1,sonic-ocs
 example: ocs-sim core -runs 50 -changes 8 -grow 8,6
@@ -63,11 +67,8 @@ example: ocs-sim core -kind direct -servers 16 -runs 20 -changes 8 -grow 24,20`)
 	if err := cfg.Validate(); err != nil {
 		return cli.AsUsage(err)
 	}
-	if *runs < 0 || *runs > maxCoreRuns {
-		return cli.AsUsage(&proto.Error{Code: proto.Invalid, Field: "runs", Limit: fmt.Sprintf("0 to %d", maxCoreRuns), Reason: strconv.Itoa(*runs)})
-	}
-	if cfg.Core.Direct != nil && *runs == 0 {
-		return cli.AsUsage(&proto.Error{Code: proto.Invalid, Field: "runs", Limit: "1 and up on a direct core", Reason: "0"})
+	if err := checkRuns(cfg.Core, *runs, *phases, *traffic, *grow+*fail); err != nil {
+		return err
 	}
 	kinds, err := someOf("fail", *fail, fleet.Fails, *runs)
 	if err != nil {
@@ -85,7 +86,7 @@ example: ocs-sim core -kind direct -servers 16 -runs 20 -changes 8 -grow 24,20`)
 		return err
 	}
 	if *runs > 0 {
-		return coreSeeds(ctx, t, fs, args, &cfg, sizes, kinds, switches, *runs, *ahead, *kill, *trace, *asJSON)
+		return coreSeeds(ctx, t, fs, args, &cfg, sizes, kinds, switches, *runs, *phases, *traffic, *ahead, *kill, *trace, *asJSON)
 	}
 	if cfg.Hold {
 		cfg.Listen = holdAddress
@@ -103,6 +104,24 @@ example: ocs-sim core -kind direct -servers 16 -runs 20 -changes 8 -grow 24,20`)
 		return err
 	}
 	return cli.Answered(errors.Join(printed, res.Verdict()))
+}
+
+// checkRuns says what of runs, phases and traffic cannot be on a core; others: flags beside
+// which no job has phases or is measured.
+func checkRuns(c *fabric.Core, runs, phases, traffic int, others string) error {
+	field, limit, is := "runs", fmt.Sprintf("0 to %d", maxCoreRuns), runs
+	switch {
+	case runs < 0 || runs > maxCoreRuns:
+	case c.Direct != nil && runs == 0:
+		limit = "1 and up on a direct core"
+	case phases != 0 && (c.Direct == nil || phases < 2 || phases > 16 || others != ""):
+		field, limit, is = "phases", "2 to 16, of a direct core, without -grow and -fail", phases
+	case traffic != 0 && (c.Direct == nil || traffic < 1 || traffic > 16 || phases != 0 || others != ""):
+		field, limit, is = "traffic", "1 to 16, of a direct core, without -phases, -grow and -fail", traffic
+	default:
+		return nil
+	}
+	return cli.AsUsage(&proto.Error{Code: proto.Invalid, Field: field, Limit: limit, Reason: strconv.Itoa(is)})
 }
 
 // maxCoreRuns is chosen: an hour.
@@ -146,8 +165,8 @@ func growList(text string, runs int, fail []string, c *fabric.Core) (sizes []int
 }
 
 // coreSeeds runs a core on the virtual clock, once for each seed.
-func coreSeeds(ctx context.Context, t cli.Terminal, fs *flag.FlagSet, args []string, cfg *live.CoreConfig, grow []int, fail, switches []string, runs int, ahead, kill, trace, asJSON bool) error {
-	seeds := live.CoreSeedsConfig{Core: cfg.Core, Seed: cfg.Seed, Runs: runs, Lists: cfg.Changes + 1, Mix: cfg.Mix, Alone: !ahead, Calm: !kill, Fail: fail, Boxes: switches, Grow: grow,
+func coreSeeds(ctx context.Context, t cli.Terminal, fs *flag.FlagSet, args []string, cfg *live.CoreConfig, grow []int, fail, switches []string, runs, phases, traffic int, ahead, kill, trace, asJSON bool) error {
+	seeds := live.CoreSeedsConfig{Core: cfg.Core, Seed: cfg.Seed, Runs: runs, Lists: cfg.Changes + 1, Mix: cfg.Mix, Alone: !ahead, Phases: phases, Traffic: traffic, Calm: !kill, Fail: fail, Boxes: switches, Grow: grow,
 		Replay: func(seed uint64) string { return replay(fs, args, "core", seed) + " -runs 1 -trace" }}
 	if trace {
 		seeds.TraceOut = t.Err
@@ -163,6 +182,13 @@ func coreSeeds(ctx context.Context, t cli.Terminal, fs *flag.FlagSet, args []str
 	}
 	cli.Say(t.Out, "%d runs of %d switches: %d generations committed, %d agents killed in the middle of one, %d strikes in all", r.Runs, r.Switches, r.Commits, r.Killed, r.Struck)
 	cli.Say(t.Out, "%d looks at circuits that had to stay, %d violations; %d of %d links; longest tuning %.1f ms", r.Looks, r.Violations, r.Realised, r.Granted, float64(r.DarkMicros)/1000)
+	if phases > 0 {
+		cli.Say(t.Out, "%d times a job was to go to one of its phases", r.Turns)
+	}
+	if traffic > 0 {
+		cli.Say(t.Out, "%d times a job was measured; %d times its links moved: its fullest circuit carried %.3g GB on average, and %.3g GB then", r.Measured, r.Followed,
+			float64(r.FullestWas)/1e9/float64(max(1, r.Followed)), float64(r.FullestIs)/1e9/float64(max(1, r.Followed)))
+	}
 	if len(grow) > 0 {
 		cli.Say(t.Out, "%d edits of the core; %d were refused first for jobs in the way, of which %d ended, as they found no other place", r.Grown, r.Refused, r.GaveWay)
 	} else if r.Failed > 0 {

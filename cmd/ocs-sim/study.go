@@ -35,6 +35,7 @@ func studies() []studyOf {
 		{"compare", "every system on one workload, one budget, one fault trace: what to choose", studyCompare, nil},
 		{"reconfig", "one topology of a job against links that follow its traffic ([TOPO] App. E.4)", studyReconfig, nil},
 		{"phases", "one topology of a job against one for each phase of its iteration", studyPhases, nil},
+		{"exchange", "all-to-all of a group that switches between its steps, beside neighbours, Bruck and a switch ([IHBD] 7)", studyExchange, nil},
 		{"lumos-jct", "completion of jobs on circuits between pods and on a Clos ([LUMOS] 6)", studyLumos, nil},
 	}
 }

@@ -14,6 +14,7 @@ func studyDisruption(ctx context.Context, s *studyRun) error {
 	fs := s.flags("-trace fault_trace.json -tp 32 -k 2,3")
 	t := s.traced(1)
 	hops := intList(fs, "k", []int{2, 3}, "hops that a fibre may span")
+	powers := fs.Bool("powers", false, "also with fibres to n +- 2^i, i from 0 to below k, which all-to-all by Binary Exchange wants")
 	moves := fs.String("moves", string(fabric.MoveFew), "whole groups that may move to make one more whole: none, few (8) or any; few is a fabric's default too")
 	if err := s.parse(); err != nil {
 		return err
@@ -22,7 +23,7 @@ func studyDisruption(ctx context.Context, s *studyRun) error {
 	if err != nil {
 		return err
 	}
-	return s.compute(ctx, func() (result, error) { return study.Disruption(cfg, *hops, fabric.Moves(*moves)) })
+	return s.compute(ctx, func() (result, error) { return study.Disruption(cfg, *hops, *powers, fabric.Moves(*moves)) })
 }
 
 func studyAlignment(ctx context.Context, s *studyRun) error {

@@ -124,6 +124,23 @@ func studyPhases(ctx context.Context, s *studyRun) error {
 	return s.compute(ctx, func() (result, error) { return study.Phases(cfg) })
 }
 
+func studyExchange(ctx context.Context, s *studyRun) error {
+	cfg := study.DefaultExchange()
+	fs := s.flags("-groups 4,8,16 -k 2 -switching 100us")
+	groups := intList(fs, "groups", cfg.Groups, "nodes of a group, powers of two")
+	ks := intList(fs, "k", cfg.Ks, "spans of fibres, to n +- 2^i for i below k")
+	fs.IntVar(&cfg.Gbps, "gbps", cfg.Gbps, "bandwidth of a bundle, Gb/s")
+	fs.IntVar(&cfg.Bytes, "bytes", cfg.Bytes, "from each node to each other")
+	fs.IntVar(&cfg.Reduce, "reduce", cfg.Reduce, "bytes of the AllReduce beside which it is looked at")
+	fs.DurationVar(&cfg.Compute, "compute", cfg.Compute, "before the first step, nothing is sent")
+	dark := listFlag(fs, "switching", cfg.Dark, "for so long a transceiver is dark that switches, `LIST` (default 0s,80us,1ms)", "time: want a list such as 100us,10ms", time.ParseDuration)
+	if err := s.parse(); err != nil {
+		return err
+	}
+	cfg.Groups, cfg.Ks, cfg.Dark, cfg.Progress = *groups, *ks, *dark, s.progress()
+	return s.compute(ctx, func() (result, error) { return study.Exchanges(cfg) })
+}
+
 func studyRewire(ctx context.Context, s *studyRun) error {
 	cfg := study.DefaultRewire()
 	fs := s.flags("-pods 128 -groups 16 -spine-ports 16 -length 10 -svg rewire.svg")

@@ -27,8 +27,8 @@ where they are. Where jobs that run or wait are no longer in it, apply names the
 and does nothing; with -prune they end. Jobs that asked by name (ocsctl job submit
 -circuits) are beside the list: nothing of it ends them. plan: what apply would do, and no more:
 jobs that end, circuits made and removed, links that move, stages, links realised.
-flip: JOB, which stands by, starts; who has its servers ends. With -dry-run it
-only says so.
+flip: JOB, which stands by, starts; who has its servers ends. With PHASE, JOB goes
+to that one of its phases. With -dry-run it only says so.
 drain: PART is given to no job: a server by its name, SERVER/gpu1, leaf3, leaf3/up1,
 pod0-spine1 or spine1, switch3, switch3/a5 or b5, SERVER/if1 of servers joined
 directly. A job that has some of it gets other servers or links, another place, or where
@@ -54,6 +54,8 @@ dark to make room, never where absent. On servers joined directly: topology, as
 of ocsctl plan topology without servers, or with "model", a name or a model as
 a file has it, in place of allreduce and mp; absent, one AllReduce of all. next:
 it gets the servers of that job when that ends, and is provisioned meanwhile.
+phases: in place of topology [{"name": "experts", "topology": {...}}, ...], in the
+order in which they come; the next one is provisioned meanwhile.
 
   ocsctl circuit plan jobs.json
   ocsctl circuit apply jobs.json && ocsctl circuit list
@@ -85,12 +87,12 @@ func circuit(ctx context.Context, args []string, out io.Writer) error {
 			Node: proto.FirstSwitch - 1, Name: words[1], Reason: *reason, DryRun: *dryRun}, out)
 	case len(words) > 2 && (words[0] == "connect" || words[0] == "disconnect") && !*dryRun:
 		return circuitByHand(ctx, &c, words[1], words[2:], words[0] == "connect", *reason, out)
-	case len(words) == 2 && words[0] == "flip":
+	case (len(words) == 2 || len(words) == 3) && words[0] == "flip":
 		id, err := number("job", words[1], 1)
 		if err != nil {
 			return err
 		}
-		return circuitFlip(ctx, &c, proto.JobID(id), *dryRun, out)
+		return circuitFlip(ctx, &c, proto.OpRequest{Noun: proto.NounFlip, Job: proto.JobID(id), Name: strings.Join(words[2:], ""), DryRun: *dryRun}, out)
 	case len(words) > 0 && len(words) <= 2 && words[0] == "tables":
 		id := uint32(0)
 		if len(words) == 2 {
@@ -110,7 +112,7 @@ func circuit(ctx context.Context, args []string, out io.Writer) error {
 		dry := words[0] == "plan"
 		return circuitApply(ctx, &c, jobs, dry, dry || *prune, out)
 	}
-	return wrongUsage("circuit", "list, show JOB, tables [JOB], apply FILE, plan FILE, flip JOB, drain PART, undrain PART, connect SWITCH CIRCUIT or disconnect SWITCH CIRCUIT", "%q", strings.Join(words, " "))
+	return wrongUsage("circuit", "list, show JOB, tables [JOB], apply FILE, plan FILE, flip JOB [PHASE], drain PART, undrain PART, connect SWITCH CIRCUIT or disconnect SWITCH CIRCUIT", "%q", strings.Join(words, " "))
 }
 
 // circuitJSON, jobStatusJSON and changeJSON are the forms that
@@ -136,6 +138,7 @@ type jobStatusJSON struct {
 	Seats      [][3]uint16 `json:"seats,omitempty"` // leaf, server, GPUs, in the order of ranks; only of one job
 	Next       proto.JobID `json:"next,omitempty"`  // of servers joined directly: whose servers it gets
 	Rings      []orderJSON `json:"rings,omitempty"` // only of one job
+	Phase      string      `json:"phase,omitempty"` // of several: the one that it has links for
 }
 
 type changeJSON struct {
@@ -310,7 +313,7 @@ func listed(ids []proto.JobID) string {
 }
 
 func jobOf(x *proto.JobStatus) jobStatusJSON {
-	j := jobStatusJSON{x.Job, x.Owner, x.State.String(), x.Reason, listOf(x.Servers), x.Asked, x.Granted, x.Realised, nil, x.Collective.String(), "", nil, x.Next, ringsOf(x)}
+	j := jobStatusJSON{x.Job, x.Owner, x.State.String(), x.Reason, listOf(x.Servers), x.Asked, x.Granted, x.Realised, nil, x.Collective.String(), "", nil, x.Next, ringsOf(x), x.Phase}
 	if x.Cause != proto.WaitUnknown {
 		j.Cause = x.Cause.String()
 	}
@@ -329,7 +332,7 @@ func printJobs(out io.Writer, jobs []jobStatusJSON) {
 		for _, s := range j.Servers {
 			n += int(s.Servers)
 		}
-		return fmt.Sprintf("%s\t%s\t%d\t%s\t%d/%d\t%d\t%s", cmp.Or(j.Name, fmt.Sprint(j.Job)), j.State, n, j.Collective, j.Realised, j.Granted, j.Asked, j.Reason)
+		return fmt.Sprintf("%s\t%s\t%d\t%s\t%d/%d\t%d\t%s", cmp.Or(j.Name, fmt.Sprint(j.Job)), j.State, n, cmp.Or(j.Phase, j.Collective), j.Realised, j.Granted, j.Asked, j.Reason)
 	})
 }
 

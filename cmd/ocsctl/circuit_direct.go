@@ -146,8 +146,8 @@ func printRings(out io.Writer, rings []orderJSON) {
 	}
 }
 
-// circuitFlip lets a job start that stands by.
-func circuitFlip(ctx context.Context, c *clientFlags, id proto.JobID, dry bool, out io.Writer) error {
+// circuitFlip lets a job start that stands by, or turn to another phase.
+func circuitFlip(ctx context.Context, c *clientFlags, q proto.OpRequest, out io.Writer) error {
 	ended := []proto.JobID{}
 	var r *proto.OpReply
 	err := c.with(ctx, func(cl *client) error {
@@ -155,7 +155,7 @@ func circuitFlip(ctx context.Context, c *clientFlags, id proto.JobID, dry bool, 
 		if err != nil {
 			return err
 		}
-		if r, err = cl.Ask(ctx, proto.OpRequest{Noun: proto.NounFlip, Job: id, DryRun: dry}); err != nil {
+		if r, err = cl.Ask(ctx, q); err != nil {
 			return err
 		}
 		after, err := listedJobs(ctx, cl)
@@ -165,7 +165,7 @@ func circuitFlip(ctx context.Context, c *clientFlags, id proto.JobID, dry bool, 
 	if err != nil {
 		return refused(err)
 	}
-	return printChange(c, r, dry, ended, out)
+	return printChange(c, r, q.DryRun, ended, out)
 }
 
 // circuitDrain takes servers out of a core, or lets them in. Its node is none, so that a

@@ -17,7 +17,44 @@ type jobJSON struct {
 	ID uint32 `json:"id"`
 	job.Circuits
 	Topology json.RawMessage `json:"topology"`
+	Phases   []phaseJSON     `json:"phases"`
 	Next     uint32          `json:"next"`
+}
+
+// phaseJSON is a phase of a job as people write it.
+type phaseJSON struct {
+	Name     string          `json:"name"`
+	Topology json.RawMessage `json:"topology"`
+}
+
+// readPhases reads those of a job of so many servers.
+func readPhases(list []phaseJSON, servers int) (out []proto.JobPhase, err error) {
+	for n, p := range list {
+		t, err := readJobTopology(p.Topology, servers, defaultGPUs)
+		if err == nil && t == nil {
+			err = wrongUsage("topology", "what the phase sends", "absent")
+		}
+		var bad *usageError
+		if errors.As(err, &bad) {
+			return nil, wrongUsage(fmt.Sprintf("phases[%d].%s", n, bad.Field), bad.Limit, "%s", bad.Message)
+		} else if err != nil {
+			return nil, err
+		}
+		out = append(out, proto.JobPhase{Name: p.Name, Topology: *t})
+	}
+	return out, nil
+}
+
+// trafficOf is what a topology has, as the job API takes it.
+func trafficOf(t *proto.JobTopology) job.Traffic {
+	out := job.Traffic{Degree: t.Degree, Bidirectional: t.Bidirectional, Method: t.Method.String(), Seed: t.Seed}
+	for _, g := range t.AllReduce {
+		out.AllReduce = append(out.AllReduce, job.Reduce{Servers: g.Servers, Bytes: g.Bytes})
+	}
+	for _, d := range t.MP {
+		out.MP = append(out.MP, [3]uint64{uint64(d.From), uint64(d.To), d.Bytes})
+	}
+	return out
 }
 
 // jobFile is a job list as read.
@@ -96,6 +133,9 @@ func parseJobs(raw []byte) (*jobFile, error) {
 		if err != nil {
 			return nil, inJob(i, err)
 		}
+		if s.Phases, err = readPhases(j.Phases, int(s.Servers)); err != nil {
+			return nil, inJob(i, err)
+		}
 		s.Topology, s.Next = t, proto.JobID(j.Next)
 		out.specs, out.total = append(out.specs, s), append(out.total, j.GPUsTotal != nil)
 	}
@@ -111,11 +151,19 @@ func readCircuits(name string) (*job.Circuits, error) {
 	var in struct {
 		job.Circuits
 		Topology json.RawMessage `json:"topology"`
+		Phases   []phaseJSON     `json:"phases"`
 	}
 	if err := proto.DecodeFile(raw, &in); err != nil {
 		return nil, wrongUsage("circuits", "one JSON object of the documented keys", "%v", err)
 	}
 	c := &in.Circuits
+	phases, err := readPhases(in.Phases, int(c.Servers))
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range phases {
+		c.Phases = append(c.Phases, job.Phase{Name: p.Name, Topology: trafficOf(&p.Topology)})
+	}
 	if in.Topology == nil {
 		return c, nil
 	}
@@ -131,12 +179,7 @@ func readCircuits(name string) (*job.Circuits, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.Topology = &job.Traffic{Degree: t.Degree, Bidirectional: t.Bidirectional, Method: t.Method.String(), Seed: t.Seed}
-	for _, g := range t.AllReduce {
-		c.Topology.AllReduce = append(c.Topology.AllReduce, job.Reduce{Servers: g.Servers, Bytes: g.Bytes})
-	}
-	for _, d := range t.MP {
-		c.Topology.MP = append(c.Topology.MP, [3]uint64{uint64(d.From), uint64(d.To), d.Bytes})
-	}
+	said := trafficOf(t)
+	c.Topology = &said
 	return c, nil
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"flag"
 	"fmt"
 	"io"
@@ -281,11 +282,58 @@ func jobReplace(ctx context.Context, args []string, out io.Writer) error {
 	return jobAbout(fs, args, "the job's NAME and a NODE of it", out, func(c *asker.Client, got []string) (*job.View, error) { return c.Replace(ctx, got[0], got[1], *reason) })
 }
 
-// jobAbout prints what is answered about a job, which is named, and a node of it where
-// names says so.
+func jobPhase(ctx context.Context, args []string, out io.Writer) error {
+	return jobAbout(cli.NewFlags("job phase"), args, "the job's NAME and one of its PHASEs", out, func(c *asker.Client, got []string) (*job.View, error) { return c.Phase(ctx, got[0], got[1]) })
+}
+
+func jobTraffic(ctx context.Context, args []string, out io.Writer) error {
+	var j jobFlags
+	fs := cli.NewFlags("job traffic")
+	dry := fs.Bool("dry-run", false, "only say what links for it would relieve")
+	got, c, err := j.open(fs, args, 2, "the job's NAME and a FILE, or -: its topology, with what was measured", 0)
+	if err != nil {
+		return err
+	}
+	text, err := readInput(os.Stdin, got[1], maxJobList)
+	if err != nil {
+		return err
+	}
+	v, err := c.Get(ctx, got[0])
+	if err != nil {
+		return refused(err)
+	}
+	servers := 0
+	if v.Circuits != nil {
+		for _, x := range v.Circuits.Leaves {
+			servers += int(x.Servers)
+		}
+	}
+	t, err := readJobTopology(text, servers, defaultGPUs)
+	if err != nil {
+		return err
+	}
+	if text, err = json.Marshal(trafficOf(t)); err != nil {
+		return err
+	}
+	now, then, moves, err := c.Traffic(ctx, got[0], text, *dry)
+	if err != nil {
+		return refused(err)
+	}
+	said := map[string]any{"fullest_link_bytes": now, "fullest_link_then_bytes": then, "moves": moves}
+	return j.print(out, said, func() {
+		end := "a tenth less is wanted: nothing moves"
+		if moves {
+			end = "its links move"
+		}
+		cli.Say(out, "%.1f MB on the fullest link, %.1f over links found for it; %s", float64(now)/1e6, float64(then)/1e6, end)
+	})
+}
+
+// jobAbout prints what is answered about a job, which is named, and a node or phase of
+// it where names says so.
 func jobAbout(fs *flag.FlagSet, args []string, names string, out io.Writer, ask func(*asker.Client, []string) (*job.View, error)) error {
 	var j jobFlags
-	got, c, err := j.open(fs, args, 1+strings.Count(names, "NODE"), names, 0)
+	got, c, err := j.open(fs, args, 1+strings.Count(names, " and "), names, 0)
 	if err != nil {
 		return err
 	}

@@ -18,7 +18,8 @@ idle, no ring uses it. SINCE is - where nobody knows.
 qualify counts the bit errors of fibres that no ring uses, both ways: each end sends a
 pattern and checks the other's. good: fewer than are allowed, surely, and light within the
 budget. not_tried: a ring has one of its nodes, or nothing there makes patterns. The
-limits are the fabric's: qualify in its description.
+limits are the fabric's: qualify in its description. Without a fibre it tells what was last
+found out of each, and when, and counts nothing.
 clear forgets that a fibre is held to be cut: a ring that lacks a node takes it at
 once. FIBRE is its label in the description, or its two nodes, as 17-18.
 
@@ -36,7 +37,7 @@ type linkJSON struct {
 	Ring    *proto.RingID `json:"ring"`
 	Since   *string       `json:"since"`    // null: not known
 	NextTry *string       `json:"next_try"` // null: it is used as it is
-	// Qualified is how its bit errors were last counted, and when; null: not by this planner.
+	// Qualified is how its bit errors were last counted, and when; null: never.
 	Qualified *qualifiedJSON `json:"qualified"`
 }
 
@@ -115,6 +116,18 @@ func link(ctx context.Context, args []string, out io.Writer) error {
 			return f.state != "" && f.state != l.State || f.ring != 0 && (l.Ring == nil || uint(*l.Ring) != f.ring)
 		})
 		return c.print(out, map[string][]linkJSON{"links": links}, func() { table(out, func(w io.Writer) { linkRows(w, links) }) })
+	case len(words) == 1 && words[0] == "qualify" && !*all:
+		links, err := list(ctx, &c, &proto.OpRequest{Noun: proto.NounLinks}, func(r *proto.OpReply) []proto.LinkStatus { return r.Links }, linkOf)
+		if err != nil {
+			return err
+		}
+		found := []qualifiedJSON{}
+		for i := range links {
+			if links[i].Qualified != nil {
+				found = append(found, *links[i].Qualified)
+			}
+		}
+		return c.printQualified(out, found)
 	case len(words) > 0 && words[0] == "qualify" && *all == (len(words) == 1):
 		return qualify(ctx, &c, words[1:], out)
 	case len(words) == 2 && words[0] == "clear":
@@ -124,7 +137,7 @@ func link(ctx context.Context, args []string, out io.Writer) error {
 		}
 		return c.print(out, clearedJSON{words[1], true}, func() { cli.Say(out, "what was held against fibre %s is forgotten", words[1]) })
 	}
-	return wrongUsage("link", "list, clear FIBRE, qualify FIBRE... or qualify -all", "%q", words)
+	return wrongUsage("link", "list, clear FIBRE, qualify, qualify FIBRE... or qualify -all", "%q", words)
 }
 
 // qualifyEvery is how often it is asked whether a count has ended. chosen: one of a few
@@ -161,15 +174,19 @@ func qualify(ctx context.Context, c *clientFlags, names []string, out io.Writer)
 			bad++
 		}
 	}
-	err = c.print(out, map[string][]qualifiedJSON{"links": all}, func() { table(out, func(w io.Writer) { qualifiedRows(w, all) }) })
+	err = c.printQualified(out, all)
 	if err == nil && bad > 0 {
 		err = fmt.Errorf("%d of %s: bad", bad, proto.Count(len(all), "fibre"))
 	}
 	return err
 }
 
+func (c *clientFlags) printQualified(out io.Writer, all []qualifiedJSON) error {
+	return c.print(out, map[string][]qualifiedJSON{"links": all}, func() { table(out, func(w io.Writer) { qualifiedRows(w, all) }) })
+}
+
 func qualifiedRows(w io.Writer, all []qualifiedJSON) {
-	fmt.Fprintln(w, "FIBRE\tRESULT\tBER\tLOSS DB\tWHY")
+	fmt.Fprintln(w, "FIBRE\tRESULT\tAT\tBER\tLOSS DB\tWHY")
 	for i := range all {
 		x := &all[i]
 		ber, loss := "-", "-"
@@ -179,25 +196,27 @@ func qualifiedRows(w io.Writer, all []qualifiedJSON) {
 		if x.LossDB != nil {
 			loss = fmt.Sprintf("%.1f", *x.LossDB)
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", x.Fibre, x.Result, ber, loss, x.Text)
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", x.Fibre, x.Result, localTime(x.At), ber, loss, x.Text)
 	}
 }
 
 func linkRows(w io.Writer, all []linkJSON) {
 	fmt.Fprintln(w, "FIBRE\tENDS\tSTATE\tRING\tSINCE\tNEXT TRY")
-	at := func(text *string) string {
-		if text == nil {
-			return "-"
-		}
-		t, _ := time.Parse(time.RFC3339Nano, *text) // our own
-		return t.Local().Format("2006-01-02 15:04:05")
-	}
 	for i := range all {
 		l := &all[i]
 		ring := "-"
 		if l.Ring != nil {
 			ring = fmt.Sprint(*l.Ring)
 		}
-		fmt.Fprintf(w, "%s\t%d/%d %s, %d/%d %s\t%s\t%s\t%s\t%s\n", l.Fibre, l.A.Node, l.A.Bundle, l.A.Port, l.B.Node, l.B.Bundle, l.B.Port, l.State, ring, at(l.Since), at(l.NextTry))
+		fmt.Fprintf(w, "%s\t%d/%d %s, %d/%d %s\t%s\t%s\t%s\t%s\n", l.Fibre, l.A.Node, l.A.Bundle, l.A.Port, l.B.Node, l.B.Bundle, l.B.Port, l.State, ring, localTime(l.Since), localTime(l.NextTry))
 	}
+}
+
+// localTime is a moment of the answer on the clock of who reads it.
+func localTime(text *string) string {
+	if text == nil {
+		return "-"
+	}
+	t, _ := time.Parse(time.RFC3339Nano, *text) // our own
+	return t.Local().Format("2006-01-02 15:04:05")
 }

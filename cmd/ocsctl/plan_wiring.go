@@ -42,9 +42,6 @@ const (
 	defaultDeadline = time.Second
 	maxDeadline     = 24 * time.Hour                 // chosen: beyond it somebody has mistaken the unit
 	maxSteps        = min(int64(1)<<50, math.MaxInt) // chosen: years of one core
-	// halvingCost is what cutting a group of many switches into blocks takes a
-	// circuit, generously; where a deadline is shorter, the first answer is all.
-	halvingCost = 3 * time.Microsecond
 	// maxWiringPorts bounds memory, which a short text could ask for without
 	// end; chosen: sixty times the largest core of the literature.
 	maxWiringPorts = 1 << 24
@@ -196,7 +193,7 @@ func (in *wiringInput) configure(start time.Time) (halves []wiring.Half, bounds 
 		bounds[n] = g.UpperBound()
 	}
 	blind := in.Method == "split" || in.Steps != nil && *in.Steps == 0 || in.Steps == nil && in.deadline() == 0
-	atOnce := in.Steps != nil && *in.Steps == 1 || in.Steps == nil && in.deadline() <= in.halving()
+	atOnce := in.Steps != nil && *in.Steps == 1
 	switch {
 	case in.Method == "published":
 		halves, err = in.each(wiring.CrossRewire)
@@ -211,14 +208,16 @@ func (in *wiringInput) configure(start time.Time) (halves []wiring.Half, bounds 
 	rewirings := make([]*wiring.Rewiring, len(in.groups))
 	errs := make([]error, len(in.groups))
 	sideBySide(len(in.groups), func(n int) {
-		rewirings[n], errs[n] = wiring.NewRewiring(in.groups[n], wiring.Seed(in.Seed, n), sideBySide)
+		rewirings[n], errs[n] = wiring.NewRewiring(in.groups[n], wiring.Seed(in.Seed, n))
 	})
 	if err := errors.Join(errs...); err != nil {
 		return nil, nil, 0, err
 	}
 	var blocks []*wiring.Block
 	for _, r := range rewirings {
-		blocks = append(blocks, r.Blocks...)
+		if r.Block != nil {
+			blocks = append(blocks, r.Block)
+		}
 	}
 	if in.Steps != nil {
 		steps = *in.Steps
@@ -272,17 +271,6 @@ func (in *wiringInput) deadline() time.Duration {
 		return defaultDeadline
 	}
 	return time.Duration(*in.DeadlineMS) * time.Millisecond
-}
-
-// halving is about what it takes to cut large groups into blocks.
-func (in *wiringInput) halving() time.Duration {
-	circuits := 0
-	for _, g := range in.groups {
-		if g.Halves() {
-			circuits += g.Circuits()
-		}
-	}
-	return time.Duration(circuits) * halvingCost
 }
 
 // each runs a method that needs no budget.

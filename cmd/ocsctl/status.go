@@ -30,6 +30,7 @@ type statusJSON struct {
 	Links   linksJSON        `json:"links"`
 	Alarms  []raisedJSON     `json:"alarms"` // those that nobody acknowledged
 	Breaks  []proto.Break    `json:"breaks_next"`
+	Ageing  []proto.Ageing   `json:"ages_next"`         // near their limits, the first first
 	Missing []string         `json:"missing,omitempty"` // what nobody says who answers
 
 	found []proto.AlarmStatus
@@ -94,7 +95,7 @@ const statusHelp = `Where the fabric stands, at a glance. The first line has one
 (it works, with less than is wanted), failed (something that is wanted does not
 work) or not_in_service (nobody plans), and the gravest of what is wrong. Then the
 broker, the planner in service and those that stand by, nodes and rings by state,
-spares, links with light, the alarms that nobody acknowledged, each with what to
+spares, links with light, which laser or heater ages next, the alarms that nobody acknowledged, each with what to
 do, and what breaks next: what the loss of one more node, fibre or switch would
 take down, tried on a copy. Where no planner answers it says what stands by what
 the agents said last, and what is missing. Exits 1 when failed or not_in_service.
@@ -137,7 +138,7 @@ func status(ctx context.Context, args []string, out io.Writer) error {
 	j.judge(s.Health, found)
 	j.Broker = brokerJSON{c.broker, true}
 	j.Planner = plannerJSON{s.Planner.Planner, s.Planner.Host, s.Term, s.Generation, alone == nil, s.Planner.Life, s.Since, listOf(s.Standbys)}
-	j.Nodes, j.Rings, j.Breaks = s.Nodes, s.Rings, listOf(s.Breaks)
+	j.Nodes, j.Rings, j.Breaks, j.Ageing = s.Nodes, s.Rings, listOf(s.Breaks), listOf(s.Ageing)
 	j.Spares, j.Links, j.GPUs, j.Wanted = s.Spares, linksJSON{s.Links, s.Confirmed, s.Unproven}, s.GPUs, wantedJSON{s.RingsWanted, s.GPUWanted, s.SparesWanted}
 	if silent == nil && (j.Health == proto.HealthFailed.String() || j.Health == proto.HealthNotInService.String()) {
 		silent = fmt.Errorf("fabric %s: %s", j.Fabric, j.Health)
@@ -247,6 +248,9 @@ func (j *statusJSON) text(out io.Writer, s *proto.Status, planner string) {
 	if s.Switches > 0 {
 		t.Row("  switches", fmt.Sprintf("%d of %d online", s.SwitchesOn, s.Switches))
 	}
+	if len(j.Ageing) > 0 {
+		t.Row("  ages next", agesText(j.Ageing))
+	}
 	for _, w := range s.Waiting {
 		t.Row("  blocked by", w)
 	}
@@ -316,6 +320,23 @@ func breakText(b *proto.Break) string {
 		return text
 	}
 	return b.Text
+}
+
+// agesText is what is worn first.
+func agesText(all []proto.Ageing) string {
+	a := &all[0]
+	what, unit, left := "lasers", "mA", "their limit"
+	if a.What == "heater_power" {
+		what, unit = "heaters", "mW"
+	}
+	if a.Days > 0 {
+		left = proto.Count(int(a.Days), "day") + " left"
+	}
+	text := fmt.Sprintf("%s, module %d/%d: %s at %.1f of %.1f %s, %s", placeOf(a.Node), a.Bundle, a.Module, what, float64(a.Is)/1000, float64(a.Limit)/1000, unit, left)
+	if more := len(all) - 1; more > 0 {
+		text += fmt.Sprintf("; %d more: -json", more)
+	}
+	return text
 }
 
 type count struct {

@@ -36,6 +36,28 @@ func TestHeadline(t *testing.T) {
 	}
 }
 
+// Goal: one line tells what ages next, and none where nothing does. Method: a laser with days left,
+// heaters at their limit, nothing.
+func TestStatusHasWhatAgesNext(t *testing.T) {
+	laser := proto.Ageing{Node: 7, Bundle: 1, Module: 3, What: "laser_bias", Is: 52_400, Limit: 60_150, Days: 1}
+	heater := proto.Ageing{Node: 9, What: "heater_power", Is: 1_104_000, Limit: 1_100_000}
+	for want, all := range map[string][]proto.Ageing{ // any order: independent
+		"ages next node 7, module 1/3: lasers at 52.4 of 60.1 mA, 1 day left; 1 more: -json": {laser, heater},
+		"ages next node 9, module 0/0: heaters at 1104.0 of 1100.0 mW, their limit":          {heater},
+	} {
+		var out strings.Builder
+		j := statusJSON{Ageing: all}
+		if j.text(&out, &proto.Status{}, ""); !strings.Contains(strings.Join(strings.Fields(out.String()), " "), want) {
+			t.Errorf("%s\nwant %s", out.String(), want)
+		}
+	}
+	var out strings.Builder
+	j := statusJSON{}
+	if j.text(&out, &proto.Status{}, ""); strings.Contains(out.String(), "ages") {
+		t.Error(out.String())
+	}
+}
+
 // Goal: who says how long to wait is not told after less that nobody is there.
 // Method: a broker that answers nothing, as one that is slow, asked with and without.
 func TestTimeoutIsAsSaid(t *testing.T) {

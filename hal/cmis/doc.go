@@ -55,7 +55,8 @@
 //
 //	128-131  "OCST"       132  format, 1
 //	133      advertisement: bit 0 trigger, bit 1 staging, bit 2 raise counters,
-//	         bit 3 calibration, page B4h, bit 4 lock, bit 5 laser bias, bit 6 carrying
+//	         bit 3 calibration, page B4h, bit 4 lock, bit 5 laser bias, bit 6 carrying,
+//	         bit 7 codes of its own, commands 8000h to 8005h
 //	134-135  longest time from trigger to drive, microseconds
 //	136-137  longest time from drive to settled light, microseconds
 //	138, 139 cells, lanes
@@ -98,6 +99,10 @@
 //
 // Firmware goes by commands 0100h to 010Ah of page 9Fh, in either payload: see
 // CommandFirmwareInfo.
+//
+// A module with codes of its own needs none of pages B1h, B2h and B4h: it shines on its
+// default path once its data paths let it, until byte 64 is written, and is staged and
+// calibrated by commands 8000h to 8005h: docs/module.md.
 //
 // Multi-byte numbers are big-endian, as everywhere in CMIS.
 //

@@ -131,6 +131,13 @@ var fields = []Field{
 	{"DiagnosticsSelector", PageCounts, true, Selector, 1, RW, 0x40},
 	{"DiagnosticsData", PageCounts, true, Counts, countBytes, RO, 0x40},
 
+	{"VdmDescriptors", PageMonitors, true, 128, 128, RO, 0x40},
+	{"VdmSamples", PageSamples, true, 128, 128, RO, 0x40},
+	{"VdmThresholds", PageMonitorLimits, true, 128, 128, RO, 0x40},
+	{"VdmFlags", PageMonitorFlags, true, 128, 128, COR, 0x40},
+	{"VdmGroups", PageMonitorGroups, true, VDMGroups, 1, RO, 0x40},
+	{"VdmControl", PageMonitorGroups, true, VDMControl, 1, RW, 0x40},
+
 	{"CdbMessage", PageCDB, true, 128, 128, RW, 0x40},
 
 	{"OcsIdentity", PageOCS, false, 128, 12, RO, 0x50},

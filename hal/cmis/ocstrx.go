@@ -75,7 +75,7 @@ var ErrNotOCSTrx = errors.New("no OCSTrx behind the management interface")
 
 // Control is what page B0h says.
 type Control struct {
-	Trigger, Staging, Counters, Calibration, Lock, Bias, Carry bool
+	Trigger, Staging, Counters, Calibration, Lock, Bias, Carry, Own bool
 
 	TriggerMax, SettleMax time.Duration
 }
@@ -94,6 +94,7 @@ const (
 	controlLock
 	controlBias
 	controlCarry
+	controlOwn
 )
 
 // Bytes is c as a module holds it.
@@ -101,7 +102,7 @@ func (c Control) Bytes() [controlBytes]byte {
 	var b [controlBytes]byte
 	copy(b[:], controlMagic)
 	b[4] = 1
-	for i, on := range []bool{c.Trigger, c.Staging, c.Counters, c.Calibration, c.Lock, c.Bias, c.Carry} {
+	for i, on := range []bool{c.Trigger, c.Staging, c.Counters, c.Calibration, c.Lock, c.Bias, c.Carry, c.Own} {
 		if on {
 			b[5] |= 1 << i
 		}
@@ -126,7 +127,7 @@ func ParseControl(b []byte) (Control, error) {
 	}
 	return Control{
 		Trigger: b[5]&controlTrigger != 0, Staging: b[5]&controlStaging != 0, Counters: b[5]&controlCounters != 0,
-		Calibration: b[5]&controlCalibration != 0, Lock: b[5]&controlLock != 0, Bias: b[5]&controlBias != 0, Carry: b[5]&controlCarry != 0,
+		Calibration: b[5]&controlCalibration != 0, Lock: b[5]&controlLock != 0, Bias: b[5]&controlBias != 0, Carry: b[5]&controlCarry != 0, Own: b[5]&controlOwn != 0,
 		TriggerMax: time.Duration(binary.BigEndian.Uint16(b[6:])) * time.Microsecond,
 		SettleMax:  time.Duration(binary.BigEndian.Uint16(b[8:])) * time.Microsecond,
 	}, nil

@@ -27,6 +27,18 @@ func Behind(mux uint16, channel uint8, msgs ...hal.Msg) []hal.Msg {
 	return append(append(out, msgs...), hal.Msg{Addr: mux, W: AppendNone(nil)})
 }
 
+// Turn leads messages that Behind made to another channel; false: they are behind no mux,
+// and should be, or the other way.
+func Turn(mux uint16, channel uint8, msgs []hal.Msg) bool {
+	first, last := &msgs[0], &msgs[len(msgs)-1]
+	is := len(first.R) == 0 && len(last.R) == 0
+	if mux == 0 || !is {
+		return (mux == 0) != is
+	}
+	first.Addr, last.Addr, first.W = mux, mux, AppendSelect(first.W[:0], channel)
+	return true
+}
+
 // Inner are the messages that Behind was given.
 func Inner(mux uint16, msgs []hal.Msg) []hal.Msg {
 	if mux == 0 {

@@ -17,7 +17,7 @@ func BenchmarkAnOpAndItsPolls(b *testing.B) {
 	bytes := 0
 	put := func(e Entry) {
 		if full := w.Append(&e); full != nil {
-			ring.Put(full)
+			ring.Put(full, false)
 			bytes += len(full)
 		}
 	}

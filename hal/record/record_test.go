@@ -131,13 +131,13 @@ func TestRingForgetsTheOldest(t *testing.T) {
 	for i := range n {
 		e := Entry{Kind: Submit, At: time.Duration(i) * time.Millisecond, Op: &hal.Op{Msgs: []hal.Msg{{Addr: 1, W: []byte{byte(i), byte(i >> 8)}}}}}
 		if b := w.Append(&e); b != nil {
-			ring.Put(b)
+			ring.Put(b, false)
 		}
 		if ring.Bytes() > 10*blockBytes {
 			t.Fatalf("%d bytes", ring.Bytes())
 		}
 	}
-	ring.Put(w.Flush())
+	ring.Put(w.Flush(), false)
 	raw := Head([]byte("{}"))
 	for _, b := range ring.Blocks() {
 		raw = append(raw, b...)
@@ -149,6 +149,38 @@ func TestRingForgetsTheOldest(t *testing.T) {
 	last := got[len(got)-1]
 	if first := got[0]; first.Seq != lost || first.At != time.Duration(lost)*time.Millisecond || last.Seq != n-1 {
 		t.Errorf("begins with op %d at %v after %d lost, ends with %d", first.Seq, first.At, lost, last.Seq)
+	}
+}
+
+// Goal: what is put in bulk displaces no more than its share of the rest, and what is
+// lost in between is counted.
+func TestRingKeepsWhatIsNotBulk(t *testing.T) {
+	var w Writer
+	ring := NewRing(16 * blockBytes)
+	fill := func(blocks int, bulk bool) {
+		for blocks > 0 {
+			if b := w.Append(&Entry{Kind: Submit, At: time.Duration(w.Entries()), Op: &hal.Op{Msgs: []hal.Msg{{Addr: 1, W: make([]byte, 100)}}}}); b != nil {
+				ring.Put(b, bulk)
+				blocks--
+			}
+		}
+	}
+	fill(10, false)
+	fill(1000, true)
+	if ring.bulky == 0 || ring.bytes > ring.limit {
+		t.Errorf("%d bytes in bulk, %d in all, of %d", ring.bulky, ring.bytes, ring.limit)
+	}
+	raw := Head([]byte("{}"))
+	for _, b := range ring.Blocks() {
+		raw = append(raw, b...)
+	}
+	_, got, lost, err := decode(raw)
+	if err != nil || got[0].Seq != 0 || lost == 0 || lost+uint64(len(got)) != w.Entries() {
+		t.Errorf("%d entries, %d lost, begins with op %d, %v", len(got), lost, got[0].Seq, err)
+	}
+	fill(1000, false)
+	if ring.bulky != 0 || ring.bytes > ring.limit || len(ring.Blocks()) != len(ring.bulk) {
+		t.Errorf("%d bytes in bulk, %d in all", ring.bulky, ring.bytes)
 	}
 }
 

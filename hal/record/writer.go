@@ -3,6 +3,7 @@ package record
 import (
 	"encoding/binary"
 	"hash/crc32"
+	"slices"
 	"time"
 )
 
@@ -75,29 +76,43 @@ func (w *Writer) Entries() uint64 { return w.entries }
 // DefaultRing is the memory that a node spends on its recorder.
 const DefaultRing = 2 << 20
 
-// Ring keeps the last blocks within a number of bytes.
+// Ring keeps the last blocks within a number of bytes. Those in bulk, of work that says
+// much and tells little, displace no others once they have a share of it.
 type Ring struct {
 	limit  int
 	blocks [][]byte
+	bulk   []bool // which of them are
 	bytes  int
+	bulky  int // bytes of those
 	lost   int // blocks
 }
+
+// bulkShare of a ring may be in bulk, where it is full. chosen.
+const bulkShare = 4
 
 // NewRing keeps at most limit bytes.
 func NewRing(limit int) *Ring { return &Ring{limit: limit} }
 
-// Put takes a block and forgets the oldest ones.
-func (r *Ring) Put(b []byte) {
-	r.blocks = append(r.blocks, b)
-	r.bytes += len(b)
-	n := 0
-	for r.bytes > r.limit && n < len(r.blocks) {
-		r.bytes -= len(r.blocks[n])
-		r.blocks[n] = nil
-		n++
+// Put takes a block, in bulk or not, and forgets the oldest ones.
+func (r *Ring) Put(b []byte, bulk bool) {
+	r.blocks, r.bulk = append(r.blocks, b), append(r.bulk, bulk)
+	r.count(len(b), bulk)
+	for r.bytes > r.limit && len(r.blocks) > 0 {
+		n := 0
+		if r.bulky > r.limit/bulkShare {
+			n = slices.Index(r.bulk, true)
+		}
+		r.count(-len(r.blocks[n]), r.bulk[n])
+		r.blocks, r.bulk = slices.Delete(r.blocks, n, n+1), slices.Delete(r.bulk, n, n+1)
+		r.lost++
 	}
-	r.lost += n
-	r.blocks = append(r.blocks[:0], r.blocks[n:]...)
+}
+
+func (r *Ring) count(bytes int, bulk bool) {
+	r.bytes += bytes
+	if bulk {
+		r.bulky += bytes
+	}
 }
 
 // Blocks are those that it has, oldest first; they are not written again.

@@ -5,15 +5,14 @@ import "math"
 const (
 	maxFloat = 0x1p1023 * (1 + (1 - 0x1p-52))
 
-	ln2Hi    = 0x1.62e42feep-1 // 32 bits: its product with an exponent is exact
-	ln2Lo    = 0x1.a39ef35793c76p-33
-	log2E    = 1.442695040888963407359925
-	log10Two = 0.30102999566398119521373889
-	lg2Hi    = 0x1.34413508p-2
-	lg2Lo    = 0x1.f79fef311f12bp-34
-	log2Ten  = 3.321928094887362347870319
-	ln10     = 2.302585092994045684017991
-	log10E   = 0.4342944819032518276511289
+	ln2Hi   = 0x1.62e42feep-1 // 32 bits: its product with an exponent is exact
+	ln2Lo   = 0x1.a39ef35793c76p-33
+	log2E   = 1.442695040888963407359925
+	lg2Hi   = 0x1.34413508p-2
+	lg2Lo   = 0x1.f79fef311f12bp-34
+	log2Ten = 3.321928094887362347870319
+	ln10    = 2.302585092994045684017991
+	log10E  = 0.4342944819032518276511289
 
 	expBias  = 1023
 	fracBits = 52

@@ -159,10 +159,8 @@ func (s *service) Submit(now time.Duration, w agent.Work) error {
 	return nil
 }
 
-func (s *service) Persist(now time.Duration, id uint64, record []byte) error {
-	if _, err := s.disk.Begin(id, record); err != nil {
-		return err
-	}
+func (s *service) Persist(now time.Duration, id uint64, record *agent.Record) error {
+	s.disk.Begin(id, record)
 	if _, err := s.disk.Commit(); err != nil {
 		return err
 	}

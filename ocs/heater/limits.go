@@ -38,8 +38,9 @@ type limits struct {
 	bears     *hal.HeaterLimits
 	milliohm  [hal.CellsPerMod]uint32
 	held      Codes
-	microwatt [hal.CellsPerMod][2]uint32 // of held
-	unknown   bool                       // what is held: each heater may be as hot as any
+	microwatt [hal.CellsPerMod]uint32 // of held, the worse register: the nets may toggle at any time
+	all       uint64                  // of these
+	unknown   bool                    // what is held: each heater may be as hot as any
 }
 
 // Setting is one code that has passed the limits of a driver, for one register of a
@@ -103,7 +104,14 @@ func (d *Driver) Know(cell int, milliohm uint32) {
 
 // hold takes a code for what a register holds.
 func (l *limits) hold(cell, register int, code uint16) {
-	l.held[cell][register], l.microwatt[cell][register] = code, l.power(cell, code)
+	l.held[cell][register] = code
+	worse := code
+	if heats(cell, 1-register) {
+		worse = max(worse, l.held[cell][1-register])
+	}
+	was := l.microwatt[cell]
+	l.microwatt[cell] = l.power(cell, worse)
+	l.all += uint64(l.microwatt[cell]) - uint64(was)
 }
 
 // heats reports whether a register is ever in force: B of the matrix is not.
@@ -130,14 +138,7 @@ func (l *limits) fit(cell int, code uint16) uint16 {
 	mv := uint64(l.bears.MaxMillivolt)
 	mv = min(mv, uint64(l.bears.MaxMicroampere)*l.ohms(cell)/1_000_000)
 	budget := uint64(l.bears.MaxMicrowatt)
-	// The module's budget counts the worse register of every other cell: the
-	// nets may toggle at any time.
-	others := uint64(0)
-	for k := range l.microwatt {
-		if k != cell {
-			others += uint64(max(l.microwatt[k][0], l.microwatt[k][1]))
-		}
-	}
+	others := l.all - uint64(l.microwatt[cell]) // which the module's budget counts
 	most := uint64(l.bears.ModuleMicrowatt)
 	if l.unknown || others >= most {
 		budget = 0

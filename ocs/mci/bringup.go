@@ -130,8 +130,8 @@ func (m *Module) identify() {
 		if m.Control, err = cmis.ParseControl(control); err != nil {
 			return err
 		}
-		if !m.Control.Trigger || !m.Control.Staging {
-			return fmt.Errorf("%w: it has no trigger or no staging", cmis.ErrNotOCSTrx)
+		if !m.Control.Trigger || !m.Control.Staging && !m.Control.Own {
+			return fmt.Errorf("%w: it has no trigger, or neither staging nor codes of its own", cmis.ErrNotOCSTrx)
 		}
 		if err := m.set.owner.Known(m.index, cmis.Text(m.page[166-128:182-128])); err != nil {
 			return refusal{err}
@@ -184,8 +184,9 @@ func (m *Module) powerUp() {
 		case s == cmis.ModuleReady:
 			m.readCodes()
 		case s == cmis.ModuleLowPwr && fresh:
-			m.step(func(time.Duration) error { m.powerUp(); return nil },
-				cmis.Request{Write: true, Offset: cmis.ModuleControl, Data: []byte{0}}) // whatever the board's LPMode line says
+			// Dark first, or it shines on its default path; and up, whatever the board's LPMode line says.
+			m.step(func(time.Duration) error { m.powerUp(); return nil }, cmis.Request{Write: true, Offset: cmis.Trigger, Data: []byte{cmis.TriggerValid}},
+				cmis.Request{Write: true, Offset: cmis.ModuleControl, Data: []byte{0}})
 		default:
 			return m.later(now, m.powerUp, fmt.Errorf("%w: %v, not ModuleReady", ErrState, s))
 		}
@@ -195,7 +196,11 @@ func (m *Module) powerUp() {
 
 // readCodes reads what the module does and what it would do.
 func (m *Module) readCodes() {
-	read := m.codes.requests(false)
+	queue := []cmis.Request{{Offset: cmis.Trigger, Data: m.raw[:]}}
+	if m.Control.Staging {
+		read := m.codes.requests(false)
+		queue = append(queue, read[:]...)
+	}
 	m.step(func(now time.Duration) error {
 		var err error
 		if m.Status, err = cmis.ParseStatus(m.raw[:]); err != nil {
@@ -207,7 +212,7 @@ func (m *Module) readCodes() {
 			want.put(m.hw, codes)
 		}
 		switch {
-		case codes == nil, m.Status.Applied && whole && m.codes == want:
+		case codes == nil, m.Status.Applied && whole && (m.codes == want || !m.Control.Staging):
 		case m.staged:
 			return heater.ErrReadBack
 		case pathOf(m.Status.InForce) != proto.Dark:
@@ -218,7 +223,7 @@ func (m *Module) readCodes() {
 		m.limit, m.asked = 0, 0
 		m.initPath()
 		return nil
-	}, cmis.Request{Offset: cmis.Trigger, Data: m.raw[:]}, read[0], read[1])
+	}, queue...)
 }
 
 // stage writes the codes of all paths.
@@ -226,10 +231,18 @@ func (m *Module) stage() error {
 	if err := m.set.owner.Stage(m.index); err != nil {
 		return err
 	}
-	codes, _ := m.set.owner.Codes(m.index)
-	m.codes.put(m.hw, codes)
 	m.staged = true
 	m.limit = 0
+	if !m.Control.Staging {
+		m.command(cmis.CommandOwnStage, nil, 0, 0, func(now time.Duration, _ []byte, err error) {
+			if m.retry(now, err); err == nil {
+				m.readCodes()
+			}
+		})
+		return nil
+	}
+	codes, _ := m.set.owner.Codes(m.index)
+	m.codes.put(m.hw, codes)
 	write := m.codes.requests(true)
 	m.step(func(time.Duration) error { m.applied(); return nil }, write[0], write[1],
 		cmis.Request{Write: true, Page: cmis.PageOCS, Offset: cmis.Apply, Data: []byte{1}})

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"ringlight/proto"
 	"ringlight/proto/metric"
@@ -171,7 +172,7 @@ func (c *Circuits) lit() (links map[proto.JobID]int, circuits, unproven int) {
 			if x := c.jobs.find(id); x != nil && x.standsBy() {
 				way = way[:1]
 			}
-			if c.out.hits(way...) == "" && !slices.ContainsFunc(way, func(s slot) bool { return !tuned(s) }) {
+			if !sendsBeside(way, c.maps, id) && c.out.hits(way...) == "" && !slices.ContainsFunc(way, func(s slot) bool { return !tuned(s) }) {
 				links[id]++
 			}
 		})
@@ -201,8 +202,15 @@ func (c *Circuits) jobStatus(j *job, lit map[proto.JobID]int) proto.JobStatus {
 	}
 	if s.Next = j.spec.Next; j.shard != nil {
 		s.Servers = []proto.LeafServers{{Servers: uint16(len(j.shard.Servers))}}
+		if names := j.spec.PhaseNames(); len(names) > 0 {
+			s.Phase = names[j.shard.Phase]
+		}
 	}
 	s.Realised = uint32(lit[j.spec.Job])
+	turns := turning(j, c.layout, c.maps)
+	if turns {
+		s.Realised = 0 // what has light is of the phase before
+	}
 	switch {
 	case j.found:
 		s.State = proto.JobAdopted
@@ -212,6 +220,8 @@ func (c *Circuits) jobStatus(j *job, lit map[proto.JobID]int) proto.JobStatus {
 		s.State = proto.JobWaiting
 	case j.standsBy():
 		s.State = proto.JobStandby
+	case turns:
+		s.State, s.Reason = proto.JobPlacing, proto.Clip(strings.TrimSuffix("it goes to "+j.goes()+": "+j.why, ": "))
 	case s.Realised >= s.Granted:
 		s.State = proto.JobRealised
 	case c.Quiet():
@@ -230,7 +240,7 @@ func describe(c *Circuits, j *job, s *proto.JobStatus) {
 
 // whyShort names what is out, or the first switch that keeps links from being made.
 func (c *Circuits) whyShort(j *job) string {
-	if _, links, part := lost(c, designing(c.designer, standingOf(c)), j); part != "" {
+	if _, links, part := lost(c, c.designer.at(standingOf(c)), j); part != "" {
 		return fmt.Sprintf("%s is out: %s; %s of %d lost", part, c.out.why[part], proto.Count(links, "link"), j.granted())
 	}
 	for s := range c.switches {

@@ -91,7 +91,7 @@ func (x Claims) Trial(s proto.JobSpec) (most int, why string) {
 	if why = x.wouldWait(s); why == "" {
 		return all, ""
 	}
-	if s.Topology != nil || s.On != nil {
+	if s.Topology != nil || s.Phases != nil || s.On != nil {
 		return 0, why // its traffic is between so many servers, or it is of these
 	}
 	s.Servers = 0
@@ -150,7 +150,7 @@ func (x Claims) Release(id proto.JobID) {
 func (x Claims) Lent() map[proto.JobID]*Lent {
 	c, out := x.c, map[proto.JobID]*Lent{}
 	lit, _, _ := c.lit()
-	made, d := c.made(c.maps, &c.out), designing(c.designer, standingOf(c))
+	made, d := c.made(c.maps, &c.out), c.designer.at(standingOf(c))
 	for _, j := range c.jobs.all {
 		if j.owner != "" {
 			s := c.jobStatus(j, lit)
@@ -202,7 +202,7 @@ func (x Claims) Routes(id proto.JobID) func() ([]Route, string) {
 	}
 	from := standingOf(x.c)
 	from.maps, from.bad = slices.Clone(from.maps), maps.Clone(from.bad)
-	d := designing(x.c.designer, from)
+	d := x.c.designer.at(from)
 	return func() ([]Route, string) { return routesOf(d, j) } // a job is replaced, never changed
 }
 

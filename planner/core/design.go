@@ -32,6 +32,11 @@ type groupPlan struct {
 	searched bool       // wanted is not pinned, but what a search found
 }
 
+func (c interleaved) at(from standing) designer {
+	c.standing = from
+	return c
+}
+
 func (c interleaved) start(from standing, jobs []*job) {
 	c.standing = from
 	c.admit(jobs)

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"math"
 	"testing"
 
 	"ringlight/mzi/detmath"
@@ -64,6 +65,20 @@ func TestSearchOfAGroupScales(t *testing.T) {
 		t.Logf("%d pods: %d of %d links kept", pods, kept, all)
 		if !ok || 100*kept < 80*all {
 			t.Errorf("%d pods: %d of %d links kept, %v", pods, kept, all, ok)
+		}
+	}
+}
+
+// Goal: links move for a tenth and no less, however much is sent. Method: both sides of it,
+// of a byte and of the most that fits.
+func TestATenthIsWorthAMove(t *testing.T) {
+	for _, c := range []struct {
+		now, then int64
+		is        bool
+	}{{1, 1, false}, {1, 0, true}, {9, 8, true}, {11, 10, false}, {1000, 900, true}, {1000, 901, false}, {1, 2, false},
+		{math.MaxInt64 - 9, math.MaxInt64 / 2, true}, {math.MaxInt64 / 2, math.MaxInt64 - 9, false}, {1 << 62, 1<<62 - 1<<58, false}} {
+		if is := worth(c.now, c.then); is != c.is {
+			t.Errorf("from %d to %d: %v", c.now, c.then, is)
 		}
 	}
 }

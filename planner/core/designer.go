@@ -10,6 +10,8 @@ import (
 // where they go and which circuits that takes. All that is done with circuits
 // afterwards is the same.
 type designer interface {
+	// at is the designer of where circuits stand.
+	at(from standing) designer
 	// check says what is wrong with a job whose numbers are right, if anything.
 	check(s *proto.JobSpec, bad wrongJob) *proto.Error
 	// design finds out what jobs come to from what is committed, and changes
@@ -69,27 +71,13 @@ func (s *standing) failed(of []slot) bool {
 	return slices.ContainsFunc(of, func(x slot) bool { return s.bad[x] != 0 || s.out.hits(x) != "" })
 }
 
-// designing is a designer of where circuits stand.
-func designing(d designer, from standing) designer {
-	switch d := d.(type) {
-	case interleaved:
-		d.standing = from
-		return d
-	case isolated:
-		d.standing = from
-		return d
-	case direct:
-		d.standing = from
-		return d
-	}
-	panic("core: invariant: a designer of one of three kinds")
-}
-
 // notDirect refuses what is only of servers joined directly.
 func notDirect(s *proto.JobSpec, bad wrongJob) *proto.Error {
 	switch {
 	case s.Topology != nil:
 		return bad("topology", "a direct core", "given, and this one has leaves")
+	case len(s.Phases) > 0:
+		return bad("phases", "a direct core", "given, and this one has leaves")
 	case s.Next != 0:
 		return bad("next", "a direct core", "%d, and this one has leaves", s.Next)
 	}
@@ -109,8 +97,8 @@ func (c layout) accountAlone(from *standing, d *design) {
 		s.Created += uint32(made)
 		s.Removed += uint32(gone)
 		c.links(at, from.maps[at], func(i, j int32, id proto.JobID) {
-			switch {
-			case !runs[id]:
+			switch link := c.slots(at, i, j); {
+			case !runs[id], sendsBeside(link, from.maps, id), sendsBeside(link, d.maps, id): // or is dark
 			case m.to[i] == j && m.job[i] == id:
 				s.Kept++
 			default:

@@ -26,10 +26,20 @@ type direct struct {
 type shard struct {
 	Servers []int   // by rank
 	Path    []uint8 // by rank: the fibre that its interfaces use, 0 or 1
-	Layers  [][]int // by layer and rank: the rank that it is joined to, -1: none
-	Rings   []topo.Ring
+	wires
 	Active  bool // false: it stands by
 	SinceMS int64
+	Phases  []wires `json:",omitempty"` // of a job that has several, or goes to links for measured traffic
+	Phase   int     `json:",omitempty"` // the one that it is in
+	Ahead   int     `json:",omitempty"` // the one that the other fibres are joined for
+	// Measured is traffic of phases that nobody asked for.
+	Measured []proto.JobTopology `json:",omitempty"`
+}
+
+// wires are what a job's servers are joined by.
+type wires struct {
+	Layers [][]int // by layer and rank: the rank that it is joined to, -1: none
+	Rings  []topo.Ring
 }
 
 // standsBy: provisioned beside the job that has its servers.
@@ -56,12 +66,28 @@ func (s *shard) joined(layer int) func(func(a, b int) bool) {
 	}
 }
 
-// request is a job's traffic as planner/topo asks for it.
-func (c direct) request(s *proto.JobSpec, servers int) topo.Request {
-	t := s.Topology
-	if t == nil {
-		t = &proto.JobTopology{Degree: uint32(c.fab.Degree), Bidirectional: c.fab.Degree%2 == 0}
+// topology is the traffic of the phase that a job is in, or of all of it.
+func (j *job) topology() *proto.JobTopology {
+	if j.shard != nil && len(j.shard.Measured) > 0 {
+		return &j.shard.Measured[j.shard.Phase]
 	}
+	if j.shard != nil && len(j.spec.Phases) > 0 {
+		return &j.spec.Phases[j.shard.Phase].Topology
+	}
+	return j.spec.Topology
+}
+
+// traffic is what a job sends that does not say it.
+func (c direct) traffic(t *proto.JobTopology) *proto.JobTopology {
+	if t != nil {
+		return t
+	}
+	return &proto.JobTopology{Degree: uint32(c.fab.Degree), Bidirectional: c.fab.Degree%2 == 0}
+}
+
+// request is a job's traffic as planner/topo asks for it.
+func (c direct) request(t *proto.JobTopology, servers int) topo.Request {
+	t = c.traffic(t)
 	r := topo.Request{Servers: servers, Degree: int(t.Degree), Bidirectional: t.Bidirectional, Seed: t.Seed,
 		Method: [...]topo.Method{topo.Auto, topo.Random, topo.Totient}[min(t.Method, proto.MethodTotient)]}
 	for _, g := range t.AllReduce {
@@ -102,31 +128,52 @@ func (c direct) check(s *proto.JobSpec, bad wrongJob) *proto.Error {
 	case s.DurationMillis > 0 || s.DeadlineMillis > 0 || s.MayPauseMillis > 0:
 		return bad("duration_ms", "a leaf-spine core, as deadline_ms and may_pause_ms", "given, and this one is direct")
 	}
-	if t := s.Topology; t != nil {
-		if most := c.fab.Degree; int(t.Degree) > most {
-			return bad("topology.degree", fmt.Sprintf("1 to %d, the interfaces of a server", most), "%d", t.Degree)
-		}
-		if t.Method > proto.MethodTotient {
-			return bad("topology.method", "auto, random or totient", "%s", t.Method)
-		}
-	}
 	j := job{spec: *s}
 	j.placed.Job = (&jobList{fab: c.fab}).domains(s)
 	n := c.servers(&j)
-	if n < 2 && s.Topology == nil {
-		return nil // it needs no link
+	if len(s.Phases) == 0 {
+		if n < 2 && s.Topology == nil {
+			return nil // it needs no link
+		}
+		return c.checkTopology(s.Topology, n, "topology", bad)
 	}
-	r := c.request(s, n)
+	switch names := s.PhaseNames(); {
+	case s.Topology != nil:
+		return bad("topology", "none beside phases: each has its own", "given")
+	case len(s.Phases) < 2:
+		return bad("phases", "2 and up", "%d", len(s.Phases))
+	default:
+		for i, name := range names {
+			if name == "" || len(name) > 64 || slices.Contains(names[:i], name) {
+				return bad(fmt.Sprintf("phases[%d].name", i), "1 to 64 characters, each once", "%.80q", name)
+			}
+			if err := c.checkTopology(&s.Phases[i].Topology, n, fmt.Sprintf("phases[%d].topology", i), bad); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// checkTopology says what is wrong with traffic between so many servers, if anything.
+func (c direct) checkTopology(t *proto.JobTopology, servers int, field string, bad wrongJob) *proto.Error {
+	if t != nil && int(t.Degree) > c.fab.Degree {
+		return bad(field+".degree", fmt.Sprintf("1 to %d, the interfaces of a server", c.fab.Degree), "%d", t.Degree)
+	}
+	if t != nil && t.Method > proto.MethodTotient {
+		return bad(field+".method", "auto, random or totient", "%s", t.Method)
+	}
+	r := c.request(t, servers)
 	var wrong *topo.Error
 	switch err := r.Check(); {
 	case err == nil:
 		return nil
 	case !errors.As(err, &wrong):
-		return bad("topology", "", "%v", err)
+		return bad(field, "", "%v", err)
 	case wrong.Field == "servers":
 		return bad("servers", wrong.Limit, "%s", wrong.Reason)
 	}
-	return bad("topology."+wrong.Field, wrong.Limit, "%s", wrong.Reason)
+	return bad(field+"."+wrong.Field, wrong.Limit, "%s", wrong.Reason)
 }
 
 // design lets jobs start whose servers are idle, and those that stand by when
@@ -135,9 +182,22 @@ func (c direct) design(from standing, jobs []*job, list bool) design {
 	c.admit(from, jobs, list)
 	d := design{jobs: jobs, maps: c.carry(jobs)}
 	c.out.loops(c.layout, c.able, d.maps)
-	d.stages = c.inOrder(d.maps)
+	turn, turns := slices.DeleteFunc(slices.Clone(jobs), func(j *job) bool { return !turning(j, c.layout, c.maps) }), map[int]bool{}
+	c.hold(turn, d.maps)
+	first := c.beforehand(turn, d.maps)
+	for _, j := range turn {
+		for _, x := range j.shard.Servers {
+			turns[c.fab.ServerSwitch(x)] = true
+		}
+	}
+	d.stages = append(c.inOrder(c.maps, first, turns), c.inOrder(first, d.maps, turns)...)
 	c.accountAlone(&c.standing, &d)
 	return d
+}
+
+func (c direct) at(from standing) designer {
+	c.standing = from
+	return c
 }
 
 func (c direct) start(from standing, jobs []*job) { c.admit(from, jobs, true) }
@@ -145,6 +205,7 @@ func (c direct) start(from standing, jobs []*job) { c.admit(from, jobs, true) }
 // admit lets jobs start whose servers are idle.
 func (c *direct) admit(from standing, jobs []*job, list bool) {
 	c.standing = from
+	c.followed(jobs)
 	if list {
 		arrive(jobs, c.nowMS)
 	}
@@ -153,10 +214,10 @@ func (c *direct) admit(from standing, jobs []*job, list bool) {
 
 // inOrder is a stage of flips, if there are any, before all that mirrors have to
 // do: a job that starts waits for nothing else.
-func (c *direct) inOrder(maps []crossMap) (stages [][]mapSet) {
+func (c *direct) inOrder(was, is []crossMap, turns map[int]bool) (stages [][]mapSet) {
 	var flips, rest []mapSet
-	for _, set := range changedMaps(c.maps, maps) {
-		if c.flipsOnly(set) {
+	for _, set := range changedMaps(was, is) {
+		if c.flipsOnly(was, is, set, turns[set.at]) {
 			flips = append(flips, set)
 		} else {
 			rest = append(rest, set)
@@ -170,20 +231,21 @@ func (c *direct) inOrder(maps []crossMap) (stages [][]mapSet) {
 	return stages
 }
 
-// flipsOnly: a server takes other fibres whose circuits the layers have.
-func (c *direct) flipsOnly(set mapSet) bool {
+// flipsOnly: a server takes other fibres whose circuits the layers have; one of a job that
+// turns may take none.
+func (c *direct) flipsOnly(was, is []crossMap, set mapSet, turns bool) bool {
 	server, ok := c.fab.ServerOf(set.at)
 	if !ok {
 		return false
 	}
-	any := false
+	any := turns
 	for face := range c.fab.Degree {
 		to := set.to[face]
 		if to < 0 {
 			continue
 		}
 		port := c.fab.Port(server, int(to)/c.fab.Degree)
-		if m := c.maps[face]; m.to[port] < 0 || m.job[port] != set.job[face] {
+		if m := was[face]; m.to[port] < 0 || m.job[port] != set.job[face] || m.to[port] != is[face].to[port] {
 			return false
 		}
 		any = true
@@ -210,29 +272,28 @@ func (c *direct) carry(jobs []*job) []crossMap {
 	found := map[proto.JobID]bool{}
 	for _, j := range jobs {
 		found[j.spec.Job] = j.found
-		if j.shard == nil {
-			continue
-		}
-		deaf := map[slot]bool{} // interfaces to which nothing leads; they may send
-		for layer := range j.shard.Layers {
-			for a, b := range j.shard.joined(layer) {
-				way := c.slots(layer, c.end(j.shard, a), c.end(j.shard, b))
-				if c.out.hits(way[:1]...) != "" {
-					deaf[way[2]] = true
+		for s := range j.shard.lights() {
+			deaf := map[slot]bool{} // interfaces to which nothing leads; they may send
+			for layer := range s.Layers {
+				for a, b := range s.joined(layer) {
+					way := c.slots(layer, c.end(s, a), c.end(s, b))
+					if c.out.hits(way[:1]...) != "" {
+						deaf[way[2]] = true
+					}
 				}
-			}
-			for a, b := range j.shard.joined(layer) {
-				way := c.slots(layer, c.end(j.shard, a), c.end(j.shard, b))
-				if deaf[way[2]] {
-					continue
-				}
-				put(way[0], j.spec.Job)
-				for _, end := range way[1:] {
-					switch free := j.shard.Active && c.out.hits(end) == "" && c.free(out[end.sw], int32(end.a), int32(end.b)); {
-					case free && deaf[end] && c.able[end.sw]:
-						c.put(out[end.sw], int32(end.a), int32(end.b), j.spec.Job)
-					case free:
-						put(end, j.spec.Job)
+				for a, b := range s.joined(layer) {
+					way := c.slots(layer, c.end(s, a), c.end(s, b))
+					if deaf[way[2]] {
+						continue
+					}
+					put(way[0], j.spec.Job)
+					for _, end := range way[1:] {
+						switch free := s.Active && c.out.hits(end) == "" && c.free(out[end.sw], int32(end.a), int32(end.b)); {
+						case free && deaf[end] && c.able[end.sw]:
+							c.put(out[end.sw], int32(end.a), int32(end.b), j.spec.Job)
+						case free:
+							put(end, j.spec.Job)
+						}
 					}
 				}
 			}
@@ -281,6 +342,12 @@ func (c direct) describe(j *job, s *proto.JobStatus) {
 func flip(c *Circuits, q *proto.OpRequest, r *proto.OpReply) {
 	j := c.jobs.find(q.Job)
 	switch {
+	case c.fab.Direct != nil && j != nil && len(q.Jobs) > 0:
+		followTraffic(j, c, q, r)
+		return
+	case c.fab.Direct != nil && j != nil && q.Name != "":
+		enterPhase(j, c, q, r)
+		return
 	case c.fab.Direct == nil:
 		r.Refuse(&proto.Error{Code: proto.Unsupported, Field: "fabric", Limit: "a direct core", Reason: "elsewhere no job stands by"})
 		return
@@ -320,16 +387,21 @@ func (l *jobList) checkShards() error {
 			return fmt.Errorf("%s: came at %d", jobKey(j.spec.Job), j.turn.AtMS)
 		case s == nil:
 			continue
-		case !s.whole(l.fab.Direct.Servers, l.fab.Degree):
-			return fmt.Errorf("%s: %d servers, %d paths, %d layers, %d rings, since %d", jobKey(j.spec.Job), len(s.Servers), len(s.Path), len(s.Layers), len(s.Rings), s.SinceMS)
+		case len(s.Phases) != len(j.spec.Phases) && len(s.Phases) != len(s.Measured) || len(s.Measured) > 2 || len(s.Measured) == 1 && len(s.Phases) > 0 || max(s.Phase, s.Ahead) >= max(1, len(s.Phases)) || min(s.Phase, s.Ahead) < 0:
+			return fmt.Errorf("%s: phase %d, then %d, of %d, %d", jobKey(j.spec.Job), s.Phase, s.Ahead, len(s.Phases), len(j.spec.Phases))
 		}
-		for rank, x := range s.Servers {
-			if f := (fibre{x, s.Path[rank]}); fibres[f] || s.Active && active[x] {
-				return fmt.Errorf("%s: server %d is another job's", jobKey(j.spec.Job), x)
-			} else {
-				fibres[f] = true
+		for s := range s.lights() {
+			if !s.whole(l.fab.Direct.Servers, l.fab.Degree) {
+				return fmt.Errorf("%s: %d servers, %d paths, %d layers, %d rings, since %d", jobKey(j.spec.Job), len(s.Servers), len(s.Path), len(s.Layers), len(s.Rings), s.SinceMS)
 			}
-			active[x] = active[x] || s.Active
+			for rank, x := range s.Servers {
+				if f := (fibre{x, s.Path[rank]}); fibres[f] || s.Active && active[x] {
+					return fmt.Errorf("%s: server %d is another job's", jobKey(j.spec.Job), x)
+				} else {
+					fibres[f] = true
+				}
+				active[x] = active[x] || s.Active
+			}
 		}
 	}
 	return nil

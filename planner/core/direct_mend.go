@@ -147,7 +147,7 @@ func (c *direct) mend(f *floor, jobs []*job) {
 			continue
 		}
 		next := c.mended(f, j, j.shard)
-		if next == j.shard || c.away(next) != "" {
+		if next == j.shard || c.silent(next) != "" {
 			continue
 		}
 		for _, s := range j.shard.Servers {

@@ -52,12 +52,15 @@ func (c *direct) floor(jobs []*job) *floor {
 
 func (f *floor) take(j *job) {
 	for _, s := range j.shard.Servers {
-		if !j.shard.Active {
+		switch {
+		case !j.shard.Active:
 			f.look[s] = j
-			continue
-		}
-		if f.active[s] = j; f.look[s] == j {
-			f.look[s] = nil
+		case len(j.shard.Phases) > 0:
+			f.active[s], f.look[s] = j, j
+		default:
+			if f.active[s] = j; f.look[s] == j {
+				f.look[s] = nil
+			}
 		}
 	}
 }
@@ -69,21 +72,6 @@ func (c *direct) isOff(server int) bool { return c.out.of(server) && !ofGPU(c.ou
 func (c *direct) isOut(s int) bool {
 	_, is := c.out.why[fmt.Sprintf("switch%d", s)]
 	return is
-}
-
-// away names what of a job's way cannot be told; "": all can.
-func (c *direct) away(s *shard) string {
-	for l := range s.Layers {
-		if !c.able[l] && !c.isOut(l) {
-			return fmt.Sprintf("the switch of layer %d cannot be told", l)
-		}
-	}
-	for _, x := range s.Servers {
-		if s.Active && !c.able[c.fab.ServerSwitch(x)] {
-			return fmt.Sprintf("server %d cannot be told", x)
-		}
-	}
-	return ""
 }
 
 // place lets jobs that stand by start when nobody has their servers any more,
@@ -98,7 +86,7 @@ func (c *direct) place(jobs []*job) {
 		}
 		next := *j.shard
 		next.Active, next.SinceMS = true, c.nowMS
-		if j.why = c.away(&next); j.why == "" {
+		if j.why = c.silent(&next); j.why == "" {
 			j.shard = &next
 			f.take(j)
 		}
@@ -125,6 +113,19 @@ func (c *direct) place(jobs []*job) {
 			head = j
 		}
 	}
+}
+
+// wires finds links for traffic.
+func (c direct) wires(traffic *proto.JobTopology, servers int) (w wires) {
+	t, err := topo.Find(c.request(traffic, servers))
+	if err != nil {
+		panic("core: invariant: a list is checked: " + err.Error())
+	}
+	for _, l := range t.Layers {
+		w.Layers = append(w.Layers, l.To)
+	}
+	w.Rings = t.Rings
+	return w
 }
 
 // seat finds servers for a job: those of the job before it, then idle ones.
@@ -158,15 +159,13 @@ func (c *direct) seat(f *floor, j, before *job) {
 		j.turn.waiting, j.why = proto.WaitGPU, fmt.Sprintf("gpu: wants %d servers, %d are free for it", need, len(s.Servers))
 		return
 	}
-	if need > 1 {
-		t, err := topo.Find(c.request(&j.spec, need))
-		if err != nil {
-			panic("core: invariant: a list is checked: " + err.Error())
-		}
-		s.Rings = t.Rings
-		for _, l := range t.Layers {
-			s.Layers = append(s.Layers, l.To)
-		}
+	for _, p := range j.spec.Phases {
+		s.Phases = append(s.Phases, c.wires(&p.Topology, need))
+	}
+	if len(s.Phases) > 0 {
+		s.wires, s.Ahead = s.Phases[0], 1
+	} else if need > 1 {
+		s.wires = c.wires(j.spec.Topology, need)
 	}
 	s = c.mended(f, j, s)
 	if dark := c.dark(s); len(dark) > 0 {
@@ -174,7 +173,7 @@ func (c *direct) seat(f *floor, j, before *job) {
 		j.turn.waiting, j.why = proto.WaitNetwork, fmt.Sprintf("network: servers %d and %d, and %d pairs more, have had no light or are out, and no others can be joined for it%s", a, b, len(dark)-1, c.out.named())
 		return
 	}
-	if why := c.away(s); why != "" {
+	if why := c.silent(s); why != "" {
 		j.turn.waiting, j.why = proto.WaitNetwork, "network: "+why
 		return
 	}

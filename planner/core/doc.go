@@ -8,7 +8,8 @@
 // the core's bound for each leaf. On leaves and spines (isolated) jobs wait
 // their turn and are alone on what they have, and nothing of one that runs
 // moves. On servers joined directly (direct) the next job is provisioned beside
-// the one that runs, and starts with a flip of transceivers. What changes is
+// the one that runs, and starts with a flip of transceivers; so do the phases of
+// a job, and links for what it was measured to send. What changes is
 // rolled out in stages, each prepared by all its switches, committed, and proven
 // by light before the next, or rolled back: the same for all.
 //

@@ -113,7 +113,7 @@ func TestWhatIsGoneIsNamed(t *testing.T) {
 				g.same(g.again())
 				lacks := func() (any bool) {
 					for _, j := range g.c.jobs.all {
-						gpus, links, part := lost(g.c, designing(g.c.designer, standingOf(g.c)), j)
+						gpus, links, part := lost(g.c, g.c.designer.at(standingOf(g.c)), j)
 						if any = any || gpus+links > 0; gpus+links > 0 && part != key {
 							t.Errorf("%d, %d jobs: %s, job %d is short of %d GPUs and %d links for %q", n, jobs, device, j.spec.Job, gpus, links, part)
 						}

@@ -124,6 +124,11 @@ func (c isolated) design(from standing, jobs []*job, list bool) design {
 	return d
 }
 
+func (c isolated) at(from standing) designer {
+	c.standing = from
+	return c
+}
+
 func (c isolated) start(from standing, jobs []*job) { c.admit(from, jobs, true) }
 
 // admit lets jobs start whose turn it is.

@@ -210,7 +210,7 @@ func sameSpec(a, b *proto.JobSpec) bool {
 	x, y := *a, *b
 	x.Pods, y.Pods = nil, nil
 	return slices.Equal(a.Pods, b.Pods) && slices.Equal(a.On, b.On) && x.Job == y.Job && x.TP == y.TP && x.EP == y.EP && x.PP == y.PP && x.DP == y.DP && x.Servers == y.Servers &&
-		x.Collective == y.Collective && reflect.DeepEqual(x.Topology, y.Topology)
+		x.Collective == y.Collective && reflect.DeepEqual(x.Topology, y.Topology) && reflect.DeepEqual(x.Phases, y.Phases)
 }
 
 // copyJobs are jobs that may be changed.

@@ -122,7 +122,7 @@ func TestLeastDirectLinksAreLost(t *testing.T) {
 				fmt.Sprintf("%d/if%d", r.IntN(4), r.IntN(2))}[r.IntN(4)])
 		}
 		d := afterOut(t, c, []proto.JobSpec{{Job: 1, TP: 1, EP: 1, PP: 1, Servers: 3}}, parts)
-		of := designing(c.designer, standingOf(c)).(direct)
+		of := c.designer.at(standingOf(c)).(direct)
 		s := *d.jobs[0].shard
 		got, best := len(of.dark(&s)), 1<<30
 		for n := range 64 * 8 {

@@ -119,7 +119,7 @@ func (c isolated) routes(j *job) []proto.RoutingTable {
 
 // tablesPage gives the routing tables of a job, or of all.
 func tablesPage(c *Circuits, q *proto.OpRequest, r *proto.OpReply) {
-	of, ok := designing(c.designer, standingOf(c)).(isolated)
+	of, ok := c.designer.at(standingOf(c)).(isolated)
 	if !ok {
 		r.Refuse(&proto.Error{Code: proto.Unsupported, Field: "fabric", Limit: "a leaf-spine core", Reason: "elsewhere no leaf or spine has routes of one job"})
 		return
@@ -168,6 +168,10 @@ func noteStarts(c *Circuits, before []*job) {
 		was := old.find(j.spec.Job)
 		message, text := "job starts", ""
 		switch {
+		case j.shard != nil && was != nil && was.shard != nil && was.shard.Phase != j.shard.Phase:
+			if message, text = "job turns to another phase", fmt.Sprintf("%s, %d circuits", j.goes(), j.shard.links()); len(j.shard.Phases) == 0 {
+				continue // what it went from is forgotten
+			}
 		case j.shard != nil && was != nil && was.shard != nil && was.shard.Active == j.shard.Active:
 			if text = j.shard.moved(was.shard); text == "" {
 				continue

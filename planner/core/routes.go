@@ -215,6 +215,11 @@ func (r *router) put(f [2]int, w *way, up, down int) {
 	add := func(at, out, next string) {
 		r.out = append(r.out, Route{At: at, From: from, To: to, Out: out, Next: next})
 	}
+	if r.fab.Spineless { // its uplinks are the ports
+		out := func(pod int) string { return fmt.Sprintf("up%d", w.Spine*r.fab.SpinePorts+r.spinePorts(w, pod)) }
+		add(fmt.Sprintf("leaf%d", a), out(p), fmt.Sprintf("leaf%d %s", b, out(q)))
+		return
+	}
 	leafPort := func(nth int) string { return fmt.Sprintf("up%d", w.Spine*r.fab.LeafLinks+nth) }
 	spinePort := func(leaf, nth int) string {
 		return fmt.Sprintf("down%d", leaf%r.fab.LeavesPerPod*r.fab.LeafLinks+nth)
@@ -366,7 +371,7 @@ func (c direct) serverRoutes(j *job) (out []Route, why string) {
 			add(a, -1, address(b, l), l, b)
 		}
 	}
-	r := c.request(&j.spec, n)
+	r := c.request(j.topology(), n)
 	planned, demands := r.RoutesOver(layers, s.Rings)
 	asked := map[[2]int]bool{}
 	for _, d := range demands {

@@ -32,7 +32,10 @@ func New(p Params) (*Fabric, error) {
 		p.SpareLayout = Beside
 	}
 	f := &p
-	f.Bundles = defaultBundles(p.K)
+	if n := len(p.Spans); n > 0 {
+		f.K = p.Spans[n-1]
+	}
+	f.Bundles = defaultBundles(len(f.Reach()))
 	if p.Core != nil && p.Nodes == 0 {
 		f = &Fabric{Name: p.Name, Core: p.Core, ServerNames: p.ServerNames, Topology: Line, SpareLayout: Beside}
 	}
@@ -46,14 +49,14 @@ func New(p Params) (*Fabric, error) {
 	return f, nil
 }
 
-// defaultBundles is the number of bundles a node needs for K hops each way:
+// defaultBundles is the number of bundles a node needs for so many spans each way:
 // two offsets a bundle, but never both directions of the first hop on one.
 func defaultBundles(k int) int { return max(2, k) }
 
-// defaultPort is the bundle and path that the default wiring gives an offset
-// from -K to +K, 0 excluded. Offsets go in pairs {-1,-2}, {+1,+2}, {-3,-4},
-// {+3,+4} and so on; an odd K >= 3 leaves -K and +K, which share the last
-// bundle; K = 1 has one offset a bundle.
+// defaultPort is the bundle and path that the default wiring gives an offset by the
+// place of its hops among k spans, from -k to +k, 0 excluded. Offsets go in pairs
+// {-1,-2}, {+1,+2}, {-3,-4}, {+3,+4} and so on; an odd k >= 3 leaves -k and +k, which
+// share the last bundle; k = 1 has one offset a bundle.
 func defaultPort(k, offset int) (proto.BundleID, proto.Path) {
 	hop, right := offset, true
 	if offset < 0 {
@@ -80,29 +83,35 @@ func (f *Fabric) AllFibres() []Fibre {
 	if f.Fibres != nil {
 		return f.Fibres
 	}
-	return slices.AppendSeq(make([]Fibre, 0, f.Nodes*f.K), f.wiring)
+	return slices.AppendSeq(make([]Fibre, 0, f.Nodes*len(f.Reach())), f.wiring)
 }
 
 // wiring goes through the fibres of the default wiring, in order of node and
 // hop. Every link over the seam of a ring is crossed, backups included: a ring
 // closed with straight links would be two GPU cycles.
 func (f *Fabric) wiring(yield func(Fibre) bool) {
+	spans := f.Reach()
 	for n := range f.Nodes {
-		for hop := 1; hop <= f.K; hop++ {
+		for i := 1; i <= len(spans); i++ {
 			a := Port{Node: proto.NodeID(n)}
-			a.Bundle, a.Path = defaultPort(f.K, hop)
-			if b, crossed, ok := f.wired(n, hop); ok && !yield(Fibre{A: a, B: b, Crossed: crossed}) {
+			a.Bundle, a.Path = defaultPort(len(spans), i)
+			if b, crossed, ok := f.wired(n, i, spans); ok && !yield(Fibre{A: a, B: b, Crossed: crossed}) {
 				return
 			}
 		}
 	}
 }
 
-// wired is where the default wiring leads from a node by an offset.
-func (f *Fabric) wired(n, by int) (to Port, crossed, ok bool) {
-	to.Node = f.offset(n, by)
-	to.Bundle, to.Path = defaultPort(f.K, -by)
-	return to, by > 0 == (int(to.Node) < n), to.Node != noNode
+// wired is where the default wiring leads from a node by the i-th of its spans, or to
+// the left by the -i-th.
+func (f *Fabric) wired(n, i int, spans Spans) (to Port, crossed, ok bool) {
+	if i < 0 {
+		to.Node = f.offset(n, -spans[-i-1])
+	} else {
+		to.Node = f.offset(n, spans[i-1])
+	}
+	to.Bundle, to.Path = defaultPort(len(spans), -i)
+	return to, i > 0 == (int(to.Node) < n), to.Node != noNode
 }
 
 // connect makes the index of what hangs on which port; Validate has passed.
@@ -114,12 +123,13 @@ func (f *Fabric) connect() {
 	}
 	f.peers, f.offsets = nil, nil
 	f.shelve()
-	if f.Fibres == nil {
+	if f.reach = f.Reach(); f.Fibres == nil {
 		f.offsets = make([]int, f.Bundles*2)
-		for by := -f.K; by <= f.K; by++ {
-			bundle, path := defaultPort(f.K, by)
-			if by != 0 && int(bundle) < f.Bundles { // a short order needs fewer
-				f.offsets[int(bundle)*2+int(path-proto.External1)] = by
+		k := len(f.reach)
+		for i := -k; i <= k; i++ {
+			bundle, path := defaultPort(k, i)
+			if i != 0 && int(bundle) < f.Bundles { // a short order needs fewer
+				f.offsets[int(bundle)*2+int(path-proto.External1)] = i
 			}
 		}
 	} else {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -168,7 +169,44 @@ func TestCoreCabling(t *testing.T) {
 	pods := &Core{Pods: 4, LeavesPerPod: 2, SpinesPerPod: 2, SpinePorts: 4, SwitchPorts: 8, LeafLinks: 2, ServersPerLeaf: 2, GPUsPerServer: 4, Wiring: Interleaved, IotaMille: 250}
 	uniform, grown := *pods, *pods
 	uniform.Wiring, grown.Pods, grown.SpinesPerPod = Uniform, 6, 3
-	for _, c := range []*Core{pods, &uniform, DefaultLeafSpine(), DefaultDirect()} {
+	bare := *pods // an uplink of a leaf is all that hangs at its fibres
+	bare.LeavesPerPod, bare.SpinePorts, bare.Spineless = 1, 2, true
+	bareUniform := bare
+	bareUniform.Wiring = Uniform
+	for _, c := range []*Core{&bare, &bareUniform} {
+		of := map[string][]SwitchPort{}
+		for _, x := range c.CoreFibres() {
+			of[x.Device+"/"+x.Port] = append(of[x.Device+"/"+x.Port], x.At)
+		}
+		for leaf := range c.Leaves() {
+			for up := range c.Uplinks() {
+				name := fmt.Sprintf("leaf%d/up%d", leaf, up)
+				p, ok := c.Part(name)
+				for _, at := range of[name] {
+					if ok = ok && slices.Contains(p.Ports, at); !ok {
+						t.Errorf("%s, %s: %+v is not among %+v", c.Wiring, name, at, p.Ports)
+					}
+				}
+				if !ok || len(of[name]) != 2 || len(p.Ports) != 2 || len(p.Links) != 0 {
+					t.Errorf("%s, %s: %+v, fibres %+v", c.Wiring, name, p, of[name])
+				}
+			}
+		}
+		if _, ok := c.Part("pod0-spine0"); ok || len(of) != c.Leaves()*c.Uplinks() || c.Validate() != nil {
+			t.Errorf("a spine, or %d uplinks, or %v", len(of), c.Validate())
+		}
+		two := *c
+		if two.LeavesPerPod = 2; two.Validate() == nil {
+			t.Error("two leaves of a pod cannot hang there")
+		}
+		if two = *c; c.Wiring == Interleaved {
+			two.Routers = []Tier{TierSpines}
+			if two.Validate() == nil {
+				t.Error("there are no spines that could hold routes")
+			}
+		}
+	}
+	for _, c := range []*Core{pods, &uniform, &bare, &bareUniform, DefaultLeafSpine(), DefaultDirect()} {
 		labels, ports := map[string]bool{}, map[SwitchPort]bool{}
 		for _, x := range c.CoreFibres() {
 			if labels[x.Label()] || ports[x.At] {

@@ -124,6 +124,9 @@ type kept struct{ key, why string }
 func (c *Core) keeps(to *Core) []kept {
 	out := []kept{{"kind", "it is another network"}, {"wiring", "every fibre would hang elsewhere"},
 		{"gpus_per_server", "addresses of GPUs are counted by it"}, {"leaf_links", "uplinks of leaves are counted by it"}}
+	if c.Spineless || to.Spineless {
+		out = append(out, kept{"spineless", "every fibre would hang elsewhere"}, kept{"spines_per_pod", "uplinks of leaves are counted by it"})
+	}
 	if c.SpinesPerPod > 1 || to.SpinesPerPod > 1 {
 		out = append(out, kept{"spine_ports", "switches are counted group by group, and agents of later groups would have other numbers"})
 	}

@@ -43,6 +43,9 @@ func (c *Core) Confirms(device string) bool {
 // validateRouters says which of the tiers the core does not have.
 func (c *Core) validateRouters() error {
 	has := []Tier{TierLeaves, TierSpines}
+	if c.Spineless {
+		has = has[:1]
+	}
 	if c.Kind == KindDirect {
 		has = []Tier{TierServers}
 	}
@@ -73,7 +76,10 @@ type Core struct {
 	ServersPerLeaf int    `json:"servers_per_leaf,omitempty"`
 	GPUsPerServer  int    `json:"gpus_per_server"`
 	Wiring         Wiring `json:"wiring,omitempty"`
-	IotaMille      int    `json:"iota_mille,omitempty"` // of a leaf's links, at most so many thousandths move at once
+	// Spineless: leaves hang on the switches in place of spines ([CROSS] sec 7). A pod is
+	// one leaf, and what would be a spine's ports are as many uplinks of it.
+	Spineless bool `json:"spineless,omitempty"`
+	IotaMille int  `json:"iota_mille,omitempty"` // of a leaf's links, at most so many thousandths move at once
 	// Backup joins ports that no job needs to a mesh over all pods ([LUMOS] Fig.
 	// 10). It gives way to any job.
 	Backup bool `json:"backup,omitempty"`
@@ -116,6 +122,9 @@ func (c *Core) String() string {
 			between = fmt.Sprintf("%d fixed links a pair", l.FixedLinks())
 		}
 		return fmt.Sprintf("%d leaves x %d servers x %d GPUs, %d spines, %s, queue %s", l.Leaves, l.GPUsPerLeaf/c.GPUsPerServer, c.GPUsPerServer, l.Spines, between, c.Policy())
+	}
+	if c.Spineless {
+		return fmt.Sprintf("%d leaves x %d servers x %d GPUs, %d groups of %d switches, %s", c.Pods, c.ServersPerLeaf, c.GPUsPerServer, c.Groups(), c.SpinePorts, c.Wiring)
 	}
 	return fmt.Sprintf("%d pods x %d leaves x %d servers x %d GPUs, %d groups of %d switches, %s", c.Pods, c.LeavesPerPod,
 		c.ServersPerLeaf, c.GPUsPerServer, c.Groups(), c.SpinePorts, c.Wiring)
@@ -260,6 +269,9 @@ func (c *Core) validatePorts() []error {
 	}
 	if c.Wiring == Interleaved && c.SpinePorts%2 != 0 {
 		errs = append(errs, wrong("core.spine_ports", "an even number", "%d ports cannot be paired, and the last could not be mirrored", c.SpinePorts))
+	}
+	if c.Spineless && (c.LeavesPerPod != 1 || c.SpinePorts != c.LeafLinks) {
+		errs = append(errs, wrong("core.spineless", "leaves_per_pod 1, and spine_ports as many as leaf_links", "%d leaves, %d ports and %d links", c.LeavesPerPod, c.SpinePorts, c.LeafLinks))
 	}
 	if c.Backup && c.Wiring == Uniform {
 		errs = append(errs, wrong("core.backup", "interleaved wiring", "a backup mesh under uniform wiring"))

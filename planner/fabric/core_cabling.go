@@ -58,6 +58,9 @@ func (c *Core) EndOf(s, port int) (device, name string) {
 		}
 		return "", ""
 	}
+	if c.Spineless {
+		return fmt.Sprintf("leaf%d", port), fmt.Sprintf("up%d", s)
+	}
 	return fmt.Sprintf("pod%d-spine%d", port, s/c.SpinePorts), fmt.Sprintf("ocs%d", s%c.SpinePorts)
 }
 

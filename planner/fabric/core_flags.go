@@ -9,7 +9,7 @@ import (
 
 // flagsOf are the flags of each kind of core; gpus-per-server is of all.
 var flagsOf = map[Kind][]string{
-	KindPods:      {"pods", "leaves", "spines", "servers", "spine-ports", "switch-ports", "leaf-links", "wiring", "iota-mille", "backup"},
+	KindPods:      {"pods", "leaves", "spines", "servers", "spine-ports", "switch-ports", "leaf-links", "wiring", "spineless", "iota-mille", "backup"},
 	KindLeafSpine: {"leaves", "spines", "gpus-per-leaf", "switches", "any-to-any", "queue", "move-ms"},
 	KindDirect:    {"servers", "degree"},
 }
@@ -31,6 +31,7 @@ func CoreFlags(fs *flag.FlagSet, named string, k, ls *Core) func() (*Core, error
 	fs.IntVar(&d.Degree, "degree", d.Degree, "interfaces of a server, each on an optical switch of its own; of a direct core")
 	fs.IntVar(&k.IotaMille, "iota-mille", k.IotaMille, "thousandths of a leaf's links that may move at once, between pods")
 	wiring := fs.String("wiring", string(k.Wiring), "interleaved or uniform, between pods")
+	fs.BoolVar(&k.Spineless, "spineless", k.Spineless, "leaves hang on the optical switches in place of spines, each a pod of its own: -leaves 1")
 	fs.BoolVar(&k.Backup, "backup", false, "join ports that no job needs to a mesh over all pods")
 	fs.IntVar(&ls.GPUsPerLeaf, "gpus-per-leaf", ls.GPUsPerLeaf, "GPUs under a leaf, and its uplinks; of a leaf-spine core")
 	fs.IntVar(&ls.LeafSpine.Switches, "switches", ls.LeafSpine.Switches, "optical switches between leaves and spines, each with ports of all of them; 0: fixed links")

@@ -48,7 +48,7 @@ const (
 type Moves string
 
 const (
-	MoveFew  Moves = "few"  // at most 8 beside each other at once, more when that is worth their price; also when absent
+	MoveFew  Moves = "few"  // at most 8 at once, 64 as outages teach, more when that is worth their price; also when absent
 	MoveNone Moves = "none" // a ring that is whole and runs is left as it is
 	MoveAny  Moves = "any"  // as many as it takes: fewest healthy GPUs idle
 )
@@ -133,8 +133,9 @@ type Fabric struct {
 	Name        string      `json:"name"`
 	Nodes       int         `json:"nodes"`
 	GPUsPerNode int         `json:"gpus_per_node"`
-	Bundles     int         `json:"bundles"` // per node
-	K           int         `json:"k"`       // hops that a fibre may span
+	Bundles     int         `json:"bundles"`         // per node
+	K           int         `json:"k"`               // hops that a fibre may span
+	Spans       Spans       `json:"spans,omitempty"` // of them those that fibres span, the last is K; nil: each from 1
 	Topology    Topology    `json:"topology"`
 	TP          int         `json:"tp"`                   // GPUs of one ring
 	RingSizes   []RingSize  `json:"ring_sizes,omitempty"` // of rings that are not of TP
@@ -182,7 +183,8 @@ type Fabric struct {
 	Fibres []Fibre `json:"fibres"` // nil: as by default, see AllFibres
 
 	peers   []end // by port: what hangs on its other end
-	offsets []int // by port of a node, where fibres lie as by default: how far it leads, 0: nowhere
+	offsets []int // by port of a node, where fibres lie as by default: by which span it leads, 0: nowhere
+	reach   Spans
 	byName  map[string]proto.NodeID
 	under   []int32 // by node: its place in ToRs; nil: there are none
 }
@@ -198,6 +200,48 @@ type Link struct {
 	Local   Port
 	Remote  Port
 	Crossed bool
+}
+
+// Spans are hops that fibres span, from 1 up.
+type Spans []int
+
+// String and Set are those of a flag.
+func (s *Spans) String() string {
+	return strings.Trim(strings.ReplaceAll(fmt.Sprint(*s), " ", ","), "[]")
+}
+
+// Set reads 1,2,4.
+func (s *Spans) Set(text string) error {
+	*s = nil
+	for part := range strings.SplitSeq(text, ",") {
+		hops, err := strconv.Atoi(part)
+		if err != nil {
+			return wrong("spans", "hops such as 1,2,4", "%.40q", text)
+		}
+		*s = append(*s, hops)
+	}
+	return nil
+}
+
+// Powers are so many spans, each twice the one before: backup fibres to n +- 2^i
+// ([IHBD] sec 7).
+func Powers(count int) (s Spans) {
+	for i := range count {
+		s = append(s, 1<<i)
+	}
+	return s
+}
+
+// Reach are the hops that fibres span.
+func (f *Fabric) Reach() Spans {
+	if f.Spans != nil {
+		return f.Spans
+	}
+	s := make(Spans, min(max(f.K, 0), MaxBundles)) // it is yet to be validated
+	for i := range s {
+		s[i] = i + 1
+	}
+	return s
 }
 
 // GroupNodes is the number of nodes in one whole ring of TP.
@@ -289,7 +333,7 @@ func (f *Fabric) At(p Port) (remote Port, crossed, ok bool) {
 	if by == 0 {
 		return Port{}, false, false
 	}
-	return f.wired(int(p.Node), by)
+	return f.wired(int(p.Node), by, f.reach)
 }
 
 // Link finds the fibre from a to b.

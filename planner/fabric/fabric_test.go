@@ -55,6 +55,30 @@ func TestDefaultWiring(t *testing.T) {
 	}
 }
 
+// Fibres to n +- 2^i: as many bundles as spans, and no fibre of another length.
+// Reference: [IHBD] sec 7
+func TestWiringOfPowers(t *testing.T) {
+	for count, shared := range []bool{2: false, 3: true, 4: false} {
+		if count < 2 {
+			continue
+		}
+		f := build(t, Params{Nodes: 40, GPUsPerNode: 4, TP: 8, K: 1, Spans: Powers(count), Topology: Ring})
+		if f.K != 1<<(count-1) || f.Bundles != count || f.SharedBundle() != shared || len(f.AllFibres()) != 40*count {
+			t.Errorf("%d spans: K %d, %d bundles, shared %v, %d fibres", count, f.K, f.Bundles, f.SharedBundle(), len(f.AllFibres()))
+		}
+		for hops := 1; hops <= f.K+1; hops++ {
+			link, ok := f.Link(39, proto.NodeID(hops-1))
+			if ok != slices.Contains(f.Spans, hops) || ok && !link.Crossed {
+				t.Errorf("%d spans, %d hops over the seam: %v %v", count, hops, link, ok)
+			}
+		}
+		g, err := Parse(f.Encode())
+		if err != nil || string(g.Encode()) != string(f.Encode()) {
+			t.Errorf("%d spans: %v", count, err)
+		}
+	}
+}
+
 // A line has no wrap; a ring's links over the seam are crossed, backups
 // included, and no others.
 func TestSeam(t *testing.T) {
@@ -115,6 +139,11 @@ func TestValidateNamesTheField(t *testing.T) {
 		{func(p *Params) { p.GPUsPerNode = 0 }, "gpus_per_node"},
 		{func(p *Params) { p.K = 5 }, "k bundles"},
 		{func(p *Params) { p.K = 0 }, "k"},
+		{func(p *Params) { p.Spans = Spans{1, 1, 2} }, "spans"},
+		{func(p *Params) { p.Spans = Spans{2, 4} }, "spans"},
+		{func(p *Params) { p.Spans = Spans{} }, "spans"},
+		{func(p *Params) { p.Spans = Spans{1, 2, 4, 16} }, "k"},
+		{func(p *Params) { p.Spans, p.NodesPerToR = Spans{1, 2, 4}, 2 }, "spans nodes_per_domain"},
 		{func(p *Params) { p.GPUsPerNode, p.K, p.TP = 1, 1, 4 }, "k bundles"},
 		{func(p *Params) { p.TP = 18 }, "tp"},
 		{func(p *Params) { p.TP = 68 }, "tp"},

@@ -191,7 +191,7 @@ func (c *Core) onlyOfPods() (errs []error) {
 	}{
 		{"pods", c.Pods != 0}, {"leaves_per_pod", c.LeavesPerPod != 0}, {"spines_per_pod", c.SpinesPerPod != 0}, {"spine_ports", c.SpinePorts != 0},
 		{"leaf_links", c.LeafLinks != 0}, {"servers_per_leaf", c.ServersPerLeaf != 0},
-		{"wiring", c.Wiring != ""}, {"iota_mille", c.IotaMille != 0}, {"backup", c.Backup},
+		{"wiring", c.Wiring != ""}, {"iota_mille", c.IotaMille != 0}, {"backup", c.Backup}, {"spineless", c.Spineless},
 	} {
 		if f.v {
 			errs = append(errs, wrong("core."+f.field, "only of kind pods", "given"))

@@ -98,7 +98,7 @@ func (c *Core) Part(key string) (p Part, ok bool) {
 		for spine := range c.SpinesPerPod {
 			c.podSpine(&p, n, spine)
 		}
-	case !c.Alone() && is("pod%d-spine%d", c.Pods, c.SpinesPerPod):
+	case !c.Alone() && !c.Spineless && is("pod%d-spine%d", c.Pods, c.SpinesPerPod):
 		c.podSpine(&p, n, m)
 	case c.LeafSpine != nil && is("spine%d", c.Spines):
 		for s := range c.Switches() {
@@ -153,6 +153,12 @@ func (c *Core) Uplinks() int {
 // uplink adds what is gone with a link of a leaf.
 func (c *Core) uplink(p *Part, leaf, up int) {
 	switch l := c.LeafSpine; {
+	case c.Spineless: // it sends to one switch of a pair, and hears by the other
+		from := up
+		if c.Paired() {
+			from = up ^ 1
+		}
+		p.Ports = append(p.Ports, SwitchPort{up, 0, leaf}, SwitchPort{from, 1, leaf})
 	case l == nil:
 		p.Links = append(p.Links, LeafLink{leaf, up / c.LeafLinks, up % c.LeafLinks})
 	case l.Switches == 0:

@@ -2,9 +2,11 @@ package fabric
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"ringlight/proto"
@@ -130,9 +132,19 @@ func (f *Fabric) validateSizes() error {
 	okGPUs := span("gpus_per_node", f.GPUsPerNode, 1, MaxGPUsPerNode)
 	okK := span("k", f.K, 1, MaxBundles)
 	span("bundles", f.Bundles, 1, MaxBundles)
-	if okGPUs && okK && defaultBundles(f.K) > f.GPUsPerNode {
+	if n := len(f.Spans); f.Spans != nil {
+		rises := slices.IsSortedFunc(f.Spans, func(a, b int) int { return cmp.Or(cmp.Compare(a, b), -1) })
+		if !rises || n == 0 || f.Spans[0] != 1 || f.Spans[n-1] != f.K {
+			errs = append(errs, wrong("spans", fmt.Sprintf("rising, from 1 to k (%d)", f.K), "%v", f.Spans))
+			okK = false
+		}
+		if f.NodesPerToR > 0 || len(f.ToRs) > 0 {
+			errs = append(errs, wrong("spans", "absent, where tors or nodes_per_tor is given: rings under ToRs are placed over fibres of each length", "%v", f.Spans))
+		}
+	}
+	if need := defaultBundles(len(f.Reach())); okGPUs && okK && need > f.GPUsPerNode {
 		errs = append(errs, wrong("k", fmt.Sprintf("at most gpus_per_node (%d), at least 2 GPUs", f.GPUsPerNode),
-			"%d hops need %d bundles, and a node has one gap per GPU", f.K, defaultBundles(f.K)))
+			"%d spans need %d bundles, and a node has one gap per GPU", len(f.Reach()), need))
 	}
 	if okGPUs && f.Bundles > f.GPUsPerNode {
 		errs = append(errs, wrong("bundles", fmt.Sprintf("at most gpus_per_node (%d)", f.GPUsPerNode), "%d", f.Bundles))
@@ -158,6 +170,9 @@ func (f *Fabric) validateSizes() error {
 	q := f.Qualifies()
 	span("qualify.errors_per_1e12", q.ErrorsPer1e12, 10, 1_000_000_000) // of fewer a result takes minutes
 	span("qualify.budget_mdb", q.BudgetMDB, 0, 30_000)
+	span("qualify.bias_percent", q.BiasPercent, 1, 1000)
+	span("qualify.heater_percent", q.HeaterPercent, 1, 100)
+	span("qualify.ageing_days", q.AgeingDays, 1, 365)
 	if q.ConfidencePercent != 90 && q.ConfidencePercent != 99 {
 		errs = append(errs, wrong("qualify.confidence_percent", "90 or 99", "%d", q.ConfidencePercent))
 	}
@@ -272,14 +287,14 @@ func (f *Fabric) validateReach() error {
 	var errs []error
 	var seam, crossed int
 	for n := 0; n < f.Nodes && len(errs) < maxErrors; n++ {
-		for hop := 1; hop <= f.K; hop++ {
+		for _, hop := range f.Reach() {
 			to := f.offset(n, hop)
 			if to == noNode {
 				continue
 			}
 			link, ok := g.Link(proto.NodeID(n), to)
 			if !ok {
-				errs = append(errs, wrong("fibres", fmt.Sprintf("a fibre between any two nodes up to k = %d apart", f.K), "none from node %d to node %d", n, to))
+				errs = append(errs, wrong("fibres", fmt.Sprintf("a fibre between any two nodes %v apart", f.Reach()), "none from node %d to node %d", n, to))
 				continue
 			}
 			if int(to) < n {
@@ -288,7 +303,7 @@ func (f *Fabric) validateReach() error {
 					crossed++
 				}
 			}
-			for back := 1; back <= f.K; back++ {
+			for _, back := range f.Reach() {
 				left, ok := g.Link(proto.NodeID(n), f.offset(n, -back))
 				if ok && left.Local.Bundle == link.Local.Bundle && (hop != f.K || back != f.K) {
 					errs = append(errs, wrong("fibres", "left and right on different bundles, but for -k and +k",
@@ -309,7 +324,7 @@ func (f *Fabric) SeamCrossed() bool {
 	if f.Topology != Ring {
 		return false
 	}
-	for hop := 1; hop <= f.K; hop++ {
+	for _, hop := range f.Reach() {
 		for n := f.Nodes - hop; n < f.Nodes; n++ {
 			if link, ok := f.Link(proto.NodeID(n), f.offset(n, hop)); !ok || !link.Crossed {
 				return false

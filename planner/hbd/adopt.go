@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"ringlight/planner/fabric"
 	"ringlight/planner/journal"
 	"ringlight/planner/member"
 	"ringlight/proto"
@@ -54,6 +55,7 @@ func (h *Rings) adopt() {
 		records = append(records, member.Record(n.ID, n.Group, n.Want, false))
 	}
 	if len(records) == 0 {
+		tryFirst(&h.evidence, func(fabric.Fibre) bool { return true })
 		return // nothing runs; the first generation writes the first records
 	}
 	h.decided = h.gen

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"ringlight/planner/fabric"
 	"ringlight/planner/journal"
 	"ringlight/proto"
 )
@@ -87,6 +88,7 @@ func (h *Rings) Undrain(q *proto.OpRequest, r *proto.OpReply) *proto.Command {
 	if n.Online() {
 		h.drains.drop(n)
 	}
+	tryFirst(&h.evidence, func(f fabric.Fibre) bool { return f.A.Node == n.ID || f.B.Node == n.ID })
 	return &proto.Command{Verb: proto.VerbUndrain}
 }
 

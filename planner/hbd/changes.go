@@ -61,13 +61,14 @@ type Strip struct {
 type changes struct {
 	nodes   []proto.NodeID
 	rings   []proto.RingID
-	touched []bool // by node: it is in nodes
+	touched []bool                // by node: it is in nodes
+	heard   map[proto.NodeID]bool // since the jobs looked
 
 	Stamps stamps
 }
 
 func newChanges(nodes int) changes {
-	return changes{touched: make([]bool, nodes), Stamps: stamps{last: 1, nodes: make([]uint64, nodes), rings: map[proto.RingID]uint64{}}}
+	return changes{touched: make([]bool, nodes), heard: map[proto.NodeID]bool{}, Stamps: stamps{last: 1, nodes: make([]uint64, nodes), rings: map[proto.RingID]uint64{}}}
 }
 
 // stamps number changes, for any who look when they like: also those that no cell shows.
@@ -102,8 +103,13 @@ func (s *stamps) Since(after uint64) (nodes []proto.NodeID, rings []proto.RingID
 }
 
 // touch notes that a node has changed.
-func (c *changes) touch(id proto.NodeID) {
+func (p *placement) touch(id proto.NodeID) {
+	if r := p.ring(p.nodes[id].Group); r != nil {
+		r.counted = false
+	}
+	c := &p.changes
 	c.Stamps.node(id)
+	c.heard[id] = true
 	if !c.touched[id] {
 		c.touched[id] = true
 		c.nodes = append(c.nodes, id)

@@ -20,7 +20,6 @@ import (
 
 // Want is what a job wants.
 type Want struct {
-	Owner   string
 	Size    int // nodes of a ring
 	Rings   int
 	Spares  int            // nodes that are kept for it, each within reach of a ring
@@ -378,23 +377,6 @@ func (c Claims) lendTo(id proto.RingID, owner string) journal.Record {
 	h.touchRing(id)
 	h.tell(r)
 	return journal.Encode(ringKey(id), r.record(r.Decided))
-}
-
-// Release gives rings and spares back, and says what the store is to know.
-func (c Claims) Release(owner string) (records []journal.Record) {
-	h := c.h
-	for _, r := range h.rings {
-		if r.owner == owner {
-			records = append(records, c.lendTo(r.id, ""))
-		}
-	}
-	for n, o := range h.kept { // any order: a set
-		if o == owner {
-			delete(h.kept, n)
-		}
-	}
-	c.claimed()
-	return records
 }
 
 // Keep keeps nodes for a job, as the store says.

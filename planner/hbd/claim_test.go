@@ -1,6 +1,7 @@
 package hbd
 
 import (
+	"encoding/json"
 	"slices"
 	"testing"
 
@@ -15,7 +16,7 @@ func TestSparesOfAClaimThatIsGivenUpAreFree(t *testing.T) {
 	for _, given := range []bool{true, false} {
 		p := standing(t, 80, 16)
 		c := ClaimsOf(p)
-		s := c.Share(Want{Owner: "a", Size: 8, Rings: 1, Spares: 2})
+		s := c.Share(Want{Size: 8, Rings: 1, Spares: 2})
 		if len(s.New) != 1 || len(s.Spares) != 2 {
 			t.Fatalf("%+v", s)
 		}
@@ -34,6 +35,71 @@ func TestSparesOfAClaimThatIsGivenUpAreFree(t *testing.T) {
 			if kept := p.kept[n] != ""; kept == given {
 				t.Errorf("given up %t: node %d is kept: %t", given, n, kept)
 			}
+		}
+	}
+}
+
+// Goal: a job that gives its ring back while that is mended leaves none behind, neither in the
+// planner nor in the store, which holds the ring as the generation made it.
+// Method: a member dies; the release comes while the others are asked, and while the decision
+// is on its way to the disk.
+func TestAReleaseDuringARepairLeavesNothing(t *testing.T) {
+	for _, deciding := range []bool{false, true} {
+		p := standing(t, 80, 16)
+		c, stored, last := ClaimsOf(p), map[string]ringRecord{}, uint64(0)
+		keep := func() {
+			for _, a := range p.j.End() {
+				for _, r := range a.Records {
+					var is ringRecord
+					if json.Unmarshal(r.Value, &is) == nil && len(is.Nodes) > 0 {
+						stored[r.Key] = is
+					}
+				}
+				if a.Kind == journal.Persist {
+					last = a.Persist
+				}
+			}
+		}
+		r := p.rings[1]
+		p.j.Persist(c.Claim("a", r.size, Share{Stock: []proto.RingID{r.id}}, func([]proto.RingID) []journal.Record { return nil })...)
+		was := slices.Clone(r.nodes)
+		turns(p, was[3], proto.ModeHostDown)
+		var q *proposal
+		for range 20 {
+			if p.j.Now += 2 * settleWait; q == nil {
+				q = p.look()
+			}
+		}
+		if q == nil || len(q.rings) != 1 || q.rings[0].id != r.id {
+			t.Fatalf("nothing is mended: %+v", q)
+		}
+		p.prepare(q)
+		if deciding {
+			for _, part := range p.txn.Parts {
+				p.table.Ack(part.Device, &proto.Ack{Session: 1, Phase: proto.PhasePrepare, Term: p.txn.Term, Generation: p.txn.Gen, Plan: p.txn.Plan})
+			}
+			if !p.Deciding() {
+				t.Fatal("not decided")
+			}
+			keep()
+			decision := last
+			if records := c.Release("a"); len(records) > 0 {
+				p.j.Persist(records...)
+			}
+			keep()
+			p.Persisted(decision)
+			keep()
+		} else {
+			p.j.Persist(c.Release("a")...)
+			for _, part := range p.txn.Parts {
+				p.table.Ack(part.Device, &proto.Ack{Session: 1, Phase: proto.PhasePrepare, Term: p.txn.Term, Generation: p.txn.Gen, Plan: p.txn.Plan})
+			}
+			keep()
+			p.Persisted(last)
+		}
+		is, on := p.ring(r.id), stored[ringKey(r.id)]
+		if is.owner != "" || on.Job != "" || !slices.Equal(on.Nodes, is.nodes) || slices.Equal(is.nodes, was) {
+			t.Errorf("decided %t: ring of %q on %v, stored of %q on %v; it was on %v", deciding, is.owner, is.nodes, on.Job, on.Nodes, was)
 		}
 	}
 }

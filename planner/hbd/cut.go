@@ -25,6 +25,7 @@ type cut struct {
 	since  uint64 // by the wall clock: when it was last
 	proven bool   // by light, since then
 	tried  bool   // it has no ring, and is looked at now
+	first  bool   // before its first ring: nothing is known against it
 	misses int    // tries without a ring that found it dark, since then
 	hits   int    // and in a row that found light
 	shown  string // what the last of those tries showed, "": light, or there was none
@@ -80,14 +81,19 @@ func (c *cuts) due(now time.Duration, f func(a, b proto.NodeID) (looked bool)) {
 // again gives a fibre another chance now. What it did is not forgotten.
 func (c *cuts) again(at [2]proto.NodeID, now time.Duration) {
 	if x := c.known[at]; x != nil && x.held {
-		x.until, x.held, x.tried = min(x.until, now), false, false
+		x.until, x.held, x.tried, x.first = min(x.until, now), false, false, false
 	}
 }
 
-// reborn gives the fibres of a node that starts anew another chance.
-func (c *cuts) reborn(id proto.NodeID, now time.Duration) {
-	for at := range c.known { // any order: each by itself
-		if at[0] == id || at[1] == id {
+// reborn gives the fibres of a node that starts anew another chance: those that are to be
+// tried before use by a trial.
+func (c *cuts) reborn(id proto.NodeID, now time.Duration, before bool) {
+	for at, x := range c.known { // any order: each by itself
+		switch {
+		case x.first || at[0] != id && at[1] != id:
+		case before && x.held:
+			x.until, x.tried, x.first = min(x.until, now), true, true
+		default:
 			c.again(at, now)
 		}
 	}
@@ -172,6 +178,8 @@ func LinkOf(h *Rings, x *fabric.Fibre) proto.LinkStatus {
 	lit := s.A.State.Lit() && s.B.State.Lit() && m.Online() && n.Online() && (wanted || m.faces(b.Node) && n.faces(a.Node))
 	known := h.cuts.known[pair(a.Node, b.Node)]
 	switch {
+	case known != nil && known.first:
+		s.State, s.SinceMillis = proto.FibreDoubted, known.since
 	case h.broken(a.Node, b.Node):
 		s.State, s.SinceMillis, s.NextMillis = proto.FibreDark, known.since, h.j.Wall+uint64((known.until-h.j.Now).Milliseconds())
 	case lit:
@@ -262,13 +270,34 @@ func (e *evidence) checkCuts() {
 	}
 	e.cuts.due(e.j.Now, func(a, b proto.NodeID) bool {
 		if link, ok := e.fab.Link(a, b); ok {
-			if _, may := e.MayTry(link.Local, link.Remote); may {
+			if _, may := e.MayTry(link.Local, link.Remote); may || awaits(e.fab, &e.nodes[a], &e.nodes[b]) {
 				return true
 			}
 		}
 		e.usableAgain(a, b)
 		return false
 	})
+}
+
+// tryFirst keeps rings off some fibres until they were tried, where the description asks
+// for it. One whose node is in a ring by then is left to that.
+func tryFirst(e *evidence, of func(fabric.Fibre) bool) {
+	if !e.fab.Qualifies().BeforeUse {
+		return
+	}
+	for _, f := range e.fab.AllFibres() {
+		at := pair(f.A.Node, f.B.Node)
+		x := e.cuts.known[at]
+		if !of(f) || x != nil && x.held {
+			continue
+		}
+		if x == nil {
+			x = &cut{}
+			e.cuts.known[at] = x
+		}
+		x.since, x.held, x.tried, x.first, x.hits = e.j.Wall, true, true, true, 0
+		e.reads(f.A.Node)
+	}
 }
 
 // MayTry tells whether a fibre can be lit without anybody missing light, and which of
@@ -282,6 +311,12 @@ func (p *placement) MayTry(a, b fabric.Port) (looks [2]bool, may bool) {
 	return [2]bool{!idle[0], !idle[1]}, may
 }
 
+// awaits: a fibre is to be tried before use, and no ring has a node of it that it would be
+// late for: a trial waits until both are there.
+func awaits(f *fabric.Fabric, a, b *node) bool {
+	return f.Qualifies().BeforeUse && a.Group == 0 && b.Group == 0
+}
+
 // Doubted are the fibres that are to be looked at now: held to be cut for as long as they
 // were to be, and with a node in no ring. One whose nodes have rings since is left to those.
 func Doubted(h *Rings) (out []fabric.Fibre) {
@@ -290,10 +325,15 @@ func Doubted(h *Rings) (out []fabric.Fibre) {
 		if !ok || !x.tried {
 			continue
 		}
-		if _, may := h.MayTry(link.Local, link.Remote); !may {
+		switch _, may := h.MayTry(link.Local, link.Remote); {
+		case !may && awaits(h.fab, &h.nodes[at[0]], &h.nodes[at[1]]): // they come
+		case !may && x.first && x.count == 0:
+			delete(h.cuts.known, at)
+			h.usableAgain(at[0], at[1])
+		case !may:
 			h.cuts.again(at, h.j.Now)
 			h.usableAgain(at[0], at[1])
-		} else {
+		default:
 			out = append(out, fabric.Fibre{ID: h.fibre(at[0], at[1]), A: link.Local, B: link.Remote, Crossed: link.Crossed})
 		}
 	}
@@ -304,15 +344,26 @@ func Doubted(h *Rings) (out []fabric.Fibre) {
 }
 
 // Looked takes what came of looking at a fibre, dark says at which end it shows none: with
-// light rings may have it again, else it waits for longer. Without an answer it is as it was.
-func Looked(h *Rings, f *fabric.Fibre, dark string) {
+// light rings may have it again, else it waits for longer. Without an answer it is as it was,
+// as is one before its first ring whose bits were not counted and whose node left or joined
+// a ring since it was asked for, with ends that only looked: that says nothing of the fibre.
+func Looked(h *Rings, f *fabric.Fibre, looked [2]bool, counted bool, dark string) {
 	a, b := f.A.Node, f.B.Node
 	x := h.cuts.known[pair(a, b)]
 	if x == nil || !x.tried {
 		return
 	}
+	if looks, may := h.MayTry(f.A, f.B); x.first && !counted && (!may || looks != looked) {
+		return
+	}
 	x.tried, x.shown = false, dark
 	lit := dark == ""
+	if x.first && lit && x.count == 0 {
+		delete(h.cuts.known, pair(a, b))
+		h.usableAgain(a, b)
+		return
+	}
+	x.first = false
 	switch x.hits++; {
 	case lit && x.hits < steadyHits: // it may rattle still
 		x.until = h.j.Now + steadyWait

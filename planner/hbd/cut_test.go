@@ -72,7 +72,7 @@ func TestAFibreThatIsWellLetsARingBeFormed(t *testing.T) {
 		if len(tried) != 1 || !p.broken(mid-1, mid) {
 			t.Fatalf("look %d: %+v are looked at", i, tried)
 		}
-		if Looked(p, &tried[0], dark); p.broken(mid-1, mid) == (i == 4) {
+		if Looked(p, &tried[0], [2]bool{}, false, dark); p.broken(mid-1, mid) == (i == 4) {
 			t.Errorf("look %d: broken %t", i, i == 4)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"ringlight/planner/ring"
 	"ringlight/proto"
 )
 
@@ -70,4 +71,16 @@ func (d *damper) strike(now time.Duration, first int, last time.Duration) (wait 
 	d.count = min(d.count+1, dampMost+first)
 	d.until, d.held = now+wait, wait > 0
 	return wait
+}
+
+// timeOutage counts how long a node is not usable: that says how many rings are worth to move.
+func timeOutage(p *ring.Patience, n *node, now time.Duration) {
+	switch out := !n.usable(); {
+	case out && n.outAt == 0:
+		n.own().outAt = max(1, now)
+	case !out && n.outAt != 0:
+		p.Away(now - n.outAt)
+		n.own().outAt = 0
+		n.eased()
+	}
 }

@@ -5,6 +5,7 @@ import (
 
 	"ringlight/planner/journal"
 	"ringlight/planner/member"
+	"ringlight/planner/ring"
 	"ringlight/proto"
 )
 
@@ -14,11 +15,12 @@ import (
 // be dead, or when one has and its agent stays away.
 type evidence struct {
 	agenda
-	root   Root
-	died   func(n *node, why string) // tells who may wait for a node that is dead
-	doubt  func(d *member.Device)    // has one asked until it answers
-	cuts   cuts
-	probes probes
+	root     Root
+	died     func(n *node, why string) // tells who may wait for a node that is dead
+	doubt    func(d *member.Device)    // has one asked until it answers
+	cuts     cuts
+	probes   probes
+	patience ring.Patience
 }
 
 // Conclude draws what silence proves.

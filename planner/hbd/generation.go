@@ -117,6 +117,7 @@ func (h *Rings) checkPrepare() {
 // participantLost ends a generation that waits for a node which is gone. One that is
 // only told that it is in no ring may be anything but out: it ends no ring's repair.
 func (h *Rings) participantLost(n *node, why string) {
+	timeOutage(&h.patience, n, h.j.Now)
 	switch part := h.txn.Part(n.Device); {
 	case part == nil || part.Idle && n.Ready() && n.able():
 	case part.Idle && len(h.proposal.rings) > 0:
@@ -256,6 +257,12 @@ func (h *Rings) Persisted(id uint64) bool {
 		ClaimsOf(h).claimed()
 	}
 	h.txn.Commit()
+	for _, owner := range h.released {
+		if records := ClaimsOf(h).Release(owner); len(records) > 0 {
+			h.j.Persist(records...)
+		}
+	}
+	h.released = nil
 	for i := range h.txn.Parts {
 		h.nodes[h.txn.Parts[i].Device.ID].unlost()
 	}

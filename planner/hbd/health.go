@@ -57,6 +57,7 @@ func (h *Rings) Health(m *proto.Health) {
 			n.health = append(n.health, r)
 		}
 	}
+	_, n.stale = n.boardSilent()
 }
 
 // ReadingsOf are the last of a node's readings, of each bundle and sensor the worst.

@@ -39,6 +39,16 @@ func (c Claims) Moved() []string {
 	return out
 }
 
+// Touched are the nodes that may stand otherwise since this was asked, sorted.
+func (c Claims) Touched() []proto.NodeID {
+	if len(c.h.heard) == 0 {
+		return nil
+	}
+	out := slices.Sorted(maps.Keys(c.h.heard))
+	c.h.heard = map[proto.NodeID]bool{} // one that held all nodes once is as long to go through for ever
+	return out
+}
+
 // Own gives a job an unassigned ring that is lit: its light was adopted, and
 // the job's record says whose it is.
 func (c Claims) Own(owner string, id proto.RingID, size int) (records []journal.Record) {
@@ -96,6 +106,45 @@ func (c Claims) All() (out []proto.RingID) {
 		out = append(out, r.id)
 	}
 	return out
+}
+
+// Release gives rings and spares back, and says what the store is to know. A ring that is
+// being formed anew would be the job's again with the generation: what is not decided loses
+// its owner too, and what is on its way to the store is given back behind it.
+func (c Claims) Release(owner string) (records []journal.Record) {
+	h := c.h
+	var forming []*ringView
+	if h.proposal != nil {
+		forming = h.proposal.rings
+	}
+	for _, r := range h.rings {
+		if r.owner == owner && !(h.Deciding() && slices.ContainsFunc(forming, func(x *ringView) bool { return x.id == r.id })) {
+			records = append(records, c.lendTo(r.id, ""))
+		}
+	}
+	if h.Deciding() {
+		h.released = append(h.released, owner)
+	} else {
+		for _, r := range forming {
+			if r.owner == owner {
+				r.owner = ""
+			}
+		}
+	}
+	for n, o := range h.kept { // any order: a set
+		if o == owner {
+			delete(h.kept, n)
+		}
+	}
+	c.claimed()
+	return records
+}
+
+// Return gives a ring back that no job knows.
+func (c Claims) Return(id proto.RingID) journal.Record {
+	record := c.lendTo(id, "")
+	c.claimed()
+	return record
 }
 
 // Node is how a node stands, and whether its light or its host is out.

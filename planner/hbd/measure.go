@@ -110,7 +110,6 @@ type NodeCensus struct {
 	Online, Usable, Silent   bool
 	Bypassed                 int8 // sides on another candidate than planned
 	Alarms                   int16
-	Bundles                  int8
 	Known                    uint16 // bit b: the margin of bundle b was measured
 	Margins                  [proto.MaxBundles]proto.MilliDBm
 	Flaps, Bypasses, Refused uint64

@@ -22,7 +22,7 @@ func (h *Rings) News(x member.News) {
 		if !x.Again {
 			// A node that speaks is not dead, and what was seen on its fibres is over.
 			h.answered(n, "a new birth")
-			h.cuts.reborn(n.ID, h.j.Now)
+			h.cuts.reborn(n.ID, h.j.Now, h.fab.Qualifies().BeforeUse)
 			h.reads(n.ID)
 			h.unseen(n)
 		}
@@ -203,6 +203,7 @@ func (h *Rings) unseen(n *node) {
 func (h *Rings) changed(n *node, before flags) {
 	h.judge(n)
 	h.obstacles.takesPart(n)
+	timeOutage(&h.patience, n, h.j.Now)
 	if (n.dead || n.unanswered()) && n.Online() && n.AskAt() == journal.Never {
 		h.table.Doubt(n.Device)
 	}

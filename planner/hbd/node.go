@@ -18,6 +18,7 @@ type node struct {
 	leaving bool      // is being drained
 	stray   bool      // is on the list of those to be told where they stand
 	dead    bool      // concluded from its neighbours
+	stale   bool      // its board was silent by its last telemetry
 	said    saidFault // what it says of itself
 	saidSeq uint64    // number of the event that said so, 0: a report
 	bypass  uint64    // the highest bypass count that it told of
@@ -39,8 +40,9 @@ type plight struct {
 	over   string // why it is stepped over, "": it is not
 	ended  bool   // its key counts no more, and it has not come with another
 	parted parting
-	outs   damper // how often it went out of service and came back
-	again  damper // how often it was told again where it stands
+	outAt  time.Duration // since when it is not usable, 0: it is
+	outs   damper        // how often it went out of service and came back
+	again  damper        // how often it was told again where it stands
 	// Why no ring can be built with what it measured of its optics, "" when one
 	// can: all members would refuse the plan, and none of them is to blame.
 	unmeasured string

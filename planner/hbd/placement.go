@@ -154,8 +154,8 @@ func (p *placement) dropRing(id proto.RingID) {
 	}
 }
 
-// within calls f for the members up to K hops on one side of a member,
-// nearest first.
+// within calls f for the members up to K hops on one side of a member, as fibres
+// span, nearest first.
 func (p *placement) within(nodes []proto.NodeID, at, step int, f func(peer int)) {
 	hops := 0
 	for peer := at + step; peer >= 0 && peer < len(nodes); peer += step {
@@ -167,6 +167,8 @@ func (p *placement) within(nodes []proto.NodeID, at, step int, f func(peer int))
 		if hops > p.fab.K {
 			return
 		}
-		f(peer)
+		if p.order.Spans(hops) {
+			f(peer)
+		}
 	}
 }

@@ -108,16 +108,17 @@ func (h *Rings) propose(rings []*ringView, near bool) *proposal {
 			ids[i] = r.id
 		}
 		_, _, waits := h.Expected()
-		h.index.Moves, h.index.Fetch = ring.MovesOf(h.fab.Moves), 0
+		h.patience.Price = h.fab.MovePrice()
+		h.index.Moves, h.index.AtOnce, h.index.Fetch = ring.MovesOf(h.fab.Moves), h.patience.AtOnce(), 0
 		switch {
 		case waits > 0: // what they are to carry would be laid on others
 			h.index.Moves = 0
-		case !near && h.shortage.paid(h.j.Now, h.fab.MovePrice()):
+		case !near && h.patience.Paid(h.j.Now):
 			h.index.Fetch = maxFetch
 		}
 		if res = h.index.Look(ids, near); !near && waits == 0 {
-			if at := h.shortage.saw(&res, h.j.Now, h.fab.MovePrice()); at != journal.Never {
-				h.lookAt, h.wantBetter = min(h.lookAt, at), true
+			if due, waits := h.patience.Saw(&res, h.j.Now); waits && res.Fetched == 0 {
+				h.lookAt, h.wantBetter = min(h.lookAt, max(due, h.j.Now+betterWait)), true
 			}
 		}
 	}
@@ -132,7 +133,7 @@ func (h *Rings) propose(rings []*ringView, near bool) *proposal {
 // mending is the placement's task as things stand.
 func (h *evidence) mending() ring.Mend {
 	return ring.Mend{
-		Order: h.order, Sizes: h.demands(h.fab), Moves: ring.MovesOf(h.fab.Moves), Spread: h.fab.SpareLayout == fabric.Beside,
+		Order: h.order, Sizes: h.demands(h.fab), Moves: ring.MovesOf(h.fab.Moves), AtOnce: h.patience.AtOnce(), Spread: h.fab.SpareLayout == fabric.Beside,
 		Usable: func(id proto.NodeID) bool { return h.nodes[id].wanted() },
 		Free:   h.free,
 		Own:    func(id proto.NodeID, r proto.RingID) bool { return h.own(id, h.ring(r)) },

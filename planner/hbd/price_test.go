@@ -14,7 +14,7 @@ import (
 func turns(p *Rings, id proto.NodeID, mode proto.Mode) {
 	n := &p.nodes[id]
 	before := n.flags()
-	p.say(n, true, mode, 0)
+	p.say(n, mode != proto.ModeService, mode, 0)
 	p.changed(n, before)
 }
 
@@ -64,8 +64,41 @@ func TestMovesArePaidByShortage(t *testing.T) {
 	if !said || short() != 1 || moved != 23 || last > 25*time.Second {
 		t.Errorf("%d rings are short, %d whole ones moved in %v; want 1, 23 in 23 to 25 s; it was said: %t", short(), moved, last, said)
 	}
-	if p.lookAt != journal.Never && p.shortage.moves != 0 {
-		t.Errorf("something is still waited for: %d", p.shortage.moves)
+	if p.lookAt != journal.Never && p.patience.Waits() != 0 {
+		t.Errorf("something is still waited for: %d", p.patience.Waits())
+	}
+}
+
+// Goal: outages that were long are a reason to move at once what costs less than they lose.
+// Method: the same, after the 16 nodes of a ring were out for four minutes each.
+func TestOutagesTeachToMoveAtOnce(t *testing.T) {
+	p := standing(t, 400, 0)
+	p.fab.MovePriceMS = 1000
+	for i := range 16 {
+		id := proto.NodeID(i)
+		turns(p, id, proto.ModeHostDown)
+		p.j.Now += 4 * time.Minute
+		turns(p, id, proto.ModeService)
+	}
+	for _, id := range []proto.NodeID{5, 395} {
+		turns(p, id, proto.ModeHostDown)
+	}
+	start, moved := p.j.Now, 0
+	for p.j.Now < start+10*time.Second {
+		p.j.Now += 2 * settleWait
+		q := p.look()
+		if q == nil {
+			continue
+		}
+		for _, r := range q.rings {
+			if old := p.ring(r.id); len(old.nodes) == old.size && len(r.nodes) == r.size && old.hasLight() && old.allReady() {
+				moved++
+			}
+		}
+		commit(p, q)
+	}
+	if moved != 23 {
+		t.Errorf("%d whole rings moved in 10 s, want 23", moved)
 	}
 }
 
@@ -158,20 +191,5 @@ func TestADrainDoesNotCostWhatMovesLater(t *testing.T) {
 	n := &p.nodes[395]
 	if cost := p.costWithout(n); !slices.Equal(cost.Rings, []proto.RingID{n.Group}) {
 		t.Errorf("rings %v, want %d alone", cost.Rings, n.Group)
-	}
-}
-
-// Goal: what was lost runs out as it ran up, so that a lack that is long over pays for no
-// other, and is never less than nothing.
-func TestWhatWasLostRunsOut(t *testing.T) {
-	l := shortage{moves: 9, rings: 2}
-	for _, step := range []struct {
-		now, lost time.Duration
-		moves     int // from then on
-	}{{10 * time.Second, 20 * time.Second, 0}, {14 * time.Second, 16 * time.Second, 0}, {time.Minute, 0, 9}, {61 * time.Second, 2 * time.Second, 9}} {
-		if l.since(step.now); l.lost != step.lost {
-			t.Errorf("at %v: %v lost, want %v", step.now, l.lost, step.lost)
-		}
-		l.moves = step.moves
 	}
 }

@@ -290,7 +290,8 @@ func Refit(h *Rings, to *fabric.Fabric, ends []proto.RingID) (records []journal.
 	p.resize()
 	h.placement, h.txn.Parts, h.proposal = p, nil, nil
 	h.probes = probes{j: h.j, at: journal.Never, other: h.askOther, took: h.probes.took, spread: h.probes.spread}
-	h.marked, h.strays, h.stage, h.refusing, h.shortage = nil, nil, nil, nil, shortage{}
+	h.marked, h.strays, h.stage, h.refusing = nil, nil, nil, nil
+	h.patience.Restart()
 	h.cuts.keep(to.Nodes)
 	for i := range h.nodes {
 		n := &h.nodes[i]

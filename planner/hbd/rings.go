@@ -43,8 +43,8 @@ type Rings struct {
 	drains    drains
 	obstacles obstacles
 
-	shortage shortage
-	surplus  bool // there may be more stock than jobs leave room for
+	surplus  bool     // there may be more stock than jobs leave room for
+	released []string // jobs that gave all back while a decision was on its way to the store
 
 	stage        []proto.RingID // told again by the last generation that told any
 	stageAt      time.Duration
@@ -85,6 +85,8 @@ func (h *Rings) Gathered() {
 	h.gen = max(h.gen, h.table.Numbers.FoundGeneration())
 	if h.fresh {
 		h.adopt()
+	} else { // what was tried died with the planner before; spares are, not to be in a ring's way
+		tryFirst(&h.evidence, func(f fabric.Fibre) bool { return awaits(h.fab, &h.nodes[f.A.Node], &h.nodes[f.B.Node]) })
 	}
 	for i := range h.nodes {
 		h.judge(&h.nodes[i])

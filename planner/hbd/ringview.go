@@ -25,6 +25,8 @@ type ringView struct {
 	marked    bool          // it is on the list of those to be looked at
 	unsettled bool          // it is on the list of those that may wait
 	moved     bool          // it was in service when it got other members
+	counted   bool          // shy is of the ring as it is
+	shy       int           // links that shine, and of which nobody can say whether well
 	lit       []bool        // by link: had light since the ring was formed and both its nodes were there
 	renew     bool          // to be touched with the same members
 	toldAt    time.Duration // when its last generation was committed, of slow members
@@ -77,15 +79,24 @@ func (r *ringView) confirmed(at int) bool {
 
 // unproven counts the links that shine, and of which at an end nobody can say whether well.
 func (r *ringView) unproven(x *health.Facts) {
+	x.Links += max(0, len(r.nodes)-1)
+	if r.counted && (r.shy == 0 || len(x.Unproven) == maxUnproven) {
+		x.LinksUnproven += r.shy
+		return
+	}
+	r.counted, r.shy = true, 0
 	for at := range max(0, len(r.nodes)-1) {
-		x.Links++
 		if r.port(at, proto.Right) == proto.Unproven || r.port(at+1, proto.Left) == proto.Unproven {
-			if x.LinksUnproven++; len(x.Unproven) < 4 {
+			if r.shy++; len(x.Unproven) < maxUnproven {
 				x.Unproven = append(x.Unproven, r.pl.fibre(r.nodes[at], r.nodes[at+1]))
 			}
 		}
 	}
+	x.LinksUnproven += r.shy
 }
+
+// maxUnproven are the fibres that are named. chosen: more than one looks at.
+const maxUnproven = 4
 
 func (r *ringView) linksConfirmed() int {
 	count := 0

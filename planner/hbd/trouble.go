@@ -8,6 +8,7 @@ import (
 
 	"ringlight/planner/fabric"
 	"ringlight/planner/health"
+	"ringlight/planner/member"
 	"ringlight/proto"
 )
 
@@ -72,6 +73,9 @@ func FactsOf(h *Rings, x *health.Facts) {
 		if l, ok := h.fab.Link(at[0], at[1]); ok {
 			s := LinkOf(h, &fabric.Fibre{A: l.Local, B: l.Remote, ID: h.fibre(at[0], at[1])})
 			c := h.cuts.known[at]
+			if c.first {
+				continue
+			}
 			if s.State == proto.FibreDark || s.State == proto.FibreDoubted || s.State == proto.FibreLit && c.count >= flaps {
 				x.Fibres = append(x.Fibres, health.Fibre{Name: s.Fibre, A: at[0], B: at[1], Ring: s.Ring, State: s.State, Since: s.SinceMillis, Next: s.NextMillis, Losses: c.count, Shown: c.shown})
 			}
@@ -103,9 +107,13 @@ func (r *ringView) facts(s proto.RingState) health.Ring {
 	return x
 }
 
-// FactsOfNode says what only the rings know of a node.
-func FactsOfNode(h *Rings, d *health.Device) {
+// FactsOfNode says what only the rings know of a node, or that there is nothing to be said of
+// it at all.
+func FactsOfNode(h *Rings, d *health.Device) (plain bool) {
 	n := &h.nodes[d.ID]
+	if member.Plain(n.Device) && n.plight == noPlight && !n.dead && !n.said.out && !n.stale {
+		return true
+	}
 	if n.hold != nil && !n.hold.Quarantine {
 		d.Held = n.hold.about()
 	} else if n.drained() {
@@ -113,16 +121,17 @@ func FactsOfNode(h *Rings, d *health.Device) {
 	}
 	d.What, d.Why = h.Trouble(d.ID)
 	if n.Report == nil {
-		return
+		return false
 	}
 	if at, is := n.boardSilent(); is && n.Answers() {
 		d.Board = h.j.Wall - min(h.j.Wall, uint64((h.j.Now-at).Milliseconds()))
 	}
 	for b := range n.Report.Bundles {
-		if margin, ok := b.Margin(); ok && proto.LeastLightBelow-margin >= lowLight && b.State.Lit() {
-			d.Low = append(d.Low, health.Low{Bundle: b.Bundle, Missing: proto.LeastLightBelow - margin})
+		if missing := member.Missing(&b); missing > 0 {
+			d.Low = append(d.Low, health.Low{Bundle: b.Bundle, Missing: missing})
 		}
 	}
+	return false
 }
 
 // boardSilent: its agent has read nothing of its board, since when.
@@ -134,14 +143,9 @@ func (n *node) boardSilent() (since time.Duration, is bool) {
 	return since, len(n.health) > 0 && told-since >= max(boardSilent, 2*gap)
 }
 
-const (
-	// boardSilent is how old the newest reading of a board may be that its agent tells.
-	// chosen: two rounds of telemetry.
-	boardSilent = 20 * time.Second
-	// lowLight is how much less own light a bundle may have than its calibration expects.
-	// chosen: below the .58 dB of one laser of eight, above what readings differ by.
-	lowLight = proto.MilliDBm(500)
-)
+// boardSilent is how old the newest reading of a board may be that its agent tells.
+// chosen: two rounds of telemetry.
+const boardSilent = 20 * time.Second
 
 // Counts are nodes and rings by state.
 func (p *placement) Counts() (nodes proto.NodeCounts, rings proto.RingCounts) {

@@ -90,8 +90,12 @@ func (h *Rings) Waits() (out []string) {
 		r.unsettled = text != ""
 		return !r.unsettled
 	})
-	if h.shortage.moves > 0 {
-		out = append(out, fmt.Sprintf("one more ring would be whole if %d whole rings moved: they move once short rings have lacked nodes for %v in total", h.shortage.moves, time.Duration(h.shortage.moves)*h.fab.MovePrice()))
+	if moves := h.patience.Waits(); moves > 0 {
+		text := fmt.Sprintf("one more ring would be whole if %d whole rings moved: they move once short rings have lacked nodes for %v in total", moves, time.Duration(moves)*h.patience.Each())
+		if mean, of := h.patience.Mean(); mean > 0 {
+			text += fmt.Sprintf("; up to %d move at once, for the last %d outages took %v in the mean", h.patience.AtOnce(), of, mean.Round(time.Second))
+		}
+		out = append(out, text)
 	}
 	if first, last, waits := h.Expected(); waits > 0 {
 		out = append(out, fmt.Sprintf("%d new nodes, %d to %d, are expected since the fabric was edited", waits, first, last))

@@ -25,11 +25,18 @@ type Circuits struct {
 	DurationMS uint64 `json:"duration_ms,omitempty"`
 	DeadlineMS uint64 `json:"deadline_ms,omitempty"`
 	MayPauseMS uint64 `json:"may_pause_ms,omitempty"`
-	// These two are for servers joined directly.
+	// These three are for servers joined directly.
 	Topology *Traffic `json:"topology,omitempty"` // absent: one AllReduce of all, over all interfaces
+	Phases   []Phase  `json:"phases,omitempty"`   // in place of topology, in the order in which they come
 	Next     string   `json:"next,omitempty"`     // the job whose servers it gets when that is released
 
 	on []uint32 // the wish's nodes
+}
+
+// Phase is a part of an iteration that has links of its own.
+type Phase struct {
+	Name     string  `json:"name"`
+	Topology Traffic `json:"topology"`
 }
 
 // Traffic is what a job sends in one iteration, and over what. Servers are
@@ -100,16 +107,28 @@ func (c *Circuits) Spec() (s proto.JobSpec, err *proto.Error) {
 		if s.Servers == 0 {
 			return bad("servers", "servers, with topology", "absent")
 		}
-		if s.Topology, err = c.Topology.spec(); err != nil {
+		if s.Topology, err = c.Topology.Spec(); err != nil {
 			err.Field = "topology." + err.Field
 			return s, err
 		}
 	}
+	for i := range c.Phases {
+		p := &c.Phases[i]
+		if p.Topology.Model != nil {
+			return bad(fmt.Sprintf("phases[%d].topology.model", i), "none: allreduce and mp say what a phase sends", "given")
+		}
+		t, err := p.Topology.Spec()
+		if err != nil {
+			err.Field = fmt.Sprintf("phases[%d].topology.%s", i, err.Field)
+			return s, err
+		}
+		s.Phases = append(s.Phases, proto.JobPhase{Name: p.Name, Topology: *t})
+	}
 	return s, nil
 }
 
-// spec is the traffic in the core's words.
-func (t *Traffic) spec() (*proto.JobTopology, *proto.Error) {
+// Spec is the traffic in the core's words.
+func (t *Traffic) Spec() (*proto.JobTopology, *proto.Error) {
 	const most = 1<<16 - 1 // servers by rank
 	method, err := proto.ParseMethod(t.Method)
 	if err != nil {

@@ -191,6 +191,7 @@ type Servers struct {
 	// Strategy is which server holds which part of the model that the wish names.
 	Strategy *Held   `json:"strategy,omitempty"`
 	Orders   []Order `json:"orders,omitempty"` // of servers joined directly: in which they reduce
+	Phase    string  `json:"phase,omitempty"`  // of several: the one that it has links for
 }
 
 // Domain is a tensor parallel domain: its GPUs are ranks that follow one another.
@@ -209,7 +210,7 @@ func (t circuitJobs) show(x *job, v *View, whole bool) {
 		return
 	}
 	v.Links, v.Confirmed = int(l.Granted), int(min(l.Realised, l.Granted))
-	s := &Servers{Job: l.Job, Asked: int(l.Asked), Leaves: append([]proto.LeafServers{}, l.Servers...)}
+	s := &Servers{Job: l.Job, Asked: int(l.Asked), Leaves: append([]proto.LeafServers{}, l.Servers...), Phase: l.Phase}
 	v.Circuits = s
 	if l.State != proto.JobWaiting {
 		v.GPUsTotal = x.gpus

@@ -33,15 +33,15 @@ const (
 
 // Event is one thing that happened to a job.
 type Event struct {
-	Generation uint64 `json:"generation"`    // of the job: the event's number
-	Number     uint64 `json:"number"`        // among the events of all jobs
+	Generation uint64 `json:"generation"`    // of the job: the event's number; 0 of a node's
+	Number     uint64 `json:"number"`        // among the events of nodes and of all jobs
 	Job        string `json:"job,omitempty"` // where several are told of
-	Event      string `json:"event"`         // a state that began, node_lost, replaced, left or restored
+	Event      string `json:"event"`         // a state that began, node_lost, replaced, left or restored; of a node well, lost or drained
 	AtMS       uint64 `json:"at_ms"`         // by the planner's wall clock
 	Cause      string `json:"cause,omitempty"`
 
 	Ring      proto.RingID `json:"ring,omitempty"`
-	Node      string       `json:"node,omitempty"` // of node_lost and left
+	Node      string       `json:"node,omitempty"` // of node_lost, left, and those of nodes
 	BypassUS  uint32       `json:"bypass_us,omitempty"`
 	Out       string       `json:"out,omitempty"` // of replaced
 	In        string       `json:"in,omitempty"`

@@ -13,7 +13,7 @@ import (
 type ringJobs struct{ *Table }
 
 func (t ringJobs) trial(id string, w *Wish) Trial {
-	s := t.rings.Share(w.want(t.fab(), id, w.Rings, w.Spares))
+	s := t.rings.Share(w.want(t.fab(), w.Rings, w.Spares))
 	if s.Why == "" {
 		return Trial{Feasible: true, Most: w.Rings, Ends: s.Ends}
 	}
@@ -34,6 +34,17 @@ func (t ringJobs) resume(x *job) {
 		t.j.Persist(records...)
 	}
 	t.look(x)
+}
+
+// returnStrays gives rings back whose jobs do not know them: a planner may have died between
+// a job's release and the end of a generation that still had the ring for it.
+func (t ringJobs) returnStrays() {
+	for _, id := range t.rings.All() {
+		l, _ := t.rings.Lent(id)
+		if x := t.jobs[l.Owner]; l.Owner != "" && (x == nil || !slices.Contains(x.Rings, id)) {
+			t.j.Persist(t.rings.Return(id))
+		}
+	}
 }
 
 func (t ringJobs) lacks(x *job) bool { return len(x.missing()) > 0 }
@@ -83,7 +94,7 @@ func (t ringJobs) place(x *job) {
 	if !fresh {
 		spares = 0 // what is left of them is there
 	}
-	want := x.wish.want(t.fab(), x.ID, len(missing), spares)
+	want := x.wish.want(t.fab(), len(missing), spares)
 	want.Size, want.Again = x.Size, again
 	s := t.rings.Share(want)
 	if s.Why != "" && fresh && x.wish.Policy == Shrink && s.Most > 0 {

@@ -41,12 +41,20 @@ func (t *Table) of(w *Wish) allocator {
 // Run moves jobs on. It is called at the end of a step, and costs nothing where
 // nothing of a job has changed.
 func (t *Table) Run() {
-	if len(t.jobs) == 0 || t.busy() != "" {
-		t.began = t.began && t.busy() == ""
+	busy := t.busy() != ""
+	if !busy {
+		t.all.tellNodes(t)
+	}
+	if busy {
+		t.began = false
 		return
 	}
 	if !t.began {
 		t.begin()
+	}
+	if len(t.jobs) == 0 {
+		t.tryAt = journal.Never
+		return
 	}
 	ringJobs{t}.settle()
 	for _, id := range t.rings.Moved() {
@@ -73,6 +81,7 @@ func (t *Table) begin() {
 		x.at = t.j.Now
 		t.of(x.wish).resume(x)
 	}
+	ringJobs{t}.returnStrays()
 	t.tryAt = t.j.Now
 }
 

@@ -19,8 +19,9 @@ import (
 )
 
 const (
-	prefixWish = "wish/" // keys of the store: a job, by its name
-	prefixTold = "told/" // Event, by the job's name and its number
+	prefixWish = "wish/"      // keys of the store: a job, by its name
+	prefixTold = "told/"      // Event, by the job's name and its number
+	prefixNode = "told_node/" // an event of a node, by its number
 
 	maxJobs = 16384 // live ones; chosen: a job for every fourth node of the largest fabric in use
 	// maxReleased are remembered after their end, so that a client that asks again gets
@@ -35,7 +36,7 @@ const (
 )
 
 // Prefixes are those of the records here.
-var Prefixes = []string{prefixWish, prefixTold, prefixRouted}
+var Prefixes = []string{prefixWish, prefixTold, prefixNode, prefixRouted}
 
 // Rings is what jobs need of the rings.
 type Rings interface {
@@ -46,11 +47,13 @@ type Rings interface {
 	Release(owner string) []journal.Record
 	Keep(owner string, nodes []proto.NodeID)
 	Own(owner string, id proto.RingID, size int) []journal.Record
+	Return(proto.RingID) journal.Record
 	Shrink(id proto.RingID, size int) bool
 	Lent(proto.RingID) (hbd.Lend, bool)
 	Near(proto.RingID) bool
 	All() []proto.RingID
 	Node(proto.NodeID) (s proto.NodeStatus, lost bool)
+	Touched() []proto.NodeID
 	Moved() []string
 	Resting() bool
 	Bar(func(owner string, id proto.NodeID) bool)
@@ -100,7 +103,7 @@ type claim struct {
 
 // New makes a table without jobs.
 func New(fab func() *fabric.Fabric, rings Rings, core Core, j *journal.Journal, busy func() string) *Table {
-	t := &Table{fab: fab, rings: rings, core: core, j: j, busy: busy, jobs: map[string]*job{}, routers: ledger{}, tryAt: journal.Never}
+	t := &Table{fab: fab, rings: rings, core: core, j: j, busy: busy, jobs: map[string]*job{}, all: told{stands: map[proto.NodeID]Standing{}}, routers: ledger{}, tryAt: journal.Never}
 	rings.Bar(t.barred)
 	rings.Along(func(id string) bool {
 		x := t.jobs[id]
@@ -148,7 +151,7 @@ func (t *Table) Put(id, text string) error {
 		return err
 	}
 	if w.Ring != 0 {
-		if s := t.rings.Share(w.want(t.fab(), id, 1, 0)); s.Gone {
+		if s := t.rings.Share(w.want(t.fab(), 1, 0)); s.Gone {
 			return &proto.Error{Code: proto.Conflict, Field: "ring", Limit: "one that stands on these nodes", Reason: s.Why}
 		}
 	}
@@ -287,6 +290,10 @@ func (t *Table) enter(x *job, s State, cause string) {
 	t.j.Note(level, "job is "+string(s), journal.Note{Rule: "job", Node: -1, Text: proto.Clip(text)})
 }
 
+// nodeKey is not one of prefixTold: a planner of a release before, which knows events of jobs
+// alone, passes it over when an upgrade is taken back.
+func nodeKey(number uint64) string { return fmt.Sprintf("%s%016d", prefixNode, number) }
+
 func toldKey(id string, gen uint64) string { return prefixTold + id + "/" + fmt.Sprintf("%016d", gen) }
 
 // records is a job and its last events as the store is to have them.
@@ -346,6 +353,17 @@ func (t *Table) Member(id, owner string, name Name) (proto.NodeID, error) {
 func (t *Table) Restore(prefix, rest string, raw []byte) error {
 	if prefix == prefixRouted {
 		return t.routers.restore(rest, raw)
+	}
+	if prefix == prefixNode {
+		var e Event
+		if err := json.Unmarshal(raw, &e); err != nil {
+			return err
+		}
+		if n, known := t.fab().FindNode(e.Node); known {
+			t.all.mixed = true
+			t.all.node(n, nodeKey(e.Number), e)
+		}
+		return nil
 	}
 	if prefix == prefixTold {
 		id, _, ok := strings.Cut(rest, "/")

@@ -45,6 +45,18 @@ const (
 	Drained Standing = "drained" // an operator keeps it out
 )
 
+func standing(s proto.NodeStatus, lost bool) Standing {
+	switch {
+	case s.Usable:
+		return Well
+	case s.Drain != nil || s.Mode == proto.ModeDrained:
+		return Drained
+	case lost:
+		return Lost
+	}
+	return Silent
+}
+
 // FabricNode is a node as it stands.
 type FabricNode struct {
 	Host     string       `json:"host"`
@@ -62,16 +74,7 @@ func (t *Table) Topology() *Topology {
 	out := &Topology{Fabric: f.Name, GPUsPerNode: f.GPUsPerNode, TP: f.TP, Rings: []FabricRing{}, Nodes: make([]FabricNode, 0, f.Nodes)}
 	for id := range proto.NodeID(f.Nodes) {
 		s, lost := t.rings.Node(id)
-		n := FabricNode{Host: t.name(id), Node: id, Ring: s.Ring, State: Well}
-		switch {
-		case s.Usable:
-		case s.Drain != nil || s.Mode == proto.ModeDrained:
-			n.State = Drained
-		case lost:
-			n.State = Lost
-		default:
-			n.State = Silent
-		}
+		n := FabricNode{Host: t.name(id), Node: id, Ring: s.Ring, State: standing(s, lost)}
 		if n.State != Well {
 			n.Cause = s.Reason
 		}
@@ -122,7 +125,7 @@ func (t *Topology) Text(format string) (text []byte, kind string, err error) {
 		text, err = json.Marshal(t)
 		return text, "application/json", err
 	case format == "labels":
-		text, err = json.Marshal(t.Labels())
+		text, err = json.Marshal(t.Labels(LabelDomain))
 		return text, "application/json", err
 	}
 	shape, yaml := strings.CutSuffix(strings.TrimPrefix(format, "slurm-"), ".yaml")
@@ -136,19 +139,34 @@ func (t *Topology) Text(format string) (text []byte, kind string, err error) {
 	return t.conf(shape, rows), "text/plain; charset=utf-8", nil
 }
 
+// LabelDomain is what the keys of labels begin with where nobody names another, and
+// acceleratorDomain the key by which topograph knows nodes that share an interconnect
+// (NVIDIA topograph 1.0, "Node labels and annotations").
+const (
+	LabelDomain       = "ringlight.dev"
+	acceleratorDomain = "accelerator.topograph.run/domain"
+)
+
 // LabelKeys are the labels of nodes that Labels may give: of no others is it the owner.
-var LabelKeys = []string{"ringlight/state", "ringlight/ring", "ringlight/position", "ringlight/tor"}
+func LabelKeys(domain string) []string {
+	keys := []string{acceleratorDomain}
+	for _, name := range [...]string{"state", "ring", "position", "tor"} {
+		keys = append(keys, domain+"/"+name)
+	}
+	return keys
+}
 
 // Labels are those of each host, for schedulers that place by them.
-func (t *Topology) Labels() map[string]map[string]string {
+func (t *Topology) Labels(domain string) map[string]map[string]string {
 	out := map[string]map[string]string{}
 	for _, n := range t.Nodes {
-		l := map[string]string{"ringlight/state": string(n.State)}
+		l := map[string]string{domain + "/state": string(n.State)}
 		if n.Position != nil {
-			l["ringlight/ring"], l["ringlight/position"] = strconv.FormatUint(uint64(n.Ring), 10), strconv.Itoa(*n.Position)
+			ring := strconv.FormatUint(uint64(n.Ring), 10)
+			l[domain+"/ring"], l[domain+"/position"], l[acceleratorDomain] = ring, strconv.Itoa(*n.Position), "ring-"+ring
 		}
 		if n.ToR != nil {
-			l["ringlight/tor"] = strconv.Itoa(*n.ToR)
+			l[domain+"/tor"] = strconv.Itoa(*n.ToR)
 		}
 		out[n.Host] = l
 	}

@@ -275,7 +275,7 @@ func (w *Wish) nodes(f *fabric.Fabric) (only, exclude []proto.NodeID) {
 }
 
 // want is the wish in the rings' words, for so many rings.
-func (w *Wish) want(f *fabric.Fabric, id string, rings, spares int) hbd.Want {
+func (w *Wish) want(f *fabric.Fabric, rings, spares int) hbd.Want {
 	only, exclude := w.nodes(f)
-	return hbd.Want{Owner: id, Size: w.TP / f.GPUsPerNode, Rings: rings, Spares: spares, Nodes: only, Exclude: exclude, Ring: w.Ring, Spread: w.Prefer == Spread, AtToR: w.Prefer == CrossToR}
+	return hbd.Want{Size: w.TP / f.GPUsPerNode, Rings: rings, Spares: spares, Nodes: only, Exclude: exclude, Ring: w.Ring, Spread: w.Prefer == Spread, AtToR: w.Prefer == CrossToR}
 }

@@ -35,7 +35,7 @@ type API struct {
 	source Source
 	may    func(*http.Request) error // why the client may not act; nil: it may
 	hub    hub
-	search chan struct{} // of a strategy: one at a time
+	search chan struct{} // of a strategy, or of links for traffic: one at a time
 }
 
 // New makes the API of a planner.
@@ -65,10 +65,10 @@ type jobs struct {
 	Continue string      `json:"continue,omitempty"` // for the next page; absent: this is the last
 }
 
-// tidings is the answer of a long poll for all jobs.
+// tidings is the answer of a long poll for nodes and all jobs.
 type tidings struct {
 	Events   []job.Event `json:"events"`
-	Complete bool        `json:"complete"` // false: some before them are not kept any more; the list has all that counts
+	Complete bool        `json:"complete"` // false: some before them are not kept any more; the list and the topology have all that counts
 	Number   uint64      `json:"number"`   // of the last event there is; where complete is false, watch from it
 }
 
@@ -101,10 +101,13 @@ var routes = []route{
 		query: []parameter{{"watch", "the number of the last event that is known, 0: none"}, {"wait_ms", "how long to wait for one, at most 60000; absent: 30000"}}, serve: (*API).get, answer: job.View{}},
 	{method: "DELETE", path: "/v1/jobs/{id}", name: "releaseJob", short: "give a job's rings and spares back", query: []parameter{ofOwner}, revised: true, serve: (*API).release, answer: job.View{}},
 	{method: "POST", path: "/v1/jobs/{id}/replace", name: "replaceNode", short: "drain a node of the job, so that a spare takes its place", query: []parameter{ofOwner}, serve: (*API).replace, body: exchange{}, answer: job.View{}},
+	{method: "POST", path: "/v1/jobs/{id}/phase", name: "enterPhase", short: "have the job's links be those of another of its phases; it is ready again when they have light", query: []parameter{ofOwner}, serve: (*API).phase, body: phase{}, answer: job.View{}},
+	{method: "POST", path: "/v1/jobs/{id}/traffic", name: "reportTraffic", short: "say what the job was measured to send; its links move where that relieves the fullest one by a tenth",
+		query: []parameter{ofOwner, {"dry_run", "say what it would come to, and move nothing"}}, serve: (*API).traffic, body: job.Traffic{}, answer: follows{}},
 	{method: "GET", path: "/v1/jobs/{id}/files/{name}", name: "getJobFile", short: "a file for the launcher, by the order of the light",
 		query: []parameter{{"pp", "rings of one pipeline; absent: 1, of circuits their stages"}, {"cp", "rings or domains that share a sequence; absent: 1"},
 			{"hosts", "network of the addresses of GPUs, in files with routes; absent: " + job.DefaultHosts.String()}, {"ports", "and of ports of leaves and spines; absent: " + job.DefaultPorts.String()}, {"generation", "refuse where the job is not at this event any more"}, {"owner", "refuse where the job is another's; absent: whosoever"}}, serve: (*API).file},
-	{method: "GET", path: "/v1/events", name: "watchJobs", short: "what happens to any job after an event, as server-sent events where they are accepted; who is which rank is with each job's own",
+	{method: "GET", path: "/v1/events", name: "watchJobs", short: "what happens to any node or job after an event, as server-sent events where they are accepted; who is which rank is with each job's own",
 		query: []parameter{{"watch", "the number of the last event that is known, of a list or of an event; absent: 0, none"}, {"wait_ms", "how long to wait for one, at most 60000; absent: 30000"}}, serve: (*API).all, answer: tidings{}},
 	{method: "GET", path: "/v1/routers", name: "listRouters", short: "what leaves, spines and servers must hold of the routes of jobs, and are known to hold, and ports that they are asked to drain",
 		query: []parameter{{"news", "the number of the last answer that is known: wait for another"}, {"wait_ms", "how long to wait, at most 60000; absent: 30000"}}, serve: (*API).routers, answer: routers{}},
@@ -179,7 +182,7 @@ func status(err error) int {
 	switch wire.Code {
 	case proto.NotFound:
 		return http.StatusNotFound
-	case proto.Invalid:
+	case proto.Invalid, proto.Malformed, proto.TooLarge: // what no message can carry is no better the next time
 		return http.StatusBadRequest
 	case proto.Conflict, proto.Duplicate:
 		return http.StatusConflict
@@ -246,6 +249,14 @@ func (a *API) show(w http.ResponseWriter, r *http.Request) error {
 	return write(w, v)
 }
 
+// isTrial: what is asked is not meant.
+func isTrial(r *http.Request) (bool, error) {
+	if v := r.URL.Query().Get("dry_run"); v != "" && v != "1" && v != "true" {
+		return false, &proto.Error{Code: proto.Invalid, Field: "dry_run", Limit: "1, true or nothing; absent: it is meant", Reason: fmt.Sprintf("%.40q", v)}
+	}
+	return r.URL.Query().Has("dry_run"), nil
+}
+
 func (a *API) put(w http.ResponseWriter, r *http.Request) error {
 	text, err := body(w, r)
 	if err != nil {
@@ -255,10 +266,9 @@ func (a *API) put(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	id := r.PathValue("id")
-	if r.URL.Query().Has("dry_run") {
-		if v := r.URL.Query().Get("dry_run"); v != "" && v != "1" && v != "true" {
-			return &proto.Error{Code: proto.Invalid, Field: "dry_run", Limit: "1, true or nothing; absent: it is meant", Reason: fmt.Sprintf("%.40q", v)}
-		}
+	if dry, err := isTrial(r); err != nil {
+		return err
+	} else if dry {
 		var t job.Trial
 		if e := a.source.Read(r.Context(), func(p *planner.Planner) { t, err = planner.JobsOf(p).Try(id, string(text)) }); e != nil {
 			return e
@@ -291,13 +301,22 @@ func (a *API) divide(ctx context.Context, text []byte) ([]byte, error) {
 	if err := a.source.Read(ctx, func(p *planner.Planner) { of = planner.JobsOf(p).Divider() }); err != nil {
 		return nil, err
 	}
+	done, err := a.alone(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	return of(text)
+}
+
+// alone waits until nothing else is searched.
+func (a *API) alone(ctx context.Context) (done func(), err error) {
 	select {
 	case a.search <- struct{}{}:
-		defer func() { <-a.search }()
+		return func() { <-a.search }, nil
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	return of(text)
 }
 
 func (a *API) release(w http.ResponseWriter, r *http.Request) error {

@@ -136,11 +136,16 @@ func (s *source) begin(t *testing.T) {
 		s.host.Deliver(proto.Packet{Kind: proto.Publish, Topic: topic, Payload: payload})
 	}
 	say(topics.Presence(0), &proto.Presence{Version: proto.Version, Session: 1, Online: true, Boot: 1, GPUs: 4, Bundles: 2, Modules: 8, Mode: proto.ModeService})
+	say(topics.Reported(0), &proto.Reported{Version: proto.Version, Session: 1, Seq: 1, Mode: proto.ModeService, Bundles: bothDark()})
+	s.run(5 * time.Minute)
+}
+
+// bothDark are the bundles of a node that is in no ring.
+func bothDark() []proto.BundleReport {
 	light := proto.BundleReport{Path: proto.Loopback, State: proto.Tuned, Measured: -3200, Expected: -3000, Lit: 1 << proto.Loopback, Calibration: proto.Digest{1}}
 	other := light
 	other.Bundle = 1
-	say(topics.Reported(0), &proto.Reported{Version: proto.Version, Session: 1, Seq: 1, Mode: proto.ModeService, Bundles: []proto.BundleReport{light, other}})
-	s.run(5 * time.Minute)
+	return []proto.BundleReport{light, other}
 }
 
 type answer struct {
@@ -251,6 +256,12 @@ func TestBadRequestsAreRefused(t *testing.T) {
 		{"POST", "/v1/jobs/a/replace", `{"out":3}`, 404, "id"},
 		{"POST", "/v1/jobs/a/replace", `{"in":3}`, 400, "body"},
 		{"POST", "/v1/jobs/a/replace", strings.Repeat(" ", 10<<20), 413, "body"},
+		{"POST", "/v1/jobs/a/phase", `{"phase":"p1"}`, 404, "id"},
+		{"POST", "/v1/jobs/a/phase", `{}`, 400, "body"},
+		{"POST", "/v1/jobs/a/traffic", `{"mp":[[0,1,5]]}`, 404, "id"},
+		{"POST", "/v1/jobs/a/traffic", `{"mp":[[0,70000,5]]}`, 400, "topology.mp[0]"},
+		{"POST", "/v1/jobs/a/traffic", `{"mp":[[0,1,5]],"method":"x"}`, 400, "topology.method"},
+		{"POST", "/v1/jobs/a/traffic?dry_run=no", `{"mp":[[0,1,5]]}`, 400, "dry_run"},
 		{"GET", "/v1/topology?format=png", ``, 400, "format"},
 		{"GET", "/v1/jobs?limit=0", ``, 400, "limit"},
 		{"GET", "/v1/jobs?limit=1001", ``, 400, "limit"},
@@ -643,4 +654,46 @@ func TestWatchOfAllResumes(t *testing.T) {
 			t.Errorf("%q, want %q", lines.Text(), want)
 		}
 	}
+}
+
+// Goal: who watches all is told of a node that is drained and of its return, by numbers
+// that go on when the planner starts anew. Method: a node says that it is drained and
+// that it serves again, between planners of one disk.
+func TestNodesAreToldOf(t *testing.T) {
+	url, s := served(t)
+	says := func(seq uint64, mode proto.Mode) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		m := &proto.Reported{Version: proto.Version, Session: 1, Seq: seq, Mode: mode, Bundles: bothDark()}
+		payload, err := proto.Encode(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.host.Deliver(proto.Packet{Kind: proto.Publish, Topic: proto.Topics{Fabric: "f1"}.Reported(0), Payload: payload})
+		s.run(time.Second)
+	}
+	hears := func(after uint64, want string) tidings {
+		t.Helper()
+		var n tidings
+		if err := json.Unmarshal([]byte(ask(t, "GET", fmt.Sprintf("%s/v1/events?wait_ms=0&watch=%d", url, after), "").text), &n); err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, e := range n.Events {
+			got = append(got, fmt.Sprintf("%d %s of %s", e.Number, e.Event, e.Node))
+		}
+		if !n.Complete || strings.Join(got, ", ") != want || n.Events == nil {
+			t.Fatalf("after %d: %+v, want %s", after, n, want)
+		}
+		return n
+	}
+	hears(0, "")
+	says(2, proto.ModeDrained)
+	hears(0, "1 drained of 0")
+	says(3, proto.ModeService)
+	hears(1, "2 well of 0")
+	says(4, proto.ModeDrained)
+	s.begin(t) // the node serves
+	hears(0, "1 drained of 0, 2 well of 0, 3 drained of 0, 4 well of 0")
+	hears(3, "4 well of 0")
 }

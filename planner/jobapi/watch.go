@@ -117,7 +117,7 @@ func (a *API) get(w http.ResponseWriter, r *http.Request) error {
 	})
 }
 
-// all tells what happens to any job.
+// all tells what happens to any node or job.
 func (a *API) all(w http.ResponseWriter, r *http.Request) error {
 	return a.poll(w, r, "watch", func(after uint64) (heard, error) {
 		var n tidings

@@ -65,6 +65,7 @@ type Device struct {
 	full       bool  // it says that it cannot write its journal, so it prepares nothing
 	sealed     bool  // its report bears a seal that was believed: the number is its own
 	took       bool  // it has prepared what is wanted of it, and was told the decision
+	Notable    bool  // its report raises an alarm, or has less light than is expected
 
 	Session  proto.Session
 	Birth    *birth  // the last one; many are alike
@@ -81,79 +82,8 @@ type Device struct {
 	Events Events
 }
 
-// setback is what most devices never have: all of those share one that is blank.
-type setback struct {
-	shared   bool
-	whole    *proto.Reported // a switch's last report, as it came
-	GoneAt   time.Duration   // when it went offline
-	last     string          // its last word then: why it ended
-	deafWhen bool            // nobody could be heard for some time between its last telemetry and then
-	early    *proto.Reported // of a session whose birth has not come yet
-	truly    bool            // early is sealed
-
-	asks     asking
-	stranger stranger
-	silences int  // in a row; each is waited out longer than the one before
-	trailed  int  // plans in a row that it prepared and did not follow
-	hushed   bool // it is Silent because nothing came of it any more
-
-	former     []life // lives that others have followed, the last one first
-	returns    int    // of such ones
-	returnedAt time.Duration
-	doubt      *doubt // of whether it is one agent, after the first of them
-	claim      string // who claims its number, while Disputed
-
-	lower   uint64 // number of a report below the last one's
-	lowerAt time.Duration
-
-	fewerAt time.Duration // since when it says that it gave out fewer events than came
-
-	late  time.Duration // by which it said last that its work began too late
-	lates int           // how often in a row
-
-	missed   uint64 // number of a report that it says it sent, and that we do not hold
-	missedAt time.Duration
-	lostAt   time.Duration // when it was last found that a message of its was lost or late, 0: none
-
-	voice   voice         // of a planner that ours is not, as it said last
-	claims  string        // that nobody else makes, and that move nothing
-	claimAt time.Duration // when it made one last
-
-	odd   string        // what it said last is not believed, and why
-	oddAt time.Duration // when that was written down
-
-	Refusal     Refusal
-	wrong       wrong
-	Refusals    int           // in a row; each is waited out longer than the one before
-	silentUntil time.Duration // asked again then, when Silent
-
-	ahead    []*proto.Event // that wait for one before them
-	gapSince time.Duration  // since when
-}
-
-// wrong is what a device did last that was wrong.
-type wrong struct {
-	what, why string
-	at        time.Duration
-}
-
-const tookNoPlan = "took no plan"
-
-// noSetback is the blank one.
-func noSetback() *setback { return &setback{shared: true, asks: asking{at: journal.Never}} }
-
 func (d *Device) init(id proto.NodeID, blank *setback) {
 	d.ID, d.resendAt, d.setback, d.Want.Decided, d.Birth = id, journal.Never, blank, undecided, unborn
-}
-
-// own gives the device a setback of its own, to be written.
-func (d *Device) own() *setback {
-	if d.shared {
-		x := *d.setback
-		x.shared = false
-		d.setback = &x
-	}
-	return d.setback
 }
 
 // Refused sets what it refused, none when it no longer counts.

@@ -148,7 +148,8 @@ func (t *Table) believed(d *Device, before Standing) {
 	if l := &d.doubt.incumbent; l.report != nil {
 		t.setEvents(d, l.events)
 		d.timed = d.timed && d.Report.Session == l.report.Session
-		d.Report, d.ReportAt = l.report, t.j.Now
+		l.report.become(d)
+		d.ReportAt = t.j.Now
 		d.own().whole = l.whole
 		n.Kind, n.First = Reported, true
 	}

@@ -165,6 +165,7 @@ func (t *Table) Reported(d *Device, m *proto.Reported, sealed bool) {
 		t.queue(d)
 	}
 	t.owner.News(News{Kind: Reported, Device: d, Before: before, First: first})
+	eased(d, t.blank)
 }
 
 // replayed: a sealed report is older than the last one. A broker may have kept it; or

@@ -37,8 +37,32 @@ func (t *Table) Keep(d *Device, m *proto.Reported) {
 		t.alike.scratch = pack(t.alike.scratch, m)
 	}
 	r.packed = string(t.alike.scratch)
-	d.Report = r
+	r.become(d)
 }
+
+// become makes it the report of a device.
+func (r *Report) become(d *Device) {
+	d.Report, d.Notable = r, r.Alarms() > 0
+	for b := range r.Bundles {
+		d.Notable = d.Notable || Missing(&b) > 0
+	}
+}
+
+// lowLight is how much less own light a bundle may have than its calibration expects.
+// chosen: below the .58 dB of one laser of eight, above what readings differ by.
+const lowLight = proto.MilliDBm(500)
+
+// Missing is how much less light a bundle has than its calibration expects, 0: it has
+// enough, or none at all.
+func Missing(b *proto.BundleReport) proto.MilliDBm {
+	if margin, ok := b.Margin(); ok && b.State.Lit() && proto.LeastLightBelow-margin >= lowLight {
+		return proto.LeastLightBelow - margin
+	}
+	return 0
+}
+
+// Plain: its agent speaks of nothing notable, and it has been in no setback.
+func Plain(d *Device) bool { return d.state == Present && !d.Ignored && d.shared && !d.Notable }
 
 func head(b []byte, m *proto.Reported) []byte {
 	said := uint64(len(m.Alarms)) << 2

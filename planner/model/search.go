@@ -279,7 +279,6 @@ type Plan struct {
 	Strategy Strategy
 	Topology *topo.Topology
 	Time     Time
-	Rounds   int
 }
 
 // Wire finds the topology of a strategy's traffic, and its time.
@@ -333,7 +332,6 @@ func Alternate(m *Model, c Cluster, w Wiring) (*Plan, error) {
 		if idle++; now.Time.Total() < best.Time.Total() {
 			best, idle = now, 0
 		}
-		best.Rounds = round
 	}
 	return best, nil
 }

@@ -35,10 +35,10 @@ func (c *company) stray(at int32) {
 
 // goAlong has whole groups follow those that have other nodes than before this look,
 // or since former ones, as long as somebody could not follow them. It moves no more
-// groups than may move for one.
+// groups than may move for one before outages teach more.
 func (c *company) goAlong() {
 	t := c.t
-	if t.Racks == nil || t.limit() == 0 {
+	if t.Racks == nil || t.Moves == 0 {
 		return
 	}
 	leaders := map[int32]bool{}
@@ -74,7 +74,7 @@ func (c *company) goAlong() {
 					c.strayed[at] = true
 				}
 			}
-			if line != nil && c.moved < t.limit() && c.meets(p.group, line) > c.meets(p.group, t.slots[p.group].Nodes) {
+			if line != nil && (t.Moves < 0 || c.moved < t.Moves) && c.meets(p.group, line) > c.meets(p.group, t.slots[p.group].Nodes) {
 				t.lay(p.group, line)
 				c.moved++
 				again = true
@@ -136,8 +136,7 @@ func (c *company) image(leader, group int32) []proto.NodeID {
 				break
 			}
 			next := slices.IndexFunc(c.under[t.Racks.ToR[to[rank+1]]], func(m int32) bool {
-				hops := t.Ahead(line[rank], proto.NodeID(m))
-				return hops > 0 && hops <= t.K
+				return t.Spans(t.Ahead(line[rank], proto.NodeID(m)))
 			})
 			if next < 0 {
 				break

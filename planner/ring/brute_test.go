@@ -72,9 +72,9 @@ func orders(nodes int) []Order {
 	var out []Order
 	for k := 1; k <= 4; k++ {
 		for _, wrap := range []bool{false, true} {
-			out = append(out, Order{nodes, k, wrap, false})
+			out = append(out, Order{nodes, k, wrap, false, 0})
 			if k%2 == 1 && k >= 3 {
-				out = append(out, Order{nodes, k, wrap, true})
+				out = append(out, Order{nodes, k, wrap, true, 0})
 			}
 		}
 	}

@@ -76,7 +76,7 @@ func (t *Tracker) exact(from, length, want, dearest int) (moved []int32, gain, c
 		if best.gain == most {
 			s.dearest = best.cost - 1 // what another cut has must be cheaper
 		}
-		if best.gain == most && best.cost <= apart || t.Moves >= 0 && apart > t.Moves {
+		if best.gain == most && best.cost <= apart || t.Moves >= 0 && apart > t.limit() {
 			break
 		}
 	}
@@ -280,16 +280,17 @@ func (s *stretch) member(p position, w worth, node, i int, x *section, next *way
 }
 
 // take goes on at a node that may be laid on: it is passed, begins a group, or
-// goes into the one being laid, which passes none.
+// goes into the one being laid, which passes none but where fibres lack spans.
 func (s *stretch) take(p position, w worth, node int, next *ways) {
 	t := s.t
 	wide := false
-	if p.nodes == 0 {
+	if p.nodes == 0 || t.Lacks != 0 {
 		next.reach(p, w)
-	} else {
+	}
+	if p.nodes > 0 {
 		last := t.at(node - int(p.back))
 		wide = int(p.back) == t.K
-		if t.Shared && p.wide && wide || t.Broken != nil && t.Broken(proto.NodeID(last), proto.NodeID(node)) {
+		if t.Shared && p.wide && wide || !t.Spans(int(p.back)) || t.Broken != nil && t.Broken(proto.NodeID(last), proto.NodeID(node)) {
 			return
 		}
 	}

@@ -36,7 +36,7 @@ func (t *Tracker) useRows(concerned []int32) (rejected []int) {
 				if near != 0 && t.around(from, dearest, seen) || t.around(first, dearest, seen) {
 					continue
 				}
-			} else if t.Moves >= 0 && slices.ContainsFunc(t.changed(concerned), func(n proto.NodeID) bool { return t.around(int(n), dearest, seen) }) {
+			} else if (t.Moves >= 0 || t.Lacks != 0) && slices.ContainsFunc(t.changed(concerned), func(n proto.NodeID) bool { return t.around(int(n), dearest, seen) }) {
 				continue
 			} else if groups < far && t.fetch(d, first, near, groups) {
 				continue
@@ -51,7 +51,8 @@ func (t *Tracker) useRows(concerned []int32) (rejected []int) {
 	return rejected
 }
 
-// changed lists a node of each group that the look is about, or has changed.
+// changed lists a node of each group that the look is about, or has changed, and where
+// fibres lack spans those behind a gap, which a line may pass that leaves a node idle.
 func (t *Tracker) changed(concerned []int32) (nodes []proto.NodeID) {
 	for _, at := range concerned {
 		if t.slots[at].standing == lacks {
@@ -63,6 +64,9 @@ func (t *Tracker) changed(concerned []int32) (nodes []proto.NodeID) {
 			nodes = append(nodes, b.nodes[0])
 		}
 	}
+	for at := t.gap.next(0); t.Lacks != 0 && at >= 0 && len(nodes) < maxAround; at = t.gap.next(at + 1) {
+		nodes = append(nodes, proto.NodeID(at))
+	}
 	return nodes
 }
 
@@ -72,9 +76,9 @@ const maxAround = 8
 
 // around looks exactly round a node for a group more that moves fewer than a
 // row does. Only lines that are short against the fibres step over one another
-// so that this can be.
+// so that this can be, or lines of fibres that lack spans, which leave nodes idle.
 func (t *Tracker) around(center, dearest int, seen map[int]bool) bool {
-	if t.Nodes <= exactNodes || len(t.Sizes) > 1 || t.K == 1 || t.Sizes[0].Size > 2*t.K || dearest < 0 || seen[center] || len(seen) == maxAround {
+	if t.Nodes <= exactNodes || len(t.Sizes) > 1 || t.K == 1 || t.Lacks == 0 && t.Sizes[0].Size > 2*t.K || dearest < 0 || seen[center] || len(seen) == maxAround {
 		return false
 	}
 	seen[center] = true
@@ -153,7 +157,7 @@ func (t *Tracker) rethink(concerned []int32) {
 	t.dearer, t.lost = dearer, lost
 	want := min(t.shortage(0), far)
 	moved, more, cut := t.exact(0, t.Nodes, want, min(far, t.limit()*min(want, t.idle.all()/t.Sizes[0].Size)))
-	if more < gain || more == gain && len(moved) >= touched || t.Moves >= 0 && len(moved) > t.Moves*more {
+	if more < gain || more == gain && len(moved) >= touched || t.Moves >= 0 && len(moved) > t.limit()*more {
 		t.layAll(groups, nodes)
 		return
 	}

@@ -17,6 +17,10 @@ func (t *Tracker) layAnew(from, length int, moved []int32, more int) {
 		}
 	}
 	spans := t.spans(nodes, t.Sizes[0].Size)
+	if t.Lacks != 0 && len(spans) < len(moved)+more { // some stay idle between others
+		p := Problem{Order: t.Order, Size: t.Sizes[0].Size, Broken: t.Broken, Usable: func(n proto.NodeID) bool { return slices.Contains(nodes, n) }}
+		spans = p.skip(t.at(from))
+	}
 	if drop := len(spans) - len(moved) - more; drop > 0 { // more fit than are of use: those go that nobody has a node in
 		order := make([]int, len(spans))
 		for i := range order {

@@ -65,10 +65,10 @@ func (m Mend) mend(g Group, owner []int32) []proto.NodeID {
 		}
 		*at(i, 1, 0) = cell{score: own, from: -1, valid: true}
 		for j := i - 1; j >= 0 && p.at-places[j].at <= m.K; j-- {
-			if m.Broken != nil && m.Broken(places[j].node, p.node) {
+			gap := p.at - places[j].at
+			if !m.Spans(gap) || m.Broken != nil && m.Broken(places[j].node, p.node) {
 				continue
 			}
-			gap := p.at - places[j].at
 			wide := 0
 			if gap == m.K {
 				wide = 1

@@ -2,6 +2,7 @@ package ring
 
 import (
 	"fmt"
+	"slices"
 
 	"ringlight/planner/fabric"
 	"ringlight/proto"
@@ -13,12 +14,26 @@ type Order struct {
 	K      int
 	Wrap   bool // the last node is a neighbour of the first
 	Shared bool // a node reaches -K and +K over one bundle: not both at once
+	Lacks  uint // bit h: no fibre spans h hops, below K
 }
 
 // OrderOf reads the order of a fabric.
 func OrderOf(f *fabric.Fabric) Order {
-	return Order{Nodes: f.Nodes, K: f.K, Wrap: f.Topology == fabric.Ring, Shared: f.SharedBundle()}
+	return Order{Nodes: f.Nodes, K: f.K, Wrap: f.Topology == fabric.Ring, Shared: f.SharedBundle(), Lacks: LacksOf(f.Reach())}
 }
+
+// LacksOf are the hops below the last of spans that are not among them.
+func LacksOf(spans fabric.Spans) (lacks uint) {
+	for hops := 1; len(spans) > 0 && hops < spans[len(spans)-1]; hops++ { // a core may be without nodes
+		if !slices.Contains(spans, hops) {
+			lacks |= 1 << hops
+		}
+	}
+	return lacks
+}
+
+// Spans reports whether fibres join nodes so many hops apart.
+func (o Order) Spans(hops int) bool { return hops > 0 && hops <= o.K && o.Lacks>>hops&1 == 0 }
 
 // Ahead is the number of hops from a forward to b, 0 when there is no way
 // forward.
@@ -45,8 +60,8 @@ func (o Order) Check(group []proto.NodeID) error {
 			continue
 		}
 		gap := o.Ahead(group[i-1], n)
-		if gap == 0 || gap > o.K {
-			return fmt.Errorf("node %d after node %d: want 1 to %d hops ahead", n, group[i-1], o.K)
+		if !o.Spans(gap) {
+			return fmt.Errorf("node %d after node %d: want 1 to %d hops ahead, as fibres span", n, group[i-1], o.K)
 		}
 		if o.pinched(before, gap) {
 			return fmt.Errorf("node %d needs -%d and +%d at once, which share a bundle", group[i-1], o.K, o.K)
@@ -66,8 +81,8 @@ type component struct {
 	closed bool
 }
 
-// components cuts the order wherever at least K unusable nodes stand in a
-// row. On a ring the first component starts after such a gap: [IHBD] Alg. 2
+// components cuts the order wherever no fibre joins two usable nodes that follow
+// one another: at least K others stand between them, or a number that none spans. On a ring the first component starts after such a gap: [IHBD] Alg. 2
 // as printed starts at node 0, tears the component that passes the last index
 // and yields groups with gaps over K.
 func components(o Order, usable func(proto.NodeID) bool) []component {
@@ -84,7 +99,7 @@ func components(o Order, usable func(proto.NodeID) bool) []component {
 	if o.Wrap {
 		first = -1
 		for i := range all {
-			if o.gapBefore(all, i) > o.K {
+			if !o.Spans(o.gapBefore(all, i)) {
 				first = i
 				break
 			}
@@ -97,7 +112,7 @@ func components(o Order, usable func(proto.NodeID) bool) []component {
 	var out []component
 	start := 0
 	for i := 1; i <= len(all); i++ {
-		if i == len(all) || o.Ahead(all[i-1], all[i]) == 0 || o.Ahead(all[i-1], all[i]) > o.K {
+		if i == len(all) || !o.Spans(o.Ahead(all[i-1], all[i])) {
 			out = append(out, component{nodes: all[start:i:i]})
 			start = i
 		}

@@ -61,6 +61,14 @@ func Place(p Problem) [][]proto.NodeID {
 			out = append(out, group)
 		}
 	}
+	if p.Lacks != 0 && (p.Want < 0 || len(out) < p.Want) {
+		if more := p.skipping(); len(more) > len(out) {
+			out = more
+			if p.Want >= 0 {
+				out = out[:min(p.Want, len(out))]
+			}
+		}
+	}
 	return out
 }
 

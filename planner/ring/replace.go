@@ -37,6 +37,8 @@ type Mend struct {
 	// Moves is how many whole groups may move aside to make one more whole:
 	// none, a few (at most 8 help), or Any.
 	Moves int
+	// AtOnce is how many may where Moves are few and outages have taught more (Patience).
+	AtOnce int
 	// Fetch is how many may move in one look beyond that, where one more needs
 	// more than Moves: idle nodes come nearer to one another by it (fetch.go).
 	Fetch int
@@ -62,10 +64,13 @@ func MovesOf(m fabric.Moves) int {
 
 // limit is how many whole groups may move for one.
 func (m Mend) limit() int {
-	if m.Moves < 0 {
+	switch {
+	case m.Moves < 0:
 		return far - 1
+	case m.Moves == 0:
+		return 0
 	}
-	return m.Moves
+	return max(m.Moves, m.AtOnce)
 }
 
 // Result of a re-placement.

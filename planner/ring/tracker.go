@@ -372,7 +372,7 @@ func (t *Tracker) set(i int, well, idle bool) {
 // join notes whether a fibre joins a well node to the one before.
 func (t *Tracker) join(i int) {
 	last := t.well.before(i)
-	apart := t.hops(last, i) > t.K || t.Broken != nil && t.Broken(proto.NodeID(last), proto.NodeID(i))
+	apart := !t.Spans(t.hops(last, i)) || t.Broken != nil && t.Broken(proto.NodeID(last), proto.NodeID(i))
 	if t.gap.has(i) == apart {
 		return
 	}

@@ -22,6 +22,8 @@
 //	          and their routes, as the paper has them
 //	Schedule  which links for which phase of an iteration, where links that
 //	          move are dark for some time; never longer than one topology
+//	Set       which of its fibres each transceiver has light on, for a step of
+//	          an all-to-all that switches between steps (Binary Exchange)
 //
 // Method Random, the default where there is model-parallel traffic, joins
 // random Hamiltonian rings, the best of some, and then swaps while hops

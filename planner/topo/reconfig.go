@@ -108,12 +108,12 @@ func byUnsent(a, b Demand) int {
 // Forward is what the fullest of such links carries of demands whose servers pass
 // on for each other, each over fewest hops; -1: some cannot be reached.
 func Forward(servers int, links []Link, demands []Demand) int64 {
-	fullest, _ := forward(servers, links, demands)
+	fullest, _, _ := forward(servers, links, demands)
 	return fullest
 }
 
-// forward has what each of the links carries too.
-func forward(servers int, links []Link, demands []Demand) (fullest int64, load []int64) {
+// forward has what each of the links carries too, and the ways.
+func forward(servers int, links []Link, demands []Demand) (fullest int64, load []int64, ways *Routes) {
 	g := &graph{n: servers, first: make([]int32, servers+1)}
 	for s, k := 0, 0; s < servers; s++ {
 		for ; k < len(links) && links[k].A == s; k++ {
@@ -122,12 +122,12 @@ func forward(servers int, links []Link, demands []Demand) (fullest int64, load [
 		g.first[s+1] = int32(len(g.to))
 	}
 	load = make([]int64, len(g.to))
-	ways := g.route(demands)
+	ways = g.route(demands)
 	for _, d := range demands {
 		if ways.via[d.From][d.To] < 0 {
-			return -1, load
+			return -1, load, ways
 		}
 	}
 	ways.put(demands, load)
-	return g.fullest(load), load
+	return g.fullest(load), load, ways
 }

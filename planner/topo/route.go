@@ -210,6 +210,19 @@ func (t *Topology) Ways() *Routes {
 	return newGraph(t.Servers, t.Layers).route(all)
 }
 
+// Over is the request's traffic on layers and rings that are there, whatever they were
+// found for: a group reduces over rings of just its servers, or else as any traffic.
+func (r *Request) Over(layers []Layer, rings []Ring) *Topology {
+	b := newBuild(r, 0)
+	b.layers = layers
+	for _, ring := range rings {
+		members := slices.Sorted(slices.Values(ring.Order))
+		ring.Group = slices.IndexFunc(r.AllReduce, func(g Group) bool { return slices.Equal(slices.Sorted(slices.Values(g.Servers)), members) })
+		b.rings = append(b.rings, ring)
+	}
+	return b.topology()
+}
+
 // RoutesOver are the ways of a request's traffic over layers and rings that are there,
 // and between servers that send nothing by it ways that are level; asked is what of it
 // has no links of its own.

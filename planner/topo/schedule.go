@@ -29,7 +29,7 @@ func NewOption(servers int, links []Link, phases [][]Demand, nanos func(int64) i
 		o.links[[2]int{l.A, l.B}] += l.Count
 	}
 	for _, demands := range phases {
-		fullest, load := forward(servers, links, demands)
+		fullest, load, _ := forward(servers, links, demands)
 		if fullest > 0 {
 			fullest = nanos(fullest)
 		}
@@ -95,41 +95,24 @@ type Plan struct {
 // nothing more: at the end of the step before or, where they are still in it, at its
 // beginning. No step sends before all are there. To stay with one option is one of
 // the plans, so that the best is never longer than the best of those. ok is false
-// where no option reaches all servers.
+// where in some step no option reaches all servers.
 func Schedule(steps []Step, options []*Option, dark int64) (best Plan, ok bool) {
-	var can []int
-	for at, o := range options {
-		if reaches(o, steps) {
-			can = append(can, at)
-		}
-	}
-	if len(can) == 0 {
-		return best, false
-	}
-	s := &schedule{steps: steps, dark: dark}
-	for _, at := range can {
-		s.options = append(s.options, options[at])
-	}
+	s := &schedule{steps: steps, dark: dark, options: options}
 	s.compare()
-	for first := range s.options {
-		if p := s.from(first); first == 0 || p.Nanos < best.Nanos {
-			best = p
+	for first, o := range options {
+		if o.takes[steps[0].Phase] < 0 {
+			continue
+		}
+		if p := s.from(first); !ok || p.Nanos < best.Nanos {
+			best, ok = p, p.Nanos < unreached
 		}
 	}
-	for i, at := range best.Option {
-		best.Option[i] = can[at]
-	}
-	return best, true
+	return best, ok
 }
 
-func reaches(o *Option, steps []Step) bool {
-	for _, s := range steps {
-		if o.takes[s.Phase] < 0 {
-			return false
-		}
-	}
-	return true
-}
+// unreached is how long a step takes with an option that does not reach all servers:
+// longer than any that does; chosen: 52 days.
+const unreached = 1 << 52
 
 type schedule struct {
 	steps   []Step
@@ -169,7 +152,12 @@ func (s *schedule) wait(i, a, b int) int64 {
 func (s *schedule) from(first int) Plan {
 	const never = 1 << 62
 	n, last := len(s.options), len(s.steps)-1
-	takes := func(i, c int) int64 { return s.steps[i].Gap + s.options[c].takes[s.steps[i].Phase] }
+	takes := func(i, c int) int64 {
+		if t := s.options[c].takes[s.steps[i].Phase]; t >= 0 {
+			return s.steps[i].Gap + t
+		}
+		return unreached
+	}
 	nanos := slices.Repeat([]int64{never}, n) // until the end of a step, by its option
 	nanos[first] = takes(0, first)
 	came := make([][]int, len(s.steps)) // by step and its option: the one before

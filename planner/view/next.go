@@ -10,6 +10,7 @@ import (
 
 	"ringlight/planner"
 	"ringlight/planner/hbd"
+	"ringlight/planner/wear"
 	"ringlight/proto"
 )
 
@@ -58,7 +59,8 @@ func (o *outlook) get(ctx context.Context) (map[string]any, error) {
 		return o.risks, nil
 	}
 	var copied *hbd.Outlook
-	if err := o.source.Read(ctx, func(p *planner.Planner) { copied = planner.LookAhead(p) }); err != nil {
+	var ages []wear.Ageing
+	if err := o.source.Read(ctx, func(p *planner.Planner) { copied, ages = planner.LookAhead(p) }); err != nil {
 		return nil, err
 	}
 	for !copied.Try(256) {
@@ -69,6 +71,7 @@ func (o *outlook) get(ctx context.Context) (map[string]any, error) {
 	o.made = o.now()
 	o.took = o.made.Sub(start)
 	o.risks = risks(copied)
+	o.risks["ageing"] = ageing(ages)
 	o.risks["at_ms"], o.risks["took_us"] = o.made.UnixMilli(), o.took.Microseconds()
 	return o.risks, nil
 }

@@ -3,6 +3,7 @@ package view
 import (
 	"cmp"
 	"context"
+	"maps"
 	"math"
 	"slices"
 	"sync"
@@ -10,6 +11,7 @@ import (
 
 	"ringlight/planner"
 	"ringlight/planner/hbd"
+	"ringlight/planner/wear"
 	"ringlight/proto"
 )
 
@@ -38,41 +40,27 @@ type trends struct {
 
 // trend is a line through margins over days.
 type trend struct {
-	n                int
-	first, last      float64 // days
-	meanT, meanY     float64
-	varT, varY, both float64 // sums of squares about the means
-	was              float64
+	wear.Fit
+	first, last, was float64
 }
 
-func (l *trend) add(t, y float64) {
-	if l.n > 0 && math.Abs(y-l.was) > aStep {
+func (l *trend) add(t, y, step float64) {
+	if l.W > 0 && math.Abs(y-l.was) > step {
 		*l = trend{}
 	}
-	if l.n == 0 {
+	if l.W == 0 {
 		l.first = t
 	}
-	l.n++
-	dt, dy := t-l.meanT, y-l.meanY
-	l.meanT += dt / float64(l.n)
-	l.meanY += dy / float64(l.n)
-	l.varT += dt * (t - l.meanT)
-	l.varY += dy * (y - l.meanY)
-	l.both += dt * (y - l.meanY)
+	l.Add(t, y)
 	l.was, l.last = y, t
 }
 
 // fall is by how many milli-dB a day the margin shrinks, 0: not for sure.
 func (l *trend) fall() float64 {
-	if l.n < leastLooks || l.last-l.first < leastSpan.Hours()/24 || l.varT == 0 {
+	if l.W < leastLooks || l.last-l.first < leastSpan.Hours()/24 {
 		return 0
 	}
-	slope := l.both / l.varT
-	rest := max(0, l.varY-slope*l.both) / float64(l.n-2)
-	if -slope <= surely*math.Sqrt(rest/l.varT) {
-		return 0
-	}
-	return -slope
+	return max(0, -l.Slope(surely))
 }
 
 type marginJSON struct {
@@ -94,25 +82,40 @@ func (x *trends) look(ctx context.Context, s Source, now time.Time) error {
 	if x.nodes = nodes; x.lines == nil {
 		x.lines, x.begun = map[uint64]*trend{}, now
 	}
-	for at := range x.lines { // any order: nodes that an edit took away
-		if at>>8 >= uint64(len(nodes)) {
-			delete(x.lines, at)
-		}
-	}
+	maps.DeleteFunc(x.lines, func(at uint64, _ *trend) bool { return at>>8 >= uint64(len(nodes)) }) // nodes that an edit took away
 	t := now.Sub(x.begun).Hours() / 24
 	for i := range nodes {
 		for b := range nodes[i].Margins {
-			if nodes[i].Known&(1<<b) == 0 {
-				continue
+			if nodes[i].Known&(1<<b) != 0 {
+				at := uint64(nodes[i].Node)<<8 | uint64(b)
+				if x.lines[at] == nil {
+					x.lines[at] = &trend{}
+				}
+				x.lines[at].add(t, float64(nodes[i].Margins[b]), aStep)
 			}
-			at := uint64(nodes[i].Node)<<8 | uint64(b)
-			if x.lines[at] == nil {
-				x.lines[at] = &trend{}
-			}
-			x.lines[at].add(t, float64(nodes[i].Margins[b]))
 		}
 	}
 	return nil
+}
+
+// ageingJSON is a wear.Ageing.
+type ageingJSON struct {
+	Node     proto.NodeID   `json:"node"`
+	Bundle   proto.BundleID `json:"bundle"`
+	Module   uint8          `json:"module"`
+	What     string         `json:"what"` // laser_bias, microampere; heater_power, microwatt
+	Is       float64        `json:"is"`
+	Limit    float64        `json:"limit"`
+	Change   float64        `json:"change_per_day"`
+	DaysLeft float64        `json:"days_left"`
+}
+
+func ageing(all []wear.Ageing) []ageingJSON {
+	out := []ageingJSON{}
+	for _, a := range all[:min(len(all), maxRisks)] {
+		out = append(out, ageingJSON{a.Node, a.Bundle, a.Module, a.What(), a.Is, a.Limit, a.Change, a.Days})
+	}
+	return out
 }
 
 // since when margins are followed, in milliseconds; 0: not yet.

@@ -21,6 +21,7 @@ import (
 	"ringlight/planner/fabric"
 	"ringlight/planner/hbd"
 	"ringlight/planner/view/browser"
+	"ringlight/planner/wear"
 	"ringlight/proto"
 )
 
@@ -283,7 +284,7 @@ func TestPages(t *testing.T) {
 	New("mqtt://x", d).Mount(mux)
 	for path, want := range map[string]string{ // any order
 		"/": "<!doctype html>", "/view/static/view.js": "import", "/view/static/view.css": ":root", "/view/fabric": `"broker":"mqtt://x"`, "/view/status": `"total":24`,
-		"/view/next": `"breaks_next":[]`, "/view/node/3": `"online":true`, "/view/node/24": "400 node", "/view/node/x": "400 id", "/view/ring/9": "404 ring",
+		"/view/next": `"ageing":[]`, "/view/node/3": `"online":true`, "/view/node/24": "400 node", "/view/node/x": "400 id", "/view/ring/9": "404 ring",
 		"/view/why/3/1": `"place":"3/1","rule":"","cause":"none","generation":0,"text":"external1, tuned (measured -3.20 dBm, expected -3.00 dBm)"`,
 		"/view/why/4":   "404 node", "/view/why/3/99": "400 bundle", "/view/lines?from=0": `"lines"`, "/view/lines": "400 from", "/view/stream?from=x": "400", "/view/nothing": "404",
 	} {
@@ -314,10 +315,10 @@ func TestTrends(t *testing.T) {
 	falling, level, step := &trend{}, &trend{}, &trend{}
 	for i := range 600 { // ten hours
 		at := float64(i) / 1440
-		falling.add(at, 2500-240*at+noise(i))
-		level.add(at, 2500+noise(i))
-		if step.add(at, 2500+noise(i)); i > 400 {
-			step.add(at, 2000+noise(i))
+		falling.add(at, 2500-240*at+noise(i), aStep)
+		level.add(at, 2500+noise(i), aStep)
+		if step.add(at, 2500+noise(i), aStep); i > 400 {
+			step.add(at, 2000+noise(i), aStep)
 		}
 	}
 	if got := falling.fall(); got < 220 || got > 260 {
@@ -326,7 +327,7 @@ func TestTrends(t *testing.T) {
 	if a, b := level.fall(), step.fall(); a != 0 || b != 0 {
 		t.Errorf("noise falls by %.1f, a step by %.1f", a, b)
 	}
-	if short := (&trend{n: 3, varT: 1, both: -1}).fall(); short != 0 {
+	if short := (&trend{Fit: wear.Fit{W: 3, VarT: 1, Both: -1}}).fall(); short != 0 {
 		t.Errorf("three readings fall by %.1f", short)
 	}
 	d := newDesk(t)
@@ -335,6 +336,15 @@ func TestTrends(t *testing.T) {
 	v.trends.nodes = []hbd.NodeCensus{{Known: 1, Margins: [proto.MaxBundles]proto.MilliDBm{900}}, {Node: 3, Known: 2, Margins: [proto.MaxBundles]proto.MilliDBm{0, 2400}}}
 	if w := v.trends.worst(5); len(w) != 2 || w[0].Node != 3 || w[0].DaysLeft == nil || *w[0].DaysLeft < 9 || *w[0].DaysLeft > 11 || w[1].DaysLeft != nil {
 		t.Errorf("%+v", w)
+	}
+}
+
+// Goal: what ages has the form that the page and scripts rely on. Method: one of each, beside its text.
+func TestAgeingAsJSON(t *testing.T) {
+	raw, err := json.Marshal(ageing([]wear.Ageing{{Node: 3, Bundle: 1, Module: 2, Lasers: true, Is: 41_000.5, Limit: 60_000, Change: 800, Days: 23.7}, {Limit: 9e5}}))
+	want := `[{"node":3,"bundle":1,"module":2,"what":"laser_bias","is":41000.5,"limit":60000,"change_per_day":800,"days_left":23.7},{"node":0,"bundle":0,"module":0,"what":"heater_power","is":0,"limit":900000,"change_per_day":0,"days_left":0}]`
+	if err != nil || string(raw) != want {
+		t.Errorf("%v\n%s\n%s", err, raw, want)
 	}
 }
 

@@ -132,17 +132,6 @@ func BenchmarkRewireLarge(b *testing.B) {
 	}
 }
 
-// BenchmarkHalve is the min-cost flow halving of one group of 256 switches
-// down to blocks of 32 even ones.
-func BenchmarkHalve(b *testing.B) {
-	g := groupsOf(b, 1, 128, 256, 256, 100)[0]
-	for b.Loop() {
-		if _, err := NewRewiring(g, 1, nil); err != nil {
-			b.Fatal(err)
-		}
-	}
-}
-
 // BenchmarkRollout is what a new job costs besides the search: of 1,024 leaves
 // in 128 pods with nearly all ports in use a tenth of the paths change; these are
 // spread beside those that stay, and the change of 16 groups is assigned to

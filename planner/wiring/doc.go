@@ -15,10 +15,9 @@
 // (topology.go); the exact decompositions by Euler walks (orient.go,
 // decompose.go); leaf requirements onto spines (lumoscore.go,
 // respread.go); a first answer in one pass (first.go); minimal rewiring as an
-// anytime search (rewire.go, search.go, insert.go) after a halving of large
-// groups (halve.go); what others publish, for comparison
-// (cross.go, uniform.go, helios.go); a change taken apart, assigned to stages and
-// ordered within one (pieces.go, stage.go, order.go); idle ports as a backup
+// anytime search (rewire.go, search.go, repair.go, insert.go); what others
+// publish, for comparison (cross.go, uniform.go, helios.go); a change taken apart,
+// assigned to stages and ordered within one (pieces.go, stage.go, order.go); idle ports as a backup
 // mesh (backup.go); a measure (metrics.go) and the postcondition (check.go),
 // which every result of this package has passed.
 //

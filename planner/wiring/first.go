@@ -21,7 +21,9 @@ func (g Group) First() (Half, error) {
 	if err := g.Validate(); err != nil {
 		return Half{}, err
 	}
-	h := newFilling(g).half()
+	f := newFilling(g)
+	f.stay()
+	h := f.half()
 	if g.Circuits() <= fewCircuits {
 		if published := crossLayout(crossOrient(g.Topology), g.Old); published.Kept(g.Old) > h.Kept(g.Old) {
 			h = published
@@ -87,7 +89,6 @@ func newFilling(g Group) *filling {
 // and gives up one switch more when that is not enough: first of all those in
 // which nothing stays.
 func (f *filling) half() Half {
-	f.stay()
 	for !f.fits() {
 		for most := 0; most < f.g.Pods; most = 2*most + 1 {
 			for _, k := range f.open {

@@ -1,7 +1,5 @@
 package wiring
 
-import "math/bits"
-
 // insert.go is the fallback that always ends: it puts every missing link in
 // by two-colour alternation, whatever that costs.
 
@@ -58,11 +56,10 @@ func (s *seats) insertFree(e int32) bool {
 
 // free gives the switches in which a pod, by its first port, has that port
 // free, as bits: side 0 is the one it sends from, 1 the one it receives at.
-func (s *seats) free(first int32, side int) uint32 {
-	m := uint32(0)
+func (s *seats) free(first int32, side int) (m places) {
 	for k := range s.switches {
 		if s.at[int(first)+2*k+side] < 0 {
-			m |= 1 << k
+			m.add(k)
 		}
 	}
 	return m
@@ -81,7 +78,7 @@ func (s *seats) ends(e int32, way int) (from, to int32) {
 func (s *seats) openWay(e int32) (way int, ok bool) {
 	for way := range 2 {
 		from, to := s.ends(e, way)
-		if s.free(from, 0) != 0 && s.free(to, 1) != 0 {
+		if s.free(from, 0) != (places{}) && s.free(to, 1) != (places{}) {
 			return way, true
 		}
 	}
@@ -96,10 +93,9 @@ func (s *seats) openWay(e int32) (way int, ok bool) {
 func (s *seats) insertWay(e int32, way int) {
 	from, to := s.ends(e, way)
 	bestA, bestB, best := -1, -1, 1<<30
-	for outs := s.free(from, 0); outs != 0; outs &= outs - 1 {
-		a := bits.TrailingZeros32(outs)
-		for ins := s.free(to, 1); ins != 0; ins &= ins - 1 {
-			b := bits.TrailingZeros32(ins)
+	outs, ins := s.free(from, 0), s.free(to, 1)
+	outs.all(func(a int) bool {
+		ins.all(func(b int) bool {
 			loss := 0
 			s.alternate(to, a, b, func(link int32, place int) {
 				if s.isOld(link, int(s.place[link])) {
@@ -115,11 +111,13 @@ func (s *seats) insertWay(e int32, way int) {
 			if loss < best {
 				bestA, bestB, best = a, b, loss
 			}
-		}
-	}
+			return true
+		})
+		return true
+	})
 	var path []move
 	s.alternate(to, bestA, bestB, func(link int32, place int) {
-		path = append(path, move{link, int8(place)})
+		path = append(path, move{link, int16(place)})
 	})
 	for _, m := range path {
 		s.drop(m.link)
@@ -167,7 +165,7 @@ type turned struct {
 // send more.
 func (s *seats) turn(e int32) []turned {
 	first, side := s.high[e], 1
-	if s.free(first, 0) == 0 { // neither can send
+	if s.free(first, 0) == (places{}) { // neither can send
 		side = 0
 	}
 	via := make([]int32, s.pods) // of a pod: the link it was reached by, + 1
@@ -181,7 +179,7 @@ func (s *seats) turn(e int32) []turned {
 				continue
 			}
 			via[s.pod(next)] = link + 1
-			if s.free(next, side) != 0 {
+			if s.free(next, side) != (places{}) {
 				return s.takeOut(via, next, first)
 			}
 			queue = append(queue, next)

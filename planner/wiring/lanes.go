@@ -13,7 +13,7 @@ import "math/bits"
 
 const (
 	lanes    = 4
-	wordBits = 4                  // 16 words have the places of MaxBlock switches
+	wordBits = 4                  // 16 words have the places of 32 switches
 	eachLane = 0x0001000100010001 // one in every lane
 	topLane  = 0x8000 * eachLane
 	// No sum of a toll, what two ports ask and chance is over 2,047, and the best

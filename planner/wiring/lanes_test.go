@@ -42,7 +42,7 @@ func TestLanesFindTheCheapestPlace(t *testing.T) {
 		costs := make([]int, b.places())
 		for place := range costs {
 			low, high := b.ports(0, place)
-			cost := b.tollOf(0, place) + laneOf(b.chance[from:], place)
+			cost := b.tollOf(0, place) + laneOf(b.chance[(from+place/(lanes*maxWords)*nextChance)%chances:], place%(lanes*maxWords))
 			for _, port := range []int{low, high} {
 				cost += max(0, bid-int(b.paid[port])) + int(b.dearer[port])
 			}

@@ -1,5 +1,7 @@
 package wiring
 
+import "cmp"
+
 // Arc is Count directed circuits.
 type Arc struct{ From, To, Count int32 }
 
@@ -26,56 +28,38 @@ func (t Topology) Orient() Demand {
 // orient does the same for leaves, and balances the sums of their pods as
 // well; podOf nil means there are no pods.
 func (t Topology) orient(podOf []int32) Demand {
-	o := newOrienter([]Topology{t}, podOf)
+	o := newOrienter(t, podOf)
 	o.walk()
-	return o.demand(0, t)
+	return o.demand(t)
 }
 
-// orienter strings the odd links of one or more topologies into trails. End
-// 2e is link e at I, end 2e+1 at J.
+// orienter strings the odd links of a topology into trails. End 2e is link e at I,
+// end 2e+1 at J.
 type orienter struct {
-	first   []int32 // of a topology: its first odd link
 	partner []int32 // of an end, at the same pod; -1 none
 	forward []int8  // of an odd link: 1 I->J, -1 J->I, 0 not yet
 }
 
-// newOrienter pairs ends within each topology first, then what is left over
-// at a pod, so that every one is balanced and all together are. Where the
-// topologies are of leaves, what a leaf leaves over is paired within its pod.
-func newOrienter(parts []Topology, podOf []int32) *orienter {
+// newOrienter pairs ends at each pod; of leaves, what one leaves over is paired
+// within its pod.
+func newOrienter(t Topology, podOf []int32) *orienter {
 	o := &orienter{}
-	for _, t := range parts {
-		o.first = append(o.first, int32(len(o.partner)/2))
-		for _, l := range t.Links {
-			if l.Count&1 != 0 {
-				o.partner = append(o.partner, -1, -1)
-			}
+	open := make([]int32, t.Pods) // the pod's end without a partner, + 1
+	for _, l := range t.Links {
+		if l.Count&1 != 0 {
+			end := int32(len(o.partner))
+			o.partner = append(o.partner, -1, -1)
+			o.pair(open, l.I, end)
+			o.pair(open, l.J, end+1)
 		}
 	}
 	o.forward = make([]int8, len(o.partner)/2)
-	pods := parts[0].Pods
-	open := make([]int32, pods) // the pod's end without a partner, + 1
-	over := make([]int32, pods) // the same, of the topologies before
-	for n, t := range parts {
-		end := 2 * o.first[n]
-		for _, l := range t.Links {
-			if l.Count&1 != 0 {
-				o.pair(open, l.I, end)
-				o.pair(open, l.J, end+1)
-				end += 2
-			}
-		}
-		for pod, left := range open {
+	if podOf != nil {
+		waiting := make([]int32, t.Pods)
+		for leaf, left := range open {
 			if left != 0 {
-				o.pair(over, int32(pod), left-1)
-				open[pod] = 0
+				o.pair(waiting, podOf[leaf], left-1)
 			}
-		}
-	}
-	clear(open)
-	for leaf, left := range over {
-		if left != 0 && podOf != nil {
-			o.pair(open, podOf[leaf], left-1)
 		}
 	}
 	return o
@@ -119,11 +103,11 @@ func (o *orienter) along(end int32, sense int8) {
 	}
 }
 
-// demand is the n-th topology, every link given its way.
-func (o *orienter) demand(n int, t Topology) Demand {
+// demand is the topology, every link given its way.
+func (o *orienter) demand(t Topology) Demand {
 	forward := make([]Arc, 0, len(t.Links))
 	back := make([]Arc, 0, len(t.Links))
-	odd := o.first[n]
+	odd := 0
 	for _, l := range t.Links {
 		there, here := l.Count/2, l.Count/2
 		if l.I == l.J {
@@ -180,4 +164,13 @@ func (d Demand) Sums() (rows, cols []int) {
 		cols[a.To] += int(a.Count)
 	}
 	return rows, cols
+}
+
+// together adds two demands.
+func together(a, b Demand) Demand {
+	return Demand{a.Rows, a.Cols, merged(a.Arcs, b.Arcs, byEnds, func(to *Arc, x Arc) { to.Count += x.Count })}
+}
+
+func byEnds(a, b Arc) int {
+	return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.To, b.To))
 }

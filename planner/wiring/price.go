@@ -1,6 +1,9 @@
 package wiring
 
-import "math"
+import (
+	"math"
+	"math/bits"
+)
 
 const (
 	// one is a circuit kept, in the units of tolls, and fine of these are one in
@@ -97,19 +100,24 @@ func (p *prices) book(s *seats) int64 {
 	clear(p.asked)
 	sum := int64(0)
 	places := s.places()
-	for e, old := range s.old {
+	width := max(6, bits.Len(uint(places-1))) // of a place
+	for e := range s.old {
 		low := p.now[s.low[e]:][:places]
 		high := p.now[s.high[e]:][:places]
-		salt := int32(e*11+p.rounds*7) & 63
+		salt := int32(e*11+p.rounds*7) & (1<<width - 1)
 		top := int32(math.MinInt32)
+		old := uint64(0)
 		for k := 0; k+1 < places; k += 2 {
-			there := (int32(old&1)*(one*fine)-low[k]-high[k+1])<<6 | int32(k) ^ salt
-			back := (int32(old>>1&1)*(one*fine)-low[k+1]-high[k])<<6 | int32(k+1) ^ salt
+			if k&63 == 0 {
+				old = s.old[e][k>>6]
+			}
+			there := (int32(old&1)*(one*fine)-low[k]-high[k+1])<<width | int32(k) ^ salt
+			back := (int32(old>>1&1)*(one*fine)-low[k+1]-high[k])<<width | int32(k+1) ^ salt
 			top = max(top, there, back)
 			old >>= 2
 		}
-		sum += int64(top >> 6)
-		place := top&63 ^ salt
+		sum += int64(top >> width)
+		place := top&(1<<width-1) ^ salt
 		p.asked[s.low[e]+place]++
 		p.asked[s.high[e]+place^1]++
 	}
@@ -124,12 +132,14 @@ func (p *prices) setTolls(s *seats) {
 		top := int32(math.MinInt32)
 		for place := range worth {
 			low, high := s.ports(e, place)
-			worth[place] = int32(s.old[e]>>place&1)*(one*fine) - p.best[low] - p.best[high]
+			if worth[place] = -p.best[low] - p.best[high]; s.isOld(e, place) {
+				worth[place] += one * fine
+			}
 			top = max(top, worth[place])
 		}
 		toll := s.toll[int(e)*words:][:words]
 		for word := range toll {
-			toll[word] = uint64(word) * eachLane
+			toll[word] = uint64(word%(1<<wordBits)) * eachLane
 			for lane := range lanes {
 				// for a pod's link to itself both ways are one
 				place, cost := word*lanes+lane, noPlace

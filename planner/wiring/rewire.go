@@ -67,47 +67,31 @@ func (g Group) Split() (Half, error) {
 // Whoever has several cores runs the blocks of all groups side by side.
 type Rewiring struct {
 	Group
-	Blocks []*Block
-	AtOnce Half  // the first answer
-	first  []int // of each block: its first even switch
+	Block  *Block // nil: the group has more switches than are searched
+	AtOnce Half   // the first answer
 }
 
-// NewRewiring cuts a group into blocks. Blocks differ by seed, and groups
-// should: see Seed. Whoever has several cores gives a function that calls do
-// for 0 to n-1 on them, in any order; nil: one after the other.
-func NewRewiring(g Group, seed uint64, sideBySide func(n int, do func(int))) (*Rewiring, error) {
+// NewRewiring is the first answer and, up to MaxBlock even switches, the search
+// for a better one. Groups should differ by seed: see Seed.
+func NewRewiring(g Group, seed uint64) (*Rewiring, error) {
 	atOnce, err := g.First()
 	if err != nil {
 		return nil, err
 	}
-	if sideBySide == nil {
-		sideBySide = inTurn
-	}
 	r := &Rewiring{Group: g, AtOnce: atOnce}
-	parts := g.blocks(sideBySide)
-	r.Blocks = make([]*Block, len(parts))
-	first := 0
-	for _, part := range parts {
-		r.first = append(r.first, first)
-		first += part.Old.Switches
+	if g.Old.Switches <= MaxBlock {
+		r.Block = newBlock(g.Topology, g.Old, Seed(seed, 0))
 	}
-	sideBySide(len(parts), func(n int) { r.Blocks[n] = newBlock(parts[n].Topology, parts[n].Old, Seed(seed, n)) })
 	return r, nil
 }
 
-func inTurn(n int, do func(int)) {
-	for i := range n {
-		do(i)
-	}
-}
-
-// UpperBound is as the group's, or what the search has proved where the group
-// is one block: a dual solution of its linear programme.
+// UpperBound is as the group's, or what the search has proved: a dual solution of
+// its linear programme.
 func (r *Rewiring) UpperBound() int {
-	if len(r.Blocks) > 1 {
+	if r.Block == nil {
 		return r.Group.UpperBound()
 	}
-	return min(r.Group.UpperBound(), r.Blocks[0].prices.bound)
+	return min(r.Group.UpperBound(), r.Block.prices.bound)
 }
 
 // Seed derives the seed of the n-th part of something.
@@ -116,10 +100,10 @@ func Seed(seed uint64, n int) uint64 {
 	return r.Next()
 }
 
-// Run gives every block its share of so many steps, one after the other.
+// Run makes so many steps more.
 func (r *Rewiring) Run(steps int) {
-	for n, b := range r.Blocks {
-		b.Run(Share(steps, len(r.Blocks), n))
+	if r.Block != nil {
+		r.Block.Run(steps)
 	}
 }
 
@@ -133,26 +117,25 @@ func Share(steps, parts, n int) int {
 	return share
 }
 
-// Half is the best configuration so far, checked: what the blocks found, or the
+// Half is the best configuration so far, checked: what the search found, or the
 // first answer where that keeps more.
 func (r *Rewiring) Half() Half {
-	h := NewHalf(r.Pods, r.Old.Switches)
-	for n, b := range r.Blocks {
-		copy(h.To[r.first[n]*r.Pods:], b.Half().To)
+	h := r.AtOnce.Clone()
+	if r.Block != nil {
+		if found := r.Block.Half(); found.Kept(r.Old) >= h.Kept(r.Old) {
+			h = found
+		}
 	}
 	mustCheck(r.Topology, h)
-	if r.AtOnce.Kept(r.Old) > h.Kept(r.Old) {
-		return r.AtOnce.Clone()
-	}
 	return h
 }
 
-// Rewire gives every block its share of steps and returns the result.
+// Rewire makes so many steps of the search and returns the result.
 func Rewire(g Group, seed uint64, steps int) (Half, error) {
 	if steps <= 0 {
 		return g.Split()
 	}
-	r, err := NewRewiring(g, seed, nil)
+	r, err := NewRewiring(g, seed)
 	if err != nil {
 		return Half{}, err
 	}

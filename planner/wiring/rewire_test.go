@@ -89,62 +89,46 @@ func TestNothingMovesWithoutNeed(t *testing.T) {
 	r := detmath.Random(2)
 	for range 200 {
 		g := randomGroup(t, &r, 2+r.Below(20), 2*(1+r.Below(24)), r.Below(200)/100*100, 0)
-		re, err := NewRewiring(g, 1, nil)
+		re, err := NewRewiring(g, 1)
 		if err != nil {
 			t.Fatal(err)
 		}
-		re.Run(g.Circuits() + len(re.Blocks))
+		re.Run(g.Circuits() + 1)
 		if h := re.Half(); h.Kept(g.Old) != g.Old.circuits() {
 			t.Fatalf("%d of %d circuits stayed", h.Kept(g.Old), g.Old.circuits())
 		}
-		for _, b := range re.Blocks {
-			if !b.Settled() {
-				t.Fatal("a block goes on searching")
-			}
+		if !re.Block.Settled() {
+			t.Fatal("the search goes on")
 		}
 	}
 }
 
 // A result depends on input, seed and steps alone.
-// Method: the same steps in one portion, in many, and with the blocks run in
-// the other order; another seed gives another result.
-func TestResultsDoNotDependOnTheOrder(t *testing.T) {
+// Method: the same steps in one portion and in many; another seed gives another
+// result.
+func TestResultsDoNotDependOnThePortions(t *testing.T) {
 	r := detmath.Random(3)
 	g := randomGroup(t, &r, 24, 80, 0, 200)
 	const steps = 60_000
-	run := func(seed uint64, portion int, backwards bool) (to []int32) {
-		re, err := NewRewiring(g, seed, nil)
+	run := func(seed uint64, portion int) []int32 {
+		re, err := NewRewiring(g, seed)
 		if err != nil {
 			t.Fatal(err)
 		}
-		blocks := slices.Clone(re.Blocks)
-		if backwards {
-			slices.Reverse(blocks)
-		}
 		for done := 0; done < steps; done += portion {
-			for _, b := range blocks {
-				b.Run(portion)
-			}
+			re.Run(portion)
 		}
-		return found(re)
+		return re.Block.Half().To
 	}
-	one := run(7, steps, false)
-	for _, other := range [][]int32{run(7, steps, true), run(7, 60, false), run(7, 1, true)} {
-		if !slices.Equal(one, other) {
-			t.Fatal("portions or order changed the result")
+	one := run(7, steps)
+	for _, portion := range []int{60, 1} {
+		if !slices.Equal(one, run(7, portion)) {
+			t.Fatal("portions changed the result")
 		}
 	}
-	if slices.Equal(one, run(8, steps, false)) {
+	if slices.Equal(one, run(8, steps)) {
 		t.Error("another seed changed nothing")
 	}
-}
-
-// found is what the blocks of a search found.
-func found(re *Rewiring) (to []int32) {
-	for _, b := range re.Blocks {
-		to = append(to, b.Half().To...)
-	}
-	return to
 }
 
 // The same input, seed and steps give the same answer on every machine.
@@ -153,16 +137,16 @@ func found(re *Rewiring) (to []int32) {
 func TestResultsDoNotDependOnTheMachine(t *testing.T) {
 	r := detmath.Random(9)
 	g := randomGroup(t, &r, 20, 72, 0, 200)
-	re, err := NewRewiring(g, 42, nil)
+	re, err := NewRewiring(g, 42)
 	if err != nil {
 		t.Fatal(err)
 	}
 	re.Run(40_000)
 	digest := fnv.New64a()
-	for _, j := range append(found(re), re.AtOnce.To...) {
+	for _, j := range append(re.Block.Half().To, re.AtOnce.To...) {
 		digest.Write([]byte{byte(j)})
 	}
-	if got, want := digest.Sum64(), uint64(0xee870924c9c0cf6d); got != want {
+	if got, want := digest.Sum64(), uint64(0x6e1a8e5aef63f6d1); got != want {
 		t.Errorf("digest %#x, want %#x", got, want)
 	}
 }
@@ -173,15 +157,15 @@ func TestTheSearchIsAnytime(t *testing.T) {
 	r := detmath.Random(4)
 	for _, idle := range []int{0, 125} {
 		g := randomGroup(t, &r, 32, 16, idle, 200)
-		re, err := NewRewiring(g, 1, nil)
+		re, err := NewRewiring(g, 1)
 		if err != nil {
 			t.Fatal(err)
 		}
 		last := 0
 		for range 200 {
 			kept := re.Half().Kept(g.Old)
-			if kept < last || kept != max(re.Blocks[0].top, re.AtOnce.Kept(g.Old)) {
-				t.Fatalf("%d circuits kept after %d, the block says %d", kept, last, re.Blocks[0].top)
+			if kept < last || kept != max(re.Block.top, re.AtOnce.Kept(g.Old)) {
+				t.Fatalf("%d circuits kept after %d, the block says %d", kept, last, re.Block.top)
 			}
 			last = kept
 			re.Run(400)
@@ -285,29 +269,24 @@ func TestInsertionAlwaysEnds(t *testing.T) {
 	}
 }
 
-// A halving loses nothing that it need not: what is bound to stay in the
-// whole can nearly all stay in the parts.
-// Method: random groups of many switches; the parts' bounds and validity.
-func TestHalvingKeepsTheBound(t *testing.T) {
+// A search of many switches, which ends by giving some up, gains, and more
+// switches than are searched have the first answer.
+// Method: groups of 36 to 128 even switches with all ports in use, and one of 129.
+func TestManySwitches(t *testing.T) {
 	r := detmath.Random(6)
-	for range 60 {
-		g := randomGroup(t, &r, 4+r.Below(28), 2*(17+r.Below(50)), r.Below(2)*125, 100)
-		bound, switches := 0, 0
-		for _, part := range g.blocks(inTurn) {
-			if part.Halves() {
-				t.Fatalf("a block of %d switches for %d pods", part.Old.Switches, g.Pods)
-			}
-			if err := part.Validate(); err != nil {
-				t.Fatal(err)
-			}
-			switches += part.Old.Switches
-			bound += part.UpperBound()
+	for _, switches := range []int{36, 64, MaxBlock, MaxBlock + 1} {
+		g := randomGroup(t, &r, 32, 2*switches, 0, 100)
+		first, err := g.First()
+		if err != nil {
+			t.Fatal(err)
 		}
-		if switches != g.Old.Switches {
-			t.Fatalf("blocks of %d switches of %d", switches, g.Old.Switches)
+		h, err := Rewire(g, 1, 100*g.Circuits()) // and checked
+		if err != nil {
+			t.Fatal(err)
 		}
-		if 100*bound < 98*g.UpperBound() {
-			t.Errorf("%d pods, %d switches: the blocks can keep %d, the group %d", g.Pods, g.Old.Switches, bound, g.UpperBound())
+		gained := h.Kept(g.Old) - first.Kept(g.Old)
+		if gained <= 0 && switches <= MaxBlock || gained != 0 && switches > MaxBlock {
+			t.Errorf("%d switches: %d circuits more stay", switches, gained)
 		}
 	}
 }
@@ -324,7 +303,7 @@ func TestTinyGroupsAgainstBruteForce(t *testing.T) {
 		}
 		g := randomGroup(t, &r, pods, 2*switches, r.Below(2)*150, 500)
 		optimum := bruteForce(g)
-		re, err := NewRewiring(g, uint64(n), nil)
+		re, err := NewRewiring(g, uint64(n))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -333,7 +312,7 @@ func TestTinyGroupsAgainstBruteForce(t *testing.T) {
 		if kept > optimum {
 			t.Fatalf("%d kept of at most %d", kept, optimum)
 		}
-		if bound := re.Blocks[0].prices.bound; bound < optimum {
+		if bound := re.Block.prices.bound; bound < optimum {
 			t.Fatalf("bound %d below the optimum %d", bound, optimum)
 		}
 		best += optimum

@@ -1,10 +1,6 @@
 package wiring
 
-import (
-	"math/bits"
-
-	"ringlight/mzi/detmath"
-)
+import "ringlight/mzi/detmath"
 
 // The search's constants, in the units of tolls. All chosen, by runs over
 // random groups of 128 pods and 8 even switches, full and with idle ports.
@@ -29,6 +25,10 @@ const (
 	// insertion would make of it; a look costs lookSteps a link. The last links
 	// take half of a descent, and insertion loses little by two.
 	lookAt, lookAgain, lookSteps = 8, 2, 64
+	// fillFrom: a block of more even switches is not ended by the descent: the more
+	// switches there are, the seldomer two free ports are in the same one, and the
+	// less it costs to give one up for all that is missing.
+	fillFrom = 32
 	// firstDescent: the planned length of the first descent, in steps a link,
 	// and firstTight where nearly all ports are in use: a quick one before it gives
 	// an answer in half the time, and makes every later one a quarter to a half
@@ -40,7 +40,8 @@ const (
 	// reopened: so many lost circuits are forced back for the next descent to
 	// begin with, at reopenedAt of a hundred of its plan, or of longestDescent.
 	reopened, reopenedAt = 8, 70
-	// priceRounds: subgradient rounds before the first descent by prices;
+	// priceRounds: subgradient rounds before the first descent by prices, half of them
+	// for more than fillFrom switches, where each takes long and they gain little;
 	// before later ones as many as cost a tenth of the round, at most
 	// morePrices.
 	priceRounds, morePrices = 100, 200
@@ -56,24 +57,25 @@ const (
 	// bidStep: bids grow by so much at once, as every port has to be told.
 	bidStep = 4
 	// chances: so many words of chance there are, one of them new at every step;
-	// a link reads up to maxWords of them.
-	chances, maxWords = 128, 2 * MaxBlock / lanes
+	// a link reads up to maxWords of them at once, and the next ones so far on.
+	chances, maxWords, nextChance = 128, 1 << wordBits, 40
 	// A try of the polish: steps, loss on the way and links missing at once
 	// before it is given up.
 	tryLength, tryLoss, tryMissing = 100, 6, 10
 )
 
-// Block is one independent piece of a rewiring: at most MaxBlock even
-// switches of one group. Its result depends on its input, its seed and the
-// number of steps it was given, not on how these were portioned nor on what
-// other blocks do, so blocks may run in any order and at the same time.
+// Block is the search of one group of at most MaxBlock even switches. Its result
+// depends on its input, its seed and the number of steps it was given, not on how
+// these were portioned nor on what other blocks do, so blocks may run in any order
+// and at the same time.
 type Block struct {
 	*seats
+	group  Group
 	prices *prices
 	rng    detmath.Random
 	phase  phase
-	best   []int8 // places of the best configuration
-	top    int    // circuits it keeps; -1: there is none yet
+	best   []int16 // places of the best configuration
+	top    int     // circuits it keeps; -1: there is none yet
 
 	allowed, steps  int
 	began, started  int                        // steps when the phase and when the descent began
@@ -82,18 +84,19 @@ type Block struct {
 	auction         bool                       // ports grow dearer
 	warmer          int                        // steps of the descent at which these and the bid change
 	plan            int                        // length a descent should have
+	fillAt          int                        // step of the descent at which to look what giving up switches gives
 	look            int                        // links missing at which to look what insertion gives
 	priced, toPrice int                        // subgradient rounds of this phase, made and planned
-	from            []int8                     // of a link: the place it was pushed out of last
+	from            []int16                    // of a link: the place it was pushed out of last
 	until           []int32                    // and up to which step of the round it may not push its way back
 	chance          [chances + maxWords]uint64 // in lanes; the first ones again at the end
 }
 
 func newBlock(t Topology, old Half, seed uint64) *Block {
-	b := &Block{seats: newSeats(t, old), rng: detmath.Random(seed), top: -1}
+	b := &Block{group: Group{t, old}, seats: newSeats(t, old), rng: detmath.Random(seed), top: -1}
 	used := t.Ports()
 	b.prices = newPrices(b.seats, func(pod int) bool { return used[pod] >= 2*old.Switches })
-	b.until, b.from = make([]int32, len(b.place)), make([]int8, len(b.place))
+	b.until, b.from = make([]int32, len(b.place)), make([]int16, len(b.place))
 	if b.plan = firstDescent * len(b.place); b.tight() {
 		b.plan = firstTight * len(b.place)
 	}
@@ -132,8 +135,13 @@ func (b *Block) keepOld() {
 	b.stay()
 	b.prices.bound = b.kept // every old circuit that is still wanted
 	b.steps += len(b.place)
-	b.insertAll()
-	if b.record(); b.phase == settled {
+	if b.switches > fillFrom {
+		b.fillUp(0)
+	} else {
+		b.insertAll()
+		b.record()
+	}
+	if b.phase == settled {
 		return
 	}
 	b.clear()
@@ -148,13 +156,13 @@ func (b *Block) keepOld() {
 // stay puts links where their pairs had circuits.
 func (b *Block) stay() {
 	for e := range int32(len(b.place)) {
-		for places := b.old[e]; places != 0; places &= places - 1 {
-			place := bits.TrailingZeros64(places)
-			if b.isFree(e, place) {
+		b.old[e].all(func(place int) bool {
+			free := b.isFree(e, place)
+			if free {
 				b.put(e, place)
-				break
 			}
-		}
+			return !free
+		})
 	}
 }
 
@@ -174,7 +182,7 @@ func (b *Block) startDescent() {
 	clear(b.dearer)
 	b.pay()
 	clear(b.until)
-	b.started, b.look, b.warmer = b.steps, lookAt, 0
+	b.started, b.look, b.warmer, b.fillAt = b.steps, lookAt, 0, 0
 	b.become(descending)
 }
 
@@ -189,6 +197,14 @@ func (b *Block) descend() {
 	}
 	if spent > overrun*b.plan {
 		b.insertAll()
+	}
+	if b.switches > fillFrom && spent >= b.fillAt {
+		if 4*spent > 5*b.plan {
+			b.nextRound()
+			return
+		}
+		b.fillUp(spent)
+		return
 	}
 	if n := len(b.missing); n > 0 && n <= b.look {
 		b.lookAhead()
@@ -235,12 +251,69 @@ func (b *Block) lookAhead() {
 	b.undo()
 }
 
+// fillUp remembers what chains, and a switch or two given up, end the descent
+// with, if that is better than what there is, and leaves the descent where it was.
+func (b *Block) fillUp(spent int) {
+	b.fillAt = spent + max(b.plan/8, len(b.place))
+	b.steps += len(b.place)
+	f, e := newFilling(b.group), 0
+	for k := range b.switches {
+		f.open = append(f.open, k)
+	}
+	for n, l := range b.group.Links {
+		for range l.circuits() {
+			if place := int(b.place[e]); place >= 0 {
+				x, y := l.I, l.J
+				if place&1 != 0 {
+					x, y = y, x
+				}
+				f.put(0, place>>1, x, y, int32(n))
+			}
+			e++
+		}
+	}
+	h := f.half()
+	if n := h.Kept(b.group.Old); n > b.top {
+		b.top, b.best = n, b.placesOf(h)
+	}
+	if b.top >= b.prices.bound {
+		b.become(settled)
+	}
+}
+
+// placesOf is where the links of the block are in a configuration.
+func (b *Block) placesOf(h Half) []int16 {
+	next := map[[2]int32]int{}
+	e := 0
+	for _, l := range b.group.Links {
+		next[[2]int32{l.I, l.J}] = e
+		e += int(l.circuits())
+	}
+	out := make([]int16, len(b.place))
+	for k := range h.Switches {
+		for i, j := range h.Row(k) {
+			if j < 0 {
+				continue
+			}
+			i, j, place := int32(i), j, 2*k
+			if i > j {
+				i, j, place = j, i, place+1
+			}
+			out[next[[2]int32{i, j}]] = int16(place)
+			next[[2]int32{i, j}]++
+		}
+	}
+	return out
+}
+
 // improvePrices makes one subgradient round; each counts half a step a link,
 // which is about what it costs.
 func (b *Block) improvePrices() {
 	cost := len(b.place)/2 + 1
 	if b.priced == 0 {
-		b.toPrice = priceRounds
+		if b.toPrice = priceRounds; b.switches > fillFrom {
+			b.toPrice /= 2
+		}
 		if b.prices.rounds > 0 {
 			b.toPrice = min(morePrices, b.plan/10/cost)
 		}
@@ -297,85 +370,6 @@ func (b *Block) offer(bid int) {
 	}
 }
 
-// repair places one missing link, drawn at random, where that costs least:
-// the toll, and for a port that is taken the bid less what the link there
-// pays, so that one which sits badly is pushed out sooner.
-func (b *Block) repair(warm uint64) {
-	b.steps++
-	draw := b.rng.Next()
-	e := b.missing[draw>>32*uint64(len(b.missing))>>32]
-	b.perturb(uint(draw), warm)
-	at := b.cheapest(e, uint(draw>>8)%chances)
-	if at < 0 {
-		return
-	}
-	b.force(e, at)
-}
-
-// perturb draws four chances anew.
-func (b *Block) perturb(at uint, warm uint64) {
-	r := b.rng.Next()
-	word := (r&0xffff*warm>>16 | r>>16&0xffff*warm>>16<<16 | r>>32&0xffff*warm>>16<<32 | r>>48*warm>>16<<48) << wordBits
-	at %= chances
-	b.chance[at] = word
-	if at < maxWords {
-		b.chance[at+chances] = word
-	}
-}
-
-// cheapest is a link's cheapest place; chance, its words from some one on, adds
-// to the price of each.
-func (b *Block) cheapest(e int32, from uint) int {
-	words := b.words()
-	toll := b.toll[int(e)*words:][:words]
-	low, high := b.push[uint(b.low[e])/lanes:][:words], b.push[uint(b.high[e])/lanes:][:words]
-	chance := b.chance[from:][:words]
-	held, was := -1, uint64(0)
-	if b.until[e] > int32(b.steps-b.started) && !b.isFree(e, int(b.from[e])) {
-		held = int(b.from[e]) / lanes
-		was = toll[held]
-		setLane(toll, int(b.from[e]), noPlace)
-	}
-	best := uint64(topLane - eachLane)
-	for k, t := range toll {
-		best = least(best, t+low[k]+swapped(high[k])+chance[k])
-	}
-	if held >= 0 {
-		toll[held] = was
-	}
-	at, cost := leastLane(best)
-	if cost >= noPlace {
-		return -1
-	}
-	return at
-}
-
-// force puts a link in a place, whoever is there.
-func (b *Block) force(e int32, place int) {
-	if b.place[e] >= 0 {
-		b.drop(e)
-	}
-	low, high := b.ports(e, place)
-	if b.at[low] >= 0 {
-		b.oust(low)
-	}
-	if b.at[high] >= 0 {
-		b.oust(high)
-	}
-	b.put(e, place)
-}
-
-// oust pushes the link in a port out of its place.
-func (b *Block) oust(port int) {
-	e := b.at[port]
-	if b.auction {
-		b.dearer[port] = min(b.dearer[port]+contested, dearest)
-	}
-	hold := holdFirst + b.rng.Below(holdSpan)*(len(b.missing)+4)/16*b.late/16
-	b.from[e], b.until[e] = b.place[e], int32(b.steps-b.started+hold)
-	b.drop(e)
-}
-
 // polish is one try to force a lost circuit back and to repair what that
 // broke. It is kept unless it loses.
 func (b *Block) polish() {
@@ -412,14 +406,16 @@ func (b *Block) polish() {
 func (b *Block) lost() (e int32, place int) {
 	for range 64 { // chosen: finds one in a hundred with even odds
 		e := int32(b.rng.Below(len(b.place)))
-		if b.old[e] == 0 || b.place[e] < 0 || b.isOld(e, int(b.place[e])) {
+		if b.old[e] == (places{}) || b.place[e] < 0 || b.isOld(e, int(b.place[e])) {
 			continue
 		}
-		places := b.old[e]
-		for range b.rng.Below(bits.OnesCount64(places)) {
-			places &= places - 1
+		old, place := b.old[e], 0
+		for n, at := b.rng.Below(old.count()), 0; at <= n; place++ {
+			if old.has(place) {
+				at++
+			}
 		}
-		place := bits.TrailingZeros64(places)
+		place--
 		if low, high := b.ports(e, place); b.at[low] < 0 || b.at[low] != b.at[high] {
 			return e, place // not taken by another link of the pair
 		}

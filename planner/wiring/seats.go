@@ -1,9 +1,11 @@
 package wiring
 
-// MaxBlock is the largest number of even switches that is searched as one; a
-// link then has at most 64 places, one bit each. Larger groups are halved
-// first (halve.go).
-const MaxBlock = 32
+import "math/bits"
+
+// MaxBlock is the largest number of even switches that is searched; a link then
+// has at most 256 places, one bit each. Of more switches so little is lost by
+// giving one up that the first answer is hardly improved.
+const MaxBlock = 128
 
 // seats is where the links of a block are: every wanted link is one item, in
 // a place or missing. Place 2k is even switch k from the link's lower pod to
@@ -16,10 +18,10 @@ const MaxBlock = 32
 type seats struct {
 	pods, switches int
 	low, high      []int32  // of a link: the first port of each end
-	old            []uint64 // of a link: the places where its pair had a circuit
+	old            []places // of a link: where its pair had a circuit
 	toll           []uint64 // of a link, in lanes by place: see prices
 
-	place   []int8   // of a link; -1 missing
+	place   []int16  // of a link; -1 missing
 	at      []int32  // of a port: the link there, -1 none
 	paid    []int16  // of a port: the toll of the link there, or unpaid
 	bid     int      // what a missing link pays to push another one out
@@ -33,18 +35,42 @@ type seats struct {
 	log    []move
 }
 
+// places are some of a link's, one bit each.
+type places [2 * MaxBlock / 64]uint64
+
+func (p *places) add(place int)      { p[place>>6] |= 1 << (place & 63) }
+func (p *places) has(place int) bool { return p[place>>6]>>(place&63)&1 != 0 }
+
+func (p *places) count() (n int) {
+	for _, word := range p {
+		n += bits.OnesCount64(word)
+	}
+	return n
+}
+
+// all calls do for each, in order, as long as that says so.
+func (p *places) all(do func(place int) bool) {
+	for n, word := range p {
+		for ; word != 0; word &= word - 1 {
+			if !do(n<<6 + bits.TrailingZeros64(word)) {
+				return
+			}
+		}
+	}
+}
+
 // move says where a link was before: in no place, or in one.
 type move struct {
 	link  int32
-	place int8
+	place int16
 }
 
 func newSeats(t Topology, old Half) *seats {
 	links := t.Circuits()
 	s := &seats{
 		pods: t.Pods, switches: old.Switches,
-		low: make([]int32, 0, links), high: make([]int32, 0, links), old: make([]uint64, 0, links),
-		place: make([]int8, links), where: make([]int32, links), missing: make([]int32, 0, links),
+		low: make([]int32, 0, links), high: make([]int32, 0, links), old: make([]places, 0, links),
+		place: make([]int16, links), where: make([]int32, links), missing: make([]int32, 0, links),
 	}
 	words := s.words()
 	s.toll = make([]uint64, links*words)
@@ -52,14 +78,14 @@ func newSeats(t Topology, old Half) *seats {
 	s.paid, s.dearer = make([]int16, len(s.at)), make([]int16, len(s.at))
 	s.push = make([]uint64, t.Pods*words)
 	for _, l := range t.Links {
-		had := uint64(0)
+		var had places
 		for k := range old.Switches {
 			row := old.Row(k)
 			if row[l.I] == l.J {
-				had |= 1 << (2 * k)
+				had.add(2 * k)
 			}
 			if row[l.J] == l.I && l.I != l.J {
-				had |= 2 << (2 * k)
+				had.add(2*k + 1)
 			}
 		}
 		for range l.circuits() {
@@ -124,7 +150,7 @@ func (s *seats) ports(e int32, place int) (low, high int) {
 }
 
 // isOld says whether the pair of a link had a circuit in this place.
-func (s *seats) isOld(e int32, place int) bool { return s.old[e]>>place&1 != 0 }
+func (s *seats) isOld(e int32, place int) bool { return s.old[e].has(place) }
 
 // isFree says whether both ports of a place are.
 func (s *seats) isFree(e int32, place int) bool {
@@ -142,8 +168,8 @@ func (s *seats) put(e int32, place int) {
 	s.at[low], s.at[high] = e, e
 	s.setPaid(low, toll)
 	s.setPaid(high, toll)
-	s.place[e] = int8(place)
-	s.kept += int(s.old[e] >> place & 1)
+	s.place[e] = int16(place)
+	s.kept += int(s.old[e][place>>6] >> (place & 63) & 1)
 	last := len(s.missing) - 1
 	at, other := s.where[e], s.missing[last]
 	s.missing[at] = other
@@ -156,13 +182,13 @@ func (s *seats) drop(e int32) {
 	place := int(s.place[e])
 	low, high := s.ports(e, place)
 	if s.noting {
-		s.log = append(s.log, move{e, int8(place)})
+		s.log = append(s.log, move{e, int16(place)})
 	}
 	s.at[low], s.at[high] = -1, -1
 	s.setPaid(low, unpaid)
 	s.setPaid(high, unpaid)
 	s.place[e] = -1
-	s.kept -= int(s.old[e] >> place & 1)
+	s.kept -= int(s.old[e][place>>6] >> (place & 63) & 1)
 	s.where[e] = int32(len(s.missing))
 	s.missing = append(s.missing, e)
 }
@@ -198,7 +224,7 @@ func (s *seats) undo() {
 }
 
 // half is the configuration of places; none may be missing.
-func (s *seats) half(places []int8) Half {
+func (s *seats) half(places []int16) Half {
 	h := NewHalf(s.pods, s.switches)
 	for e, place := range places {
 		from, to := s.low[e], s.high[e]

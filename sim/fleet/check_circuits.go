@@ -21,19 +21,22 @@ import (
 //     another the new - and a link has both its ways. Of servers that are
 //     joined directly each interface listens to whom the layers' circuits say.
 type circuits struct {
-	r        *Run
-	core     *fabric.Core
-	guarded  [][]proto.Circuit                          // by switch
-	desired  []map[proto.Generation][]proto.Circuit     // by switch: what the planner asked
-	last     []proto.Generation                         // by switch: highest commit for it
-	reported []proto.Generation                         // by switch: highest told as applied
-	commits  map[proto.RingID]map[proto.Generation]bool // by group
-	lists    map[proto.Corr][]proto.JobSpec             // job lists that were asked for
-	alone    map[proto.JobID]bool                       // jobs that nothing may touch, by whether all their circuits had light
-	shines   *shines                                    // of servers that are joined directly; nil: there are none
-	off      map[int]bool                               // switches without power, that are out
-	gone     map[string]bool                            // devices and fibres without light
-	still    bool                                       // the core is edited, and nothing of a job may move for it
+	r         *Run
+	core      *fabric.Core
+	guarded   [][]proto.Circuit                          // by switch
+	desired   []map[proto.Generation][]proto.Circuit     // by switch: what the planner asked
+	last      []proto.Generation                         // by switch: highest commit for it
+	reported  []proto.Generation                         // by switch: highest told as applied
+	commits   map[proto.RingID]map[proto.Generation]bool // by group
+	lists     map[proto.Corr][]proto.JobSpec             // job lists that were asked for
+	alone     map[proto.JobID]bool                       // jobs that nothing may touch, by whether all their circuits had light
+	phased    map[proto.JobID]bool                       // those of several phases or measured, whose transceivers flip and whose other fibres are joined anew
+	measuring proto.Corr                                 // that what a job was measured to send was told with
+	told      *proto.ChangeStatus                        // what is answered to that; nil: nothing yet
+	shines    *shines                                    // of servers that are joined directly; nil: there are none
+	off       map[int]bool                               // switches without power, that are out
+	gone      map[string]bool                            // devices and fibres without light
+	still     bool                                       // the core is edited, and nothing of a job may move for it
 }
 
 func newCircuits(r *Run) *circuits {
@@ -140,7 +143,7 @@ func (c *circuits) committed(group proto.RingID, g proto.Generation) {
 			if c.still && x.Job != 0 {
 				c.violate(s, "growth moves nothing", fmt.Sprintf("generation %d is without %d to %d of job %d", g, x.A, x.B, x.Job))
 			}
-			if c.alone[x.Job] {
+			if c.alone[x.Job] && !c.turns(s, &x) {
 				c.violate(s, "jobs stay where they are", fmt.Sprintf("generation %d is without %d to %d of job %d, which runs", g, x.A, x.B, x.Job))
 			}
 			return true
@@ -163,6 +166,8 @@ func (c *circuits) replied(p proto.Packet) {
 	var m proto.OpReply
 	if _, err := proto.Decode(p.Payload, &m); err != nil {
 		c.r.audit.violate(0, "protocol", "the planner's reply does not decode: "+err.Error())
+	} else if m.Corr == c.measuring && m.Code == proto.OK {
+		c.told = m.Change
 	} else if list, asked := c.lists[m.Corr]; asked && m.Code == proto.OK {
 		c.taken(list)
 	} else if asked && m.Code != proto.Busy {
@@ -175,9 +180,10 @@ func (c *circuits) taken(list []proto.JobSpec) {
 	if !c.core.Alone() {
 		return // between pods links move
 	}
-	was := c.alone
-	c.alone = map[proto.JobID]bool{}
+	was, phased := c.alone, c.phased
+	c.alone, c.phased = map[proto.JobID]bool{}, map[proto.JobID]bool{}
 	for i := range list {
+		c.phased[list[i].Job] = len(list[i].Phases) > 0 || phased[list[i].Job]
 		if s := &list[i]; s.MayPauseMillis == 0 {
 			c.alone[s.Job] = was[s.Job]
 		}

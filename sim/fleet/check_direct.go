@@ -152,6 +152,22 @@ func (c *circuits) unfinished(s int, x *proto.Circuit) bool {
 	return !slices.ContainsFunc(c.guarded[x.A], func(y proto.Circuit) bool { return y.B == port })
 }
 
+// turns: a job of several phases does without a circuit rightly: an interface is for
+// another phase, or it is one of mirrors between fibres that no interface uses.
+func (c *circuits) turns(s int, x *proto.Circuit) bool {
+	if _, server := c.core.ServerOf(s); server || !c.phased[x.Job] {
+		return server && c.phased[x.Job]
+	}
+	for _, port := range []uint16{x.A, x.B} {
+		server, path := c.core.PortEnd(int(port))
+		at := c.core.ServerSwitch(server)
+		if has(c.desired[at][c.last[at]], &proto.Circuit{A: uint16(s), B: uint16(c.core.PathPort(s, path))}) {
+			return false
+		}
+	}
+	return true
+}
+
 // heardAsPlanned follows the light of each interface back to its sender.
 func (c *circuits) heardAsPlanned() {
 	c.shines.rest()

@@ -82,11 +82,27 @@ func tryDirect(t *testing.T, seed uint64, jobs []string, strikes int, m *mutant,
 func TestDirectJobsKeepTheirLightWhoeverDies(t *testing.T) {
 	for seed := uint64(1); seed <= 4; seed++ {
 		f := directFabric(t, 8, 3)
-		res := runDirect(t, seed, DirectLists(f.Core, seed, 4, true), 1000, nil)
+		res := runDirect(t, seed, DirectLists(f.Core, seed, 4, true, 0), 1000, nil)
 		for _, v := range res.ViolationList {
 			t.Error(v)
 		}
 		if c := res.Core; c.Killed == 0 || c.Looks == 0 || c.Realised != c.Granted {
+			t.Errorf("seed %d: %+v", seed, c)
+		}
+	}
+}
+
+// Goal: jobs go from phase to phase, in their order and out of it, while agents, planner
+// and broker die, and no job is dark by another's flip, nor loses mirrors that it sends
+// over; in the end each interface hears whom its phase wants.
+func TestPhasesWhoeverDies(t *testing.T) {
+	for seed := uint64(1); seed <= 3; seed++ {
+		f := directFabric(t, 8, 3)
+		res := runDirect(t, seed, DirectLists(f.Core, seed, 2, true, 3), 1000, nil)
+		for _, v := range res.ViolationList {
+			t.Error(v)
+		}
+		if c := res.Core; c.Killed == 0 || c.Turns < 12 || c.Realised != c.Granted {
 			t.Errorf("seed %d: %+v", seed, c)
 		}
 	}
@@ -107,10 +123,51 @@ func TestFlipIsDarkForLessThanMirrors(t *testing.T) {
 	}
 }
 
+// Goal: links of jobs that send what they did not say move where the fullest circuit comes
+// to carry a tenth less, and for nothing else, whoever dies; what was sent before is
+// followed once. Method: counts of drawn flows, circuits by light before and after.
+// Reference: [LUMOS] sec 4.2, A.12
+func TestMeasuredTrafficWhoeverDies(t *testing.T) {
+	var sum CoreCounts
+	for seed := uint64(1); seed <= 6; seed++ {
+		f := directFabric(t, 8, 3)
+		res := runDirect(t, seed, Measuring(DirectLists(f.Core, seed, 3, false, 0), 8), 1000, nil)
+		for _, v := range res.ViolationList {
+			t.Error(v)
+		}
+		sum.Add(&res.Core.CoreCounts)
+	}
+	if sum.Killed == 0 || sum.Followed < 3 || sum.Measured < 3*sum.Followed || sum.FullestIs*10 > sum.FullestWas*9 || sum.Realised != sum.Granted {
+		t.Errorf("%+v", sum)
+	}
+}
+
+// Goal: each way to follow a count wrongly is told. Method: one each.
+func TestMisfollowedTraffic(t *testing.T) {
+	for _, c := range []struct {
+		moved             bool
+		now, then         uint64
+		toldNow, toldThen uint64
+		want              string
+	}{
+		{true, 1000, 900, 1000, 900, ""}, {false, 1000, 1000, 1000, 901, ""},
+		{true, 1000, 901, 1000, 901, "moves for less"}, {true, 1000, 1001, 1000, 900, "moves for less"},
+		{false, 1000, 1000, 1000, 900, "does not move"}, {false, 1000, 1000, 999, 999, "is answered otherwise"},
+		{true, 1000, 899, 1000, 900, "moves otherwise"},
+	} {
+		if got := misfollowed(c.moved, c.now, c.then, &proto.ChangeStatus{FullestNow: c.toldNow, FullestThen: c.toldThen}); got != c.want {
+			t.Errorf("%+v: %q", c, got)
+		}
+	}
+	if misfollowed(true, 1000, 950, nil) == "" || misfollowed(false, 1000, 1000, nil) != "" {
+		t.Error("without an answer")
+	}
+}
+
 // Goal: the checkers find what planner and agents do not. Method: defects
 // planted one at a time.
 func TestDirectDefectsAreFound(t *testing.T) {
-	jobs := []string{"1:4s/3 3:4s/3", "1:4s/3 2:4s/3>1 3:4s/3", "2:4s/3 3:4s/3"}
+	jobs := []string{"1:4s/3 3:4s/3", "1:4s/3 2:4s/3>1 3:4s/3", "2:4s/3 3:4s/3", goTraffic + "3:0"}
 	if res := runDirect(t, 2, jobs, 0, nil); res.Violations > 0 {
 		t.Fatalf("%v", res.ViolationList)
 	}
@@ -129,6 +186,16 @@ func TestDirectDefectsAreFound(t *testing.T) {
 				if err := r.world.Cut(sim.Port{Board: r.mirrors.ID(3 + 7), Bundle: 0, Path: hal.LOSExternal1}, sim.Out); err != nil {
 					panic(err)
 				}
+			}
+			return p
+		}}},
+		"a planner that knows not what links carry": {"links move for a tenth", &mutant{rewrite: func(r *Run, p proto.Packet) proto.Packet {
+			var m proto.OpReply
+			if topic, err := proto.ParseTopic(p.Topic); err != nil || topic.Kind != proto.TopicReply {
+				return p
+			} else if _, err := proto.Decode(p.Payload, &m); err == nil && m.Change != nil && m.Change.FullestNow > 0 {
+				m.Change.FullestNow++
+				p.Payload, _ = proto.Encode(&m)
 			}
 			return p
 		}}},

@@ -79,7 +79,7 @@ func parseChange(text string) (c change, err error) {
 
 // of is the description that an edit of another one comes to.
 func (c *change) of(f *fabric.Fabric) (*fabric.Fabric, error) {
-	p := fabric.Params{Name: f.Name, Nodes: f.Nodes, GPUsPerNode: f.GPUsPerNode, K: f.K, TP: f.TP, RingSizes: f.RingSizes, Spares: f.Spares,
+	p := fabric.Params{Name: f.Name, Nodes: f.Nodes, GPUsPerNode: f.GPUsPerNode, K: f.K, Spans: f.Spans, TP: f.TP, RingSizes: f.RingSizes, Spares: f.Spares,
 		Topology: f.Topology, SpareLayout: f.SpareLayout, Moves: f.Moves, MovePriceMS: f.MovePriceMS, Core: f.Core}
 	hold := f.HoldOffUS
 	if f.Core != nil {

@@ -43,7 +43,7 @@ func Failing(c *fabric.Core, seed uint64, lists, kinds []string) (out []string) 
 				word = partDark
 			}
 			kind := strings.TrimRight(part, "0123456789")
-			shines := kind == "leaf" && c.Alone() || strings.HasSuffix(kind, "spine") || strings.HasSuffix(kind, "/a")
+			shines := kind == "leaf" && (c.Alone() || c.Spineless) || strings.HasSuffix(kind, "spine") || strings.HasSuffix(kind, "/a")
 			if c.Direct != nil {
 				shines = kind == ""
 			}
@@ -88,6 +88,9 @@ func drawPart(c *fabric.Core, draw *random, kind string) string {
 	case "spines":
 		if c.LeafSpine != nil {
 			return name("spine%d", c.Spines)
+		}
+		if c.Spineless {
+			return ""
 		}
 		return name("pod%d-spine%d", c.Pods, c.SpinesPerPod)
 	case "fibres":
@@ -317,6 +320,8 @@ func (c *circuits) follows(at, out, next string) string {
 	case out == "":
 	case scan(here, "pod%d-spine%d ocs%d", &pod, &h, &n) && scan(next, "pod%d-spine%d ocs%d", &far, &m, &to):
 		return lit(h*c.core.SpinePorts+n, pod, far)
+	case c.core.Spineless && scan(here, "leaf%d up%d", &pod, &n) && scan(next, "leaf%d up%d", &far, &to):
+		return lit(n, pod, far)
 	case c.core.Direct != nil && scan(here, "server%d if%d", &pod, &n) && scan(next, "server%d if%d", &far, &m):
 		d := c.core.Direct
 		for way := range 4 {

@@ -8,7 +8,7 @@ import (
 	"ringlight/planner/fabric"
 )
 
-// Goal: whatever of a core of pods, or of leaves and spines, fails, no circuit and no route
+// Goal: whatever of a core of pods, of leaves in their place, or of leaves and spines, fails, no circuit and no route
 // is over it, jobs are whole or short of it by name, and who has nothing of it keeps
 // its light, with agents, planner and broker dying in the middle of stages.
 // Method: seeds with parts of all kinds, and of leaves and spines whose light alone tells; of servers joined directly ocs-sim core -fail.
@@ -20,7 +20,9 @@ func TestPartsFail(t *testing.T) {
 	leaves := fabric.DefaultLeafSpine()
 	*leaves.LeafSpine = fabric.LeafSpine{Leaves: 4, Spines: 4, GPUsPerLeaf: 8, Switches: 8, AnyToAny: true}
 	leaves.GPUsPerServer = 2
-	for name, c := range map[string]*fabric.Core{"pods": fabric.DefaultCore(4), "leaves": leaves} { // any order: each by itself
+	bare := fabric.DefaultCore(8)
+	bare.LeavesPerPod, bare.SpinesPerPod, bare.SpinePorts, bare.Spineless = 1, 4, 2, true
+	for name, c := range map[string]*fabric.Core{"pods": fabric.DefaultCore(4), "leaves": leaves, "leaves on mirrors": bare} { // any order: each by itself
 		t.Run(name, func(t *testing.T) {
 			f, err := fabric.New(fabric.Params{Name: "core", Core: c})
 			if err != nil {

@@ -33,7 +33,7 @@ func newUpgrades(t testing.TB, nodes, spares int) *upgrades {
 	}
 	with := *o
 	with.Control = true
-	u := &upgrades{bench: newBenchOf(t, &with, nodes, spares, 2, 1), light: map[sim.Port]string{}, passed: map[proto.NodeID]bool{}}
+	u := &upgrades{bench: newBenchOf(t, &with, nodes, spares, 2, 1, nil), light: map[sim.Port]string{}, passed: map[proto.NodeID]bool{}}
 	for _, st := range u.nodes {
 		if len(u.audit.reportOf(st).Rings) > 0 {
 			u.rings = append(u.rings, st.id)

@@ -97,6 +97,26 @@ func TestRandomFaultsBreakNothing(t *testing.T) {
 	}
 }
 
+// Goal: no random mix of faults breaks an invariant where fibres lead to n +- 2^i.
+// Method: three and four spans, a line and a ring, so many faults that rings are split.
+// Reference: [IHBD] sec 7
+func TestRandomFaultsOverPowersBreakNothing(t *testing.T) {
+	for count, topology := range map[int]fabric.Topology{3: fabric.Line, 4: fabric.Ring} { // any order: each by itself
+		cfg := testConfig(t, 40, 2, 32, topology)
+		f, err := fabric.New(fabric.Params{Name: "f1", Nodes: 40, GPUsPerNode: 4, Spans: fabric.Powers(count), TP: 32, Topology: topology})
+		if err != nil {
+			t.Fatal(err)
+		}
+		cfg.Fabric = f
+		cfg.Faults = Random(f, cfg.Modules, cfg.Seed, cfg.Span, 100)
+		res := run(t, cfg)
+		clean(t, res)
+		if res.Faults < 100 || res.Splits == 0 || len(res.BypassMicros) == 0 {
+			t.Errorf("%d spans: %d faults, %d splits: too little happened", count, res.Faults, res.Splits)
+		}
+	}
+}
+
 // Goal: fabrics of one or two nodes run like any other: without a fibre, or with a
 // reach beyond both ends.
 // Method: many random faults, more than enough for each kind to come.

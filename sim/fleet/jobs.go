@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -166,6 +167,21 @@ func (r *Run) jobs() error {
 			if err := r.audit.circuits.fails(word, part); err != nil {
 				return err
 			}
+		} else if text, is := strings.CutPrefix(list, goTraffic); is {
+			if err := r.audit.circuits.counted(text); err != nil {
+				return err
+			}
+		} else if text, is := strings.CutPrefix(list, goPhases); is {
+			asks, err := parsePhases(text)
+			if err != nil {
+				panic("fleet: a checked entry has bad phases: " + err.Error())
+			}
+			for _, q := range asks {
+				r.asked++
+				q.Corr = corrOf(r.asked)
+				r.inject.ask(q)
+				r.atCore.Turns++
+			}
 		} else {
 			r.inject.operate(&Fault{Verb: JobsApply, Jobs: list})
 		}
@@ -185,13 +201,15 @@ func (r *Run) jobs() error {
 }
 
 // parseDirect reads a job of a direct core: JOB:SERVERSs/DEGREE, with mp behind
-// the degree where every server also sends to others, and >JOB where it is next
-// to one. ok: it has that form.
+// the degree where every server also sends to others, *N where it does so in the second
+// of N phases and the next but one in the third, and >JOB where it is next to one. ok: it
+// has that form.
 func parseDirect(word string) (s proto.JobSpec, ok bool, err error) {
 	if !strings.Contains(word, "s/") {
 		return s, false, nil
 	}
 	form, next, follows := strings.Cut(word, ">")
+	form, many, _ := strings.Cut(form, "*")
 	form, mp := strings.CutSuffix(form, "mp")
 	t := new(proto.JobTopology)
 	var more string
@@ -216,14 +234,24 @@ func parseDirect(word string) (s proto.JobSpec, ok bool, err error) {
 	if s.Servers > 1 {
 		t.AllReduce = []proto.Reduce{all}
 	}
+	if many == "" {
+		return s, true, nil
+	}
+	phases, err := strconv.Atoi(many)
+	if err != nil || phases < 2 || phases > maxPhases || s.Servers < 2 {
+		return s, false, fmt.Errorf("job %q: phases", word)
+	}
+	for p := range phases {
+		t := *t
+		for x := range s.Servers * uint32(min(p, 1)) {
+			if to := (x + uint32(p)) % s.Servers; to != x {
+				t.MP = append(slices.Clip(t.MP), proto.Demand{From: uint16(x), To: uint16(to), Bytes: 1 << 28})
+			}
+		}
+		s.Phases = append(s.Phases, proto.JobPhase{Name: phaseName(p), Topology: t})
+	}
+	s.Topology = nil
 	return s, true, nil
-}
-
-// DirectLists draws lists of jobs for up to all servers. In each some jobs have
-// ended, some go on, some are new; with ahead, of those that go on some have one
-// next to them, which starts when they end.
-func DirectLists(core *fabric.Core, seed uint64, lists int, ahead bool) []string {
-	return directLists(core, seed, lists, allServers(core), ahead)
 }
 
 // allServers: a list may have all servers of a core.

@@ -31,10 +31,10 @@ func newBench(t testing.TB, nodes, spares, modules int, seed uint64) *bench {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return newBenchOf(t, o, nodes, spares, modules, seed)
+	return newBenchOf(t, o, nodes, spares, modules, seed, nil)
 }
 
-func newBenchOf(t testing.TB, o *Optics, nodes, spares, modules int, seed uint64) *bench {
+func newBenchOf(t testing.TB, o *Optics, nodes, spares, modules int, seed uint64, first func(*bench)) *bench {
 	b := &bench{t: t}
 	f, err := fabric.New(fabric.Params{Name: "f1", Nodes: nodes, GPUsPerNode: 4, K: 2, TP: 16, Topology: fabric.Line, Spares: spares, SpareLayout: fabric.AtEnd})
 	if err != nil {
@@ -52,6 +52,9 @@ func newBenchOf(t testing.TB, o *Optics, nodes, spares, modules int, seed uint64
 	}}
 	if b.Run, err = New(cfg); err != nil {
 		t.Fatal(err)
+	}
+	if first != nil {
+		first(b)
 	}
 	if err := b.start(); err != nil {
 		t.Fatal(err)

@@ -61,9 +61,14 @@ type CoreCounts struct {
 	Noticed    int    `json:"parts_noticed"` // of these, by their light alone
 	Short      int    `json:"jobs_short"`    // times that one was found so at rest, by name
 	Routes     int    `json:"routes_followed"`
-	Grown      int    `json:"edits"`         // of the core, and
-	Refused    int    `json:"edits_refused"` // for what was in their way
-	GaveWay    int    `json:"jobs_gave_way"` // that found no other place, and ended for one
+	Grown      int    `json:"edits"`                      // of the core, and
+	Refused    int    `json:"edits_refused"`              // for what was in their way
+	GaveWay    int    `json:"jobs_gave_way"`              // that found no other place, and ended for one
+	Turns      int    `json:"phases_asked"`               // that jobs were to go to
+	Measured   int    `json:"traffic_measured"`           // times that what a job sends was told, and
+	Followed   int    `json:"traffic_followed"`           // that its links moved for it
+	FullestWas uint64 `json:"traffic_fullest_bytes"`      // sums over these: what the fullest circuit carried, and
+	FullestIs  uint64 `json:"traffic_fullest_then_bytes"` // afterwards
 	Realised   uint32 `json:"links_realised"`
 	Granted    uint32 `json:"links_granted"`
 	DarkMicros int64  `json:"longest_tuning_us"` // of one switch in one stage
@@ -137,6 +142,11 @@ func (c *CoreCounts) Add(o *CoreCounts) {
 	c.Grown += o.Grown
 	c.Refused += o.Refused
 	c.GaveWay += o.GaveWay
+	c.Turns += o.Turns
+	c.Measured += o.Measured
+	c.Followed += o.Followed
+	c.FullestWas += o.FullestWas
+	c.FullestIs += o.FullestIs
 	c.Realised += o.Realised
 	c.Granted += o.Granted
 	c.DarkMicros = max(c.DarkMicros, o.DarkMicros)

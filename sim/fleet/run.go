@@ -93,6 +93,10 @@ func New(cfg Config) (*Run, error) {
 		_, err := parseJobs(list)
 		if text, edit := strings.CutPrefix(list, coreEdit); edit {
 			_, err = parseChange(text)
+		} else if text, turns := strings.CutPrefix(list, goPhases); turns {
+			_, err = parsePhases(text)
+		} else if text, counts := strings.CutPrefix(list, goTraffic); counts {
+			_, err = parsePhases(text) // of the same form
 		}
 		if _, known := cfg.Fabric.FindPart(part); is && known {
 			err = nil

@@ -356,13 +356,10 @@ func (st *station) Send(_ time.Duration, p proto.Packet) error {
 
 // Persist takes a record on its way to the disk, and the switches out of it: a
 // record is where every event is first.
-func (st *station) Persist(_ time.Duration, id uint64, record []byte) error {
+func (st *station) Persist(_ time.Duration, id uint64, record *agent.Record) error {
 	r := st.r
-	rec, err := st.disk.Begin(id, record)
-	if err != nil {
-		return err
-	}
-	events := rec.Events()
+	st.disk.Begin(id, record)
+	events := record.Events()
 	for i := range events {
 		e := &events[i]
 		if r.audit.circuits != nil {

@@ -21,6 +21,8 @@ type CoreSeedsConfig struct {
 	Mix      []proto.Collective // of the jobs, any of them
 	Boxes    []string           // what the switches are, in turn, see fleet.BuildMirrors
 	Alone    bool               // of a direct core: no job is provisioned beside another
+	Phases   int                // of a direct core: each job has so many, and goes through them; 0: none
+	Traffic  int                // of a direct core: what each job sends is counted so many times after each list
 	Calm     bool               // nobody dies
 	Fail     []string           // kinds of parts that fail, see fleet.Fails
 	Grow     []int              // pods, leaves or servers, which the core comes to have one after the other while jobs run
@@ -95,7 +97,8 @@ func CoreSeeds(ctx context.Context, cfg CoreSeedsConfig) (*CoreSeedsResult, erro
 			return fleet.Growing(cfg.Core, seed, cfg.Lists, cfg.Grow, !cfg.Alone, cfg.Mix...)
 		}
 		if cfg.Core.Direct != nil {
-			return fleet.DirectLists(cfg.Core, seed, cfg.Lists, !cfg.Alone)
+			lists := fleet.DirectLists(cfg.Core, seed, cfg.Lists, !cfg.Alone && cfg.Traffic == 0, cfg.Phases)
+			return fleet.Measuring(lists, cfg.Traffic)
 		}
 		return fleet.JobLists(cfg.Core, seed, cfg.Lists, cfg.Mix...)
 	}

@@ -66,7 +66,7 @@ func Fleet(ctx context.Context, cfg FleetConfig) (*fleet.Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer collectSeldom()()
+	defer collectSeldom(f.Nodes * min(cfg.Runs, runtime.GOMAXPROCS(0)))()
 	ticker := &fleetProgress{w: progress, start: time.Now(), runs: cfg.Runs}
 	runs := seeds{first: cfg.Seed, runs: cfg.Runs, trace: cfg.TraceOut, progress: ticker.finished, of: func(seed uint64) fleet.Config {
 		one := cfg.one(f, optics, seed)
@@ -96,20 +96,21 @@ func Fleet(ctx context.Context, cfg FleetConfig) (*fleet.Result, error) {
 }
 
 // Memory is dear in time here: a collection goes over ten thousand boards that
-// hardly ever become garbage. chosen: twice as
-// much garbage as there is use, within what a fleet may take (docs/board.md: 6 GB).
+// hardly ever become garbage. chosen: twice as much garbage as there is use, within a fleet's
+// least and what docs/board.md allows a node.
 const (
 	garbagePercent = 200
-	memoryLimit    = 5 << 30
+	memoryLeast    = 1 << 30
+	memoryOfNode   = 250 << 10
 )
 
 // collectSeldom sets the collector for a fleet, unless the environment does,
 // and returns what puts it back.
-func collectSeldom() (restore func()) {
+func collectSeldom(nodes int) (restore func()) {
 	if os.Getenv("GOGC") != "" || os.Getenv("GOMEMLIMIT") != "" {
 		return func() {}
 	}
-	percent, limit := debug.SetGCPercent(garbagePercent), debug.SetMemoryLimit(memoryLimit)
+	percent, limit := debug.SetGCPercent(garbagePercent), debug.SetMemoryLimit(max(memoryLeast, int64(nodes)*memoryOfNode))
 	return func() {
 		debug.SetGCPercent(percent)
 		debug.SetMemoryLimit(limit)

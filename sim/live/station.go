@@ -151,13 +151,10 @@ func (p ports) Send(_ time.Duration, packet proto.Packet) error {
 
 // Persist keeps the events of a record too: the journal is where every event is
 // first.
-func (p ports) Persist(now time.Duration, id uint64, record []byte) error {
-	rec, err := p.st.disk.Begin(id, record)
-	if err != nil {
-		return err
-	}
+func (p ports) Persist(now time.Duration, id uint64, record *agent.Record) error {
+	p.st.disk.Begin(id, record)
 	p.st.synced = now + persistDelay
-	p.st.noted = append(p.st.noted, rec.Events()...)
+	p.st.noted = append(p.st.noted, record.Events()...)
 	return nil
 }
 

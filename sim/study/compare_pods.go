@@ -47,16 +47,7 @@ func (h *podHouse) free(job int) { h.leave(job) }
 
 func (h *podHouse) circuits(job int) bool { return len(h.seats[job].placed.Wants) > 0 }
 
-func (h *podHouse) withhold(server int, out bool) {
-	leaf := server / h.leafServer
-	if !out {
-		h.idle[leaf]++
-		h.slots[leaf] = append(h.slots[leaf], server)
-		return
-	}
-	h.idle[leaf]--
-	h.slots[leaf] = slices.DeleteFunc(h.slots[leaf], func(s int) bool { return s == server })
-}
+func (h *podHouse) withhold(server int, out bool) { h.pods.withhold(server, out) }
 
 func (h *podHouse) work(job int, steps int64) (*work, error) {
 	t, s := &h.talks[job], h.seats[job]

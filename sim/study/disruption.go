@@ -14,6 +14,7 @@ import (
 type DisruptionRow struct {
 	TP          int     `json:"tp"`
 	K           int     `json:"k"`
+	Powers      bool    `json:"powers"` // fibres to n +- 2^i, i < K, instead of n +- 1 .. K
 	Faults      int     `json:"faults"`
 	Repairs     int     `json:"repairs"`
 	PaperFault  float64 `json:"paper_groups_per_fault" table:"3"` // touched by placing anew
@@ -36,13 +37,19 @@ type DisruptionResult struct {
 // touches: by placing from nothing, as the paper does, and by mending as the
 // running planner does (ring.Mend) where a fabric without spares lets so many
 // whole rings move.
-func Disruption(cfg ClusterConfig, ks []int, moves fabric.Moves) (*DisruptionResult, error) {
+//
+// With powers each K above 2 is looked at with fibres to n +- 2^i too; at 2 and below
+// those are the same.
+func Disruption(cfg ClusterConfig, ks []int, powers bool, moves fabric.Moves) (*DisruptionResult, error) {
 	if len(ks) == 0 {
 		return nil, invalid("k", "at least one number of hops", "none given")
 	}
 	for _, k := range ks {
 		if k < 1 || k > cfg.GPUsPerNode || cfg.Ring && cfg.Nodes < 2*k+1 {
 			return nil, invalid("k", fmt.Sprintf("1 to gpus (%d), and on a ring at least 2k+1 nodes", cfg.GPUsPerNode), "%d is not", k)
+		}
+		if reach := fabric.Powers(min(k, 32))[min(k, 32)-1]; powers && (reach > fabric.MaxBundles || cfg.Ring && cfg.Nodes < 2*reach+1) {
+			return nil, invalid("k", fmt.Sprintf("at most 4 with powers, and on a ring at least 2^k+1 nodes: no fibre spans over %d hops", fabric.MaxBundles), "%d is not", k)
 		}
 	}
 	if !slices.Contains([]fabric.Moves{fabric.MoveAny, fabric.MoveFew, fabric.MoveNone}, moves) {
@@ -51,7 +58,9 @@ func Disruption(cfg ClusterConfig, ks []int, moves fabric.Moves) (*DisruptionRes
 	res := &DisruptionResult{Moves: moves}
 	for _, tp := range cfg.TPs {
 		for _, k := range ks {
-			res.Rows = append(res.Rows, DisruptionRow{TP: tp, K: k})
+			if res.Rows = append(res.Rows, DisruptionRow{TP: tp, K: k}); powers && k > 2 {
+				res.Rows = append(res.Rows, DisruptionRow{TP: tp, K: k, Powers: true})
+			}
 		}
 	}
 	sums := make([]disruption, len(res.Rows))
@@ -59,6 +68,10 @@ func Disruption(cfg ClusterConfig, ks []int, moves fabric.Moves) (*DisruptionRes
 		events := c.events(s)
 		for i, row := range res.Rows {
 			o := ring.Order{Nodes: c.Nodes, K: row.K, Wrap: c.Ring, Shared: row.K%2 == 1 && row.K > 1}
+			if row.Powers {
+				spans := fabric.Powers(row.K)
+				o.K, o.Lacks = spans[row.K-1], ring.LacksOf(spans)
+			}
 			sums[i].replay(o, row.TP/c.GPUsPerNode, ring.MovesOf(moves), events)
 		}
 	})
@@ -194,6 +207,14 @@ func notIn(before, after [][]proto.NodeID) int {
 	return n
 }
 
+// hops is K, and of which fibres.
+func (r DisruptionRow) hops() string {
+	if r.Powers {
+		return fmt.Sprintf("%d of n +- 2^i", r.K)
+	}
+	return fmt.Sprint(r.K)
+}
+
 func (r *DisruptionRow) fill(d *disruption, nodes int) {
 	r.Faults, r.Repairs = d.faults.events, d.repairs.events
 	faults, repairs := max(1, r.Faults), max(1, r.Repairs)
@@ -214,14 +235,14 @@ func (r *DisruptionResult) describe() {
 		fabric.MoveNone: "a whole group never moves, so many stay short",
 	}[r.Moves]
 	for _, row := range r.Rows {
-		r.compare(fmt.Sprintf("groups touched per fault, TP-%d, K=%d", row.TP, row.K), decimals(row.OursFault, 2), decimals(row.PaperFault, 2)+" (its method, run here)",
+		r.compare(fmt.Sprintf("groups touched per fault, TP-%d, K=%s", row.TP, row.hops()), decimals(row.OursFault, 2), decimals(row.PaperFault, 2)+" (its method, run here)",
 			fmt.Sprintf("waste %s and %s; %s", percent(row.OursWaste, 3), percent(row.PaperWaste, 3), why))
 	}
 }
 
 // Table has what is ours before the paper's.
 func (r *DisruptionResult) Table() Table {
-	return tableOf(r.Rows, "tp", "k", "faults", "repairs", "groups_per_fault", "paper_groups_per_fault", "groups_per_repair", "paper_groups_per_repair", "waste", "paper_waste")
+	return tableOf(r.Rows, "tp", "k", "powers", "faults", "repairs", "groups_per_fault", "paper_groups_per_fault", "groups_per_repair", "paper_groups_per_repair", "waste", "paper_waste")
 }
 
 // Charts are groups touched by faults and by repairs.
@@ -229,7 +250,7 @@ func (r *DisruptionResult) Charts() []Chart {
 	faults := Chart{Title: "By a fault", YLabel: "running groups touched, mean"}
 	repairs := Chart{Title: "By a repair", YLabel: "running groups touched, mean"}
 	for _, row := range r.Rows {
-		name := fmt.Sprintf("TP-%d K=%d", row.TP, row.K)
+		name := fmt.Sprintf("TP-%d K=%s", row.TP, row.hops())
 		faults.bar(name, "mended (ours)", row.OursFault)
 		faults.bar(name, "placed from nothing ([IHBD] Alg. 2)", row.PaperFault)
 		repairs.bar(name, "mended (ours)", row.OursRepair)

@@ -49,6 +49,27 @@ func TestMendingDisturbsLess(t *testing.T) {
 	}
 }
 
+// Goal: with fibres to n +- 2^i placing from nothing is never better than with fibres of
+// every length up to the longest, and mending as a fabric does by default leaves about as
+// much idle as there.
+// Method: a shorter walk on 408 nodes; three and four spans.
+func TestMendingOverPowers(t *testing.T) {
+	for _, k := range []int{3, 4} {
+		spans := fabric.Powers(k)
+		all := ring.Order{Nodes: 408, K: spans[k-1], Shared: k == 3}
+		some := all
+		some.Lacks = ring.LacksOf(spans)
+		var a, b disruption
+		few := ring.MovesOf(fabric.MoveFew)
+		a.replay(all, 8, few, walk(408, 20, 200, 4))
+		b.replay(some, 8, few, walk(408, 20, 200, 4))
+		t.Logf("%v: idle nodes %d mended, %d placed from nothing; with all spans %d, %d", spans, b.ours, b.scratch, a.ours, a.scratch)
+		if b.scratch < a.scratch || b.ours < b.scratch || 2*b.ours > 3*a.ours {
+			t.Errorf("%v: idle nodes %d mended, %d placed from nothing; with all spans %d, %d", spans, b.ours, b.scratch, a.ours, a.scratch)
+		}
+	}
+}
+
 // Goal: few moves buy little disruption with little waste.
 // Method: the same walk with K = 3, at most eight whole groups moved for one.
 func TestFewMovesBuyQuiet(t *testing.T) {

@@ -128,7 +128,7 @@ func TestTraceNeedsHalvesOrWholes(t *testing.T) {
 // wastes and touches far fewer running groups.
 // Method: a generated trace over a small cluster.
 func TestDisruptionAtTheSameWaste(t *testing.T) {
-	res, err := Disruption(ClusterConfig{Size: Size{Nodes: 400, GPUsPerNode: 4, Ring: true, TPs: []int{32}}, Runs: 2}, []int{2, 3}, fabric.MoveAny)
+	res, err := Disruption(ClusterConfig{Size: Size{Nodes: 400, GPUsPerNode: 4, Ring: true, TPs: []int{32}}, Runs: 2}, []int{2, 3}, false, fabric.MoveAny)
 	if err != nil {
 		t.Fatal(err)
 	}

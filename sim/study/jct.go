@@ -21,10 +21,13 @@ const (
 	StrategySR       = "sr"       // a shared core, source routing
 	StrategyBalanced = "balanced" // a shared core, the uplink with fewest connections
 	StrategyECMP     = "ecmp"     // a shared core, by hash
+	// StrategyRelax is isolated jobs on circuits on any GPUs, of whichever servers: what
+	// GPUs of a server would say to each other goes over the network.
+	StrategyRelax = "ocs-relax"
 )
 
 // Strategies is the order of rows.
-var Strategies = []string{StrategyBest, StrategyVClos, StrategyOCS, StrategySR, StrategyBalanced, StrategyECMP}
+var Strategies = []string{StrategyBest, StrategyVClos, StrategyOCS, StrategySR, StrategyBalanced, StrategyECMP, StrategyRelax}
 
 // JCTCluster is a leaf-spine core, as fixed links and as circuits.
 type JCTCluster struct {

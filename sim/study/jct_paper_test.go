@@ -3,6 +3,8 @@ package study
 import (
 	"testing"
 	"time"
+
+	"ringlight/sim/workload"
 )
 
 // meanJCT runs a strategy and queue on so many seeds and gives the mean completion,
@@ -70,5 +72,38 @@ func TestSharingTheCoreSlowsJobs(t *testing.T) {
 	if jrt[StrategyOCS] != jrt[StrategyBest] || jrt[StrategyVClos] != jrt[StrategyBest] ||
 		jrt[StrategySR] <= jrt[StrategyBest] || jrt[StrategyBalanced] <= jrt[StrategySR] || jrt[StrategyECMP] <= jrt[StrategyBalanced] {
 		t.Error(jrt)
+	}
+}
+
+// Jobs on any GPUs run longer by what GPUs of a server would say to each other, and wait
+// longer by that; the more, the fuller the core is. Their links stay their own.
+// Reference: [VCLOS] sec 6.1, Table 5
+func TestRelaxedLocalityCostsTime(t *testing.T) {
+	before := 1.0
+	for _, lambda := range []int{140, 120, 100} {
+		ocs, _ := meanJCT(t, "w1", StrategyOCS, "fifo", lambda, 2)
+		relaxed, network := meanJCT(t, "w1", StrategyRelax, "fifo", lambda, 2)
+		if of := float64(relaxed) / float64(ocs); of < before+0.1 || network > 20 {
+			t.Errorf("at %d s: %.3f of ocs, less than 0.1 over %.3f; %d blocked by the network", lambda, of, before, network)
+		} else {
+			before = of
+		}
+	}
+}
+
+// Goal: a job between servers takes as much longer as its links are slower, of what it
+// says alone; where it fits a server, or says nothing, no longer. Method: by hand.
+func TestJobApartTakesLonger(t *testing.T) {
+	r := DefaultJCTCluster(16).rates()
+	j := asked(0, 2, 1000)
+	j.Pattern, j.Volume = workload.HalvingDoubling, 1000
+	says := j.Duration / workload.Shares * time.Duration(j.AllReduce())
+	for gpus, want := range map[[2]int]time.Duration{{0, 1}: 0, {6, 7}: 0, {3, 4}: 9 * says, {0, 511}: 9 * says} { // any order: each by itself
+		if got := r.apart(j, gpus[:]); says == 0 || (got-want).Abs() > time.Millisecond {
+			t.Errorf("on %v: %v longer, want %v", gpus, got, want)
+		}
+	}
+	if j.Pattern = workload.Alone; r.apart(j, []int{3, 4}) != 0 {
+		t.Error("a job that says nothing takes longer")
 	}
 }

@@ -63,6 +63,8 @@ type jctRun struct {
 	took    []time.Duration
 	over    []int // jobs on more than one leaf
 	steps   int
+	relaxed *rates // of jobs on any GPUs; nil: all keep to servers
+	perLeaf int    // GPUs
 }
 
 // Run simulates a cell.
@@ -72,6 +74,10 @@ func (c JCTConfig) Run(cell JCTCell) (JCTRun, error) {
 	switch cell.Strategy {
 	case StrategyOCS:
 		core = c.Cluster.optical()
+	case StrategyRelax:
+		apart := c.Cluster
+		apart.GPUsPerServer = 1
+		core = apart.optical()
 	case StrategyVClos:
 	default:
 		core.Links = nil // nobody owns one
@@ -81,6 +87,10 @@ func (c JCTConfig) Run(cell JCTCell) (JCTRun, error) {
 		rules.Patience = -1
 	}
 	r := &jctRun{jobs: jobs, queue: isolate.NewQueue(core.Empty(), rules), clock: c.Clock, steps: c.Steps}
+	if cell.Strategy == StrategyRelax {
+		all := c.Cluster.rates()
+		r.relaxed, r.perLeaf = &all, c.Cluster.Uplinks
+	}
 	var sim *flow.Sim
 	var err error
 	if core.Links == nil && core.Optics == nil && cell.Strategy != StrategyBest && c.Sharing != flow.Isolated.String() {
@@ -157,6 +167,13 @@ func (r *jctRun) seat(now time.Duration) (out []seated, err error) {
 
 func (r *jctRun) work(job int, p isolate.Placement) (*work, error) {
 	j := r.jobs[job]
+	if r.relaxed != nil {
+		var gpus []int
+		for _, s := range p.Servers {
+			gpus = append(gpus, s.Leaf*r.perLeaf+s.Server)
+		}
+		return &work{step: j.Duration + r.relaxed.apart(j, gpus), steps: 1}, nil
+	}
 	if r.traffic == nil || p.L <= 1 || j.Pattern == workload.Alone || j.AllReduce()+j.AllToAll() == 0 {
 		return &work{step: j.Duration, steps: 1}, nil
 	}

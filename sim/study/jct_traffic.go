@@ -2,6 +2,7 @@ package study
 
 import (
 	"math/bits"
+	"slices"
 	"time"
 
 	"ringlight/planner/isolate"
@@ -189,6 +190,27 @@ func (r rates) idleUnbarred(gpus []int, exchanges []flow.Exchange) (longest time
 		longest = max(longest, transferTime(n, rate))
 	}
 	return longest
+}
+
+// apart is by how much longer a job runs on these GPUs, with links of its own, than on
+// those of as few servers as it fits, as its duration says.
+func (r rates) apart(j workload.Job, gpus []int) (longer time.Duration) {
+	if j.GPUs < 2 || j.Pattern == workload.Alone {
+		return 0
+	}
+	packed := make([]int, j.GPUs)
+	for i := range packed {
+		packed[i] = i
+	}
+	slices.Sort(gpus)
+	for _, c := range collectives(j, r.perServer) {
+		want := int64(j.Duration / workload.Shares * time.Duration(c.share))
+		e := c.of(max(1, scaled(probeBytes, want, max(1, int64(r.idle(packed, c.of(probeBytes)))))))
+		if want > 0 {
+			longer += r.idle(gpus[:j.GPUs], e) - r.idle(packed, e)
+		}
+	}
+	return longer
 }
 
 // most is the bytes of the largest transfer within a server and beyond.

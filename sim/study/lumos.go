@@ -27,6 +27,7 @@ const (
 	RouteBalanced = "balanced" // the way whose fullest link has fewest connections: probing
 	RouteECMP     = "ecmp"     // by hash
 	RouteIdeal    = "ideal"    // no two meet: only the rate of the ports is left
+	RoutePlanned  = "planned"  // of circuits: those that a job was given, one after the other
 )
 
 // LumosInputs is what a comparison depends on.
@@ -39,6 +40,9 @@ type LumosInputs struct {
 	Setup    int    `json:"setup_ms"`                      // circuits and routes of a new job between pods
 	Reduce   string `json:"collective"`                    // of replicas
 	Routing  string `json:"routing,omitempty"`             // of the Clos
+	Core     string `json:"core_routing,omitempty"`        // of LumosCore: any circuit between two pods, but planned
+	Rails    bool   `json:"rails,omitempty"`               // like-numbered GPUs of a pod's servers are at one leaf
+	Faults   int    `json:"gpu_faults,omitempty"`          // of 1,000 GPUs in a year
 	Gbps     int    `json:"clos_gbps,omitempty" table:"-"` // of the ports of the Clos; 0: what its chips allow
 }
 
@@ -68,7 +72,7 @@ const (
 // defaultLumosInputs are those of [LUMOS] sec 6.2 on 4,096 GPUs. Setup is what
 // its Table 3 has for routes to converge; mirrors add a tenth of a second.
 func defaultLumosInputs() LumosInputs {
-	return LumosInputs{GPUs: 4096, Workload: "lumos", Load: 655, Share: 1000, EP: 64, Setup: 2400, Reduce: proto.CollectiveRing.String(), Routing: RouteBalanced}
+	return LumosInputs{GPUs: 4096, Workload: "lumos", Load: 655, Share: 1000, EP: 64, Setup: 2400, Reduce: proto.CollectiveRing.String(), Routing: RouteBalanced, Core: RoutePlanned}
 }
 
 // DefaultLumos is the paper's comparison; ten iterations are those of its
@@ -87,7 +91,9 @@ func (c *LumosConfig) Vary() {
 			c.Cases = append(c.Cases, LumosCase{name, in})
 		}
 	}
-	add("16384 GPUs", func(in *LumosInputs) { in.GPUs = 16384 })
+	for _, gpus := range []int{16384, 8192, 2048} {
+		add(fmt.Sprintf("%d GPUs", gpus), func(in *LumosInputs) { in.GPUs = gpus })
+	}
 	if c.List == nil {
 		add("load .755", func(in *LumosInputs) { in.Load = 755 })
 		add("load .555", func(in *LumosInputs) { in.Load = 555 })
@@ -99,11 +105,22 @@ func (c *LumosConfig) Vary() {
 	for _, of := range []proto.Collective{proto.CollectiveRing, proto.CollectiveHalvingDoubling, proto.CollectiveDoubleTree, proto.CollectiveAllToAll} {
 		add(of.String(), func(in *LumosInputs) { in.Reduce = of.String() })
 	}
-	add("Clos by ECMP", func(in *LumosInputs) { in.Routing = RouteECMP })
-	add("Clos ideal", func(in *LumosInputs) { in.Routing = RouteIdeal })
+	for _, way := range lumosWays {
+		add("Clos "+way, func(in *LumosInputs) { in.Routing = way })
+		add("circuits "+way, func(in *LumosInputs) { in.Core = way })
+	}
+	add(caseRails, func(in *LumosInputs) { in.Rails = true })
+	for _, times := range []int{1, 4} {
+		add(fmt.Sprintf("faults x%d", times), func(in *LumosInputs) { in.Faults = times * gpuFaults })
+	}
 	add(caseSameRate, func(in *LumosInputs) { in.Gbps = fastGbps })
 	add("no setup", func(in *LumosInputs) { in.Setup = 0 })
 }
+
+// lumosWays are those of [LUMOS] Fig. 25: probing, by hash, and without contention.
+var lumosWays = []string{RouteBalanced, RouteECMP, RouteIdeal}
+
+const caseRails = "rails"
 
 // caseSameRate leaves the ways of the Clos as the only difference.
 const caseSameRate = "Clos at 1.6T"
@@ -148,8 +165,12 @@ func (in LumosInputs) validate() error {
 		return invalid("ep", fmt.Sprintf("a power of two from %d to %d, what a pod has", gpusPerServer, pod), "%d is not", in.EP)
 	case in.Setup < 0 || in.Setup > 600_000:
 		return invalid("setup-ms", "0 s to 10 minutes", "%d ms are out of range", in.Setup)
-	case !slices.Contains([]string{RouteBalanced, RouteECMP, RouteIdeal}, in.Routing):
-		return invalid("routing", strings.Join([]string{RouteBalanced, RouteECMP, RouteIdeal}, ", "), "%q is not", in.Routing)
+	case !slices.Contains(lumosWays, in.Routing):
+		return invalid("routing", strings.Join(lumosWays, ", "), "%q is not", in.Routing)
+	case in.Core != RoutePlanned && !slices.Contains(lumosWays, in.Core):
+		return invalid("core-routing", RoutePlanned+", "+strings.Join(lumosWays, ", "), "%q is not", in.Core)
+	case in.Faults < 0 || in.Faults > maxGPUFaults:
+		return invalid("gpu-faults", fmt.Sprintf("0 to %d", maxGPUFaults), "%d is out of range", in.Faults)
 	}
 	return nil
 }
@@ -187,10 +208,10 @@ func (in LumosInputs) cell(network string, seed uint64) LumosCell {
 		in.Routing, in.Gbps = "", 0
 	}
 	if network != LumosCore {
-		in.Setup = 0
+		in.Setup, in.Core = 0, ""
 	}
 	if network == LumosBest { // by definition a job takes as long as it says
-		in.Share, in.Reduce = 1000, proto.CollectiveRing.String()
+		in.Share, in.Reduce, in.Rails = 1000, proto.CollectiveRing.String(), false
 	}
 	return LumosCell{in, network, seed}
 }

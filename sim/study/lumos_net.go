@@ -1,6 +1,8 @@
 package study
 
 import (
+	"cmp"
+
 	"ringlight/mzi/detmath"
 	"ringlight/planner/sched"
 	"ringlight/planner/wiring"
@@ -21,6 +23,7 @@ type shape struct {
 	gbps                             int // of a port
 	pods, leaves, spines, leafServer int // leaves and spines of a pod, servers of a leaf
 	perServer                        int // GPUs
+	byRails                          bool
 }
 
 func (s shape) leafGPUs() int { return s.leafServer * s.perServer }
@@ -30,7 +33,7 @@ func (s shape) podGPUs() int  { return s.leaves * s.leafGPUs() }
 // of chips with 2h ports reach 2h^3 GPUs, so more GPUs have slower ports.
 func lumosShape(network string, in LumosInputs) shape {
 	if network == LumosBest {
-		return shape{network, fastGbps, 1, 1, 1, in.GPUs / gpusPerServer, gpusPerServer}
+		return shape{network, fastGbps, 1, 1, 1, in.GPUs / gpusPerServer, gpusPerServer, false}
 	}
 	gbps := fastGbps
 	if network == LumosClos {
@@ -39,7 +42,7 @@ func lumosShape(network string, in LumosInputs) shape {
 		}
 	}
 	half := chipGbps / gbps / 2
-	s := shape{network, gbps, in.GPUs / (half * half), half, half, half / gpusPerServer, gpusPerServer}
+	s := shape{network, gbps, in.GPUs / (half * half), half, half, half / gpusPerServer, gpusPerServer, in.Rails}
 	if network == LumosClos && in.Gbps > 0 {
 		s.gbps = in.Gbps // of other chips
 	}
@@ -53,6 +56,9 @@ type net struct {
 	capacity []int64
 	gpus     int
 	ecmp     bool
+	pooled   bool               // circuits carry flows of whoever is between their pods
+	between  map[[2]int][]lane  // then: of two pods
+	lifted   map[flow.Link]bool // then: of no job any more, and of flows
 	ideal    bool
 	counts   bool // how many connections a link has is of use
 	seed     uint64
@@ -64,14 +70,16 @@ type net struct {
 
 func newNet(cell LumosCell) *net {
 	n := lumosShape(cell.Network, cell.LumosInputs).net(cell.Seed)
-	n.ecmp, n.ideal = cell.Routing == RouteECMP, cell.Routing == RouteIdeal || cell.Network == LumosBest
-	n.counts = cell.Network == LumosClos && !n.ecmp && !n.ideal
+	way := cmp.Or(cell.Routing, cell.Core)
+	n.ecmp, n.ideal = way == RouteECMP, way == RouteIdeal || cell.Network == LumosBest
+	n.pooled = cell.Network == LumosCore && way != RoutePlanned && !n.ideal
+	n.counts = n.pooled || cell.Network == LumosClos && !n.ecmp && !n.ideal
 	return n
 }
 
 // net is a network of this shape.
 func (s shape) net(seed uint64) *net {
-	n := &net{shape: s, gpus: s.pods * s.podGPUs(), seed: seed}
+	n := &net{between: map[[2]int][]lane{}, lifted: map[flow.Link]bool{}, shape: s, gpus: s.pods * s.podGPUs(), seed: seed}
 	n.core = sched.Core{Leaves: wiring.Leaves{Pods: s.pods, Spines: s.spines, Tau: 1}, GPUsPerServer: s.perServer}
 	for p := range s.pods {
 		for range s.leaves {
@@ -89,7 +97,10 @@ func (s shape) net(seed uint64) *net {
 	}
 	n.load = make([]int32, len(n.capacity))
 	if s.network == LumosCore {
-		for l := n.firstTop + top - 1; l >= n.firstTop; l-- {
+		for range top { // those that flows stay on when their job is gone are beside the ports
+			n.capacity, n.load = append(n.capacity, int64(s.gbps)*unit), append(n.load, 0)
+		}
+		for l := n.firstTop + 2*top - 1; l >= n.firstTop; l-- {
 			n.free = append(n.free, flow.Link(l))
 		}
 	}
@@ -97,7 +108,13 @@ func (s shape) net(seed uint64) *net {
 }
 
 // leaf is that of a GPU.
-func (n *net) leaf(gpu int) int { return gpu / n.leafGPUs() }
+func (n *net) leaf(gpu int) int {
+	if !n.byRails {
+		return gpu / n.leafGPUs()
+	}
+	pod, server := gpu/n.podGPUs(), gpu%n.podGPUs()/n.perServer
+	return pod*n.leaves + server/n.leafGPUs()*n.perServer + gpu%n.perServer
+}
 
 func (n *net) up(leaf, spine int) flow.Link { return flow.Link(n.firstUp + leaf*n.spines + spine) }
 
@@ -146,7 +163,11 @@ func (n *net) clos(from, to, job int) []flow.Link {
 	}
 	if n.ecmp {
 		h := detmath.Hash(n.seed, uint64(from), uint64(to), uint64(job))
-		return path(int(h%uint64(n.spines)), int(h>>32%uint64(cores)))
+		way := path(int(h%uint64(n.spines)), int(h>>32%uint64(cores)))
+		if n.counts {
+			n.count(way, 1)
+		}
+		return way
 	}
 	var best [2]int
 	least, found := [2]int32{}, false
@@ -175,6 +196,12 @@ func (n *net) release(paths [][]flow.Link) {
 	}
 	for _, path := range paths {
 		n.count(path, -1)
+		for _, l := range path {
+			if n.lifted[l] && n.load[l] == 0 {
+				n.free = append(n.free, l)
+				delete(n.lifted, l)
+			}
+		}
 	}
 }
 

@@ -14,11 +14,12 @@ import (
 type pods struct {
 	*net
 	LumosLinks
-	seats  map[int]*seat
-	spread wiring.Spread
-	idle   []int       // servers of a leaf
-	slots  [][]int     // of a leaf: idle servers
-	shared map[int]int // server with small jobs: GPUs left
+	seats    map[int]*seat
+	spread   wiring.Spread
+	circuits []wiring.Half // of a spine's group
+	idle     []int         // servers of a leaf
+	slots    [][]int       // of a leaf: idle servers
+	shared   map[int]int   // server with small jobs: GPUs left
 }
 
 func newPods(n *net) *pods {
@@ -102,6 +103,9 @@ func (r *pods) links(s *seat) error {
 	if s.placed.Wants, err = r.core.Wants(s.placed.Job, s.placed.Shares); err != nil || len(s.placed.Wants) == 0 {
 		return err
 	}
+	if r.byRails {
+		s.placed.Wants = r.byRail(s.placed.Wants)
+	}
 	if s.placed.Links, err = sched.Fit(s.placed.Wants, before.Ports(), r.core.Ports()); err != nil {
 		return fmt.Errorf("%w: %v", errNoPorts, err)
 	}
@@ -118,9 +122,68 @@ func (r *pods) links(s *seat) error {
 		r.Granted += s.placed.Links[n]
 	}
 	r.kept(before, next)
+	if err := r.turn(next); err != nil {
+		return err
+	}
 	r.spread = next
 	r.lay(s, next)
 	return nil
+}
+
+// turn has the circuits of each spine's group found as the planner finds them, and counts
+// those that were there and are wanted on, and of these those that go elsewhere.
+func (r *pods) turn(next wiring.Spread) error {
+	for h, t := range next.Spine {
+		links := make([]wiring.Link, len(t.Links))
+		for n, l := range t.Links {
+			links[n] = wiring.Link{I: next.PodOf[l.I], J: next.PodOf[l.J], Count: l.Count}
+		}
+		between, err := wiring.Sum(r.net.pods, links)
+		if err != nil {
+			return err
+		}
+		if len(r.circuits) == h {
+			r.circuits = append(r.circuits, wiring.NewHalf(r.net.pods, (r.leaves+1)/2))
+		}
+		g := wiring.Group{Topology: between, Old: r.circuits[h]}
+		half, err := g.First()
+		if err != nil {
+			return err
+		}
+		r.Placed += g.UpperBound()
+		r.Turned += g.UpperBound() - half.Kept(g.Old)
+		r.circuits[h] = half
+	}
+	return nil
+}
+
+// byRail is what leaves want that have a GPU of each server: of the flows between two
+// pods each like-numbered pair its own.
+func (r *pods) byRail(wants []sched.Want) (out []sched.Want) {
+	of := map[[2]int]sched.Want{}
+	for _, w := range wants {
+		pods := [2]int{w.A / r.leaves, w.B / r.leaves}
+		of[pods] = sched.Want{DP: of[pods].DP + w.DP, PP: of[pods].PP + w.PP}
+	}
+	for _, pods := range slices.SortedFunc(maps.Keys(of), func(a, b [2]int) int { return slices.Compare(a[:], b[:]) }) {
+		w := of[pods]
+		for g := range r.perServer {
+			out = append(out, sched.Want{A: pods[0]*r.leaves + g, B: pods[1]*r.leaves + g, DP: (w.DP + r.perServer - 1) / r.perServer, PP: (w.PP + r.perServer - 1) / r.perServer})
+		}
+	}
+	return out
+}
+
+// withhold keeps a server that nobody is on from all jobs, or gives it back.
+func (r *pods) withhold(server int, out bool) {
+	leaf := server / r.leafServer
+	if !out {
+		r.idle[leaf]++
+		r.slots[leaf] = append(r.slots[leaf], server)
+		return
+	}
+	r.idle[leaf]--
+	r.slots[leaf] = slices.DeleteFunc(r.slots[leaf], func(s int) bool { return s == server })
 }
 
 // kept adds up the paths of jobs that run and stay on their spines, and those

@@ -13,7 +13,7 @@ import (
 var (
 	lumosPaperJRT = map[int]float64{4096: 0.0506}
 	lumosPaperJCT = map[int]float64{4096: 0.161, 16384: 0.341}
-	lumosMoved    = map[int]string{4096: "0.282 %", 16384: "0.445 %"}
+	lumosMoved    = map[int]string{2048: "0.319 %", 4096: "0.282 %", 8192: "0.441 %", 16384: "0.445 %"}
 	lumosSlow     = map[string]LumosSlow{LumosCore: {0, 0.0046, 0.0509}, LumosClos: {0.0103, 0.0921, 0.3547}}
 	lumosLogs     = map[string][3]float64{LumosBest: {21679, 11609, 33288}, LumosCore: {21793, 12064, 33857}, LumosClos: {23364, 25266, 48630}}
 )
@@ -22,16 +22,19 @@ var (
 type LumosGain struct {
 	Case string `json:"case"`
 	LumosInputs
-	ClosGbps int      `json:"clos_port_gbps" column:"clos_gbps"`
-	JRT      float64  `json:"jrt_saved_ratio" table:"6" column:"jrt_saved"`
-	JCT      float64  `json:"jct_saved_ratio" table:"6" column:"jct_saved"`
-	JCTLeast float64  `json:"jct_saved_ratio_min" table:"6" column:"jct_saved_min"` // of one seed
-	JCTMost  float64  `json:"jct_saved_ratio_max" table:"6" column:"jct_saved_max"`
-	Excess   float64  `json:"jrt_excess_ratio" table:"6" column:"jrt_excess"` // of LumosCore over the ideal network
-	Granted  float64  `json:"links_granted_ratio" table:"6" column:"links_granted"`
-	Moved    float64  `json:"paths_moved_ratio" table:"6" column:"paths_moved"` // of those in use, by a change
-	PaperJRT *float64 `json:"paper_jrt_saved_ratio,omitempty" table:"6" column:"jrt_paper"`
-	PaperJCT *float64 `json:"paper_jct_saved_ratio,omitempty" table:"6" column:"jct_paper"`
+	ClosGbps  int      `json:"clos_port_gbps" column:"clos_gbps"`
+	JRT       float64  `json:"jrt_saved_ratio" table:"6" column:"jrt_saved"`
+	JCT       float64  `json:"jct_saved_ratio" table:"6" column:"jct_saved"`
+	JCTLeast  float64  `json:"jct_saved_ratio_min" table:"6" column:"jct_saved_min"` // of one seed
+	JCTMost   float64  `json:"jct_saved_ratio_max" table:"6" column:"jct_saved_max"`
+	Excess    float64  `json:"jrt_excess_ratio" table:"6" column:"jrt_excess"` // of LumosCore over the ideal network
+	Granted   float64  `json:"links_granted_ratio" table:"6" column:"links_granted"`
+	Moved     float64  `json:"paths_moved_ratio" table:"6" column:"paths_moved"`             // of those in use, by a change
+	Again     float64  `json:"links_reallocated_ratio" table:"6" column:"links_reallocated"` // to another spine or circuit switch
+	Level     float64  `json:"contention_level,omitempty" table:"4" column:"contention"`     // of LumosCore
+	ClosLevel float64  `json:"clos_contention_level,omitempty" table:"4" column:"clos_contention"`
+	PaperJRT  *float64 `json:"paper_jrt_saved_ratio,omitempty" table:"6" column:"jrt_paper"`
+	PaperJCT  *float64 `json:"paper_jct_saved_ratio,omitempty" table:"6" column:"jct_paper"`
 }
 
 // LumosResult is the comparison, case by case.
@@ -69,6 +72,8 @@ func (c LumosConfig) Result(runs []LumosRun) *LumosResult {
 		g.ClosGbps = clos.Gbps
 		g.JRT, g.JCT, g.Excess = saved(core.JRT, clos.JRT), saved(core.JCT, clos.JCT), -saved(core.JRT, best.JRT)
 		g.Granted, g.Moved = share(core.Granted, max(1, core.Asked)), share(core.Moved, max(1, core.Moved+core.Kept))
+		g.Again = share(core.Moved+core.Turned, max(1, core.Moved+core.Placed))
+		g.Level, g.ClosLevel = core.Contention/float64(c.Runs), clos.Contention/float64(c.Runs)
 		if v, ok := lumosPaperJRT[k.GPUs]; ok && i == 0 {
 			g.PaperJRT = &v
 		}
@@ -90,6 +95,7 @@ func saved(a, b int64) float64 { return 1 - float64(a)/float64(max(1, b)) }
 
 func (r LumosRun) plus(o LumosRun) LumosRun {
 	o.JRT, o.JWT, o.JCT = o.JRT+r.JRT, o.JWT+r.JWT, o.JCT+r.JCT
+	o.Placed, o.Turned, o.Contention = o.Placed+r.Placed, o.Turned+r.Turned, o.Contention+r.Contention
 	o.Asked, o.Granted, o.Kept, o.Moved = o.Asked+r.Asked, o.Granted+r.Granted, o.Kept+r.Kept, o.Moved+r.Moved
 	return o
 }
@@ -125,8 +131,10 @@ func (r *LumosResult) describe(c LumosConfig) {
 				"its public logs of 4 tiers, which chips of 25.6 Tb/s need for that; probing finds ways on which nobody meets here, and the paper's jobs meet")
 		}
 	}
-	if text := lumosMoved[first.GPUs]; text != "" {
-		r.compare("paths that a change moves", percent(first.Moved, 3), text, "the paper counts links of its circuit switches, this paths on spines; both keep all they can")
+	for n, g := range r.Gains {
+		if text := lumosMoved[g.GPUs]; text != "" && (n == 0 || g.GPUs != first.GPUs) {
+			r.compare(fmt.Sprintf("links that a change reallocates, %d GPUs", g.GPUs), percent(g.Again, 3), text, "of the inputs the collective changes it most, see its cases; the paper does not say what its jobs do at which scale")
+		}
 	}
 	if base.LumosInputs == defaultLumosInputs() && c.List == nil {
 		for _, network := range lumosNetworks {
@@ -166,8 +174,8 @@ func (r *LumosResult) effects() string {
 
 // Table is a row a case.
 func (r *LumosResult) Table() Table {
-	return tableOf(r.Gains, "case", "gpus", "workload", "load_mille", "communication_mille", "ep_max", "setup_ms", "collective", "routing", "clos_gbps",
-		"jrt_saved", "jrt_paper", "jct_saved", "jct_paper", "jct_saved_min", "jct_saved_max", "jrt_excess", "links_granted", "paths_moved")
+	return tableOf(r.Gains, "case", "gpus", "workload", "load_mille", "communication_mille", "ep_max", "setup_ms", "collective", "routing", "core_routing", "rails", "gpu_faults", "clos_gbps",
+		"jrt_saved", "jrt_paper", "jct_saved", "jct_paper", "jct_saved_min", "jct_saved_max", "jrt_excess", "links_granted", "paths_moved", "links_reallocated", "contention", "clos_contention")
 }
 
 // Charts are what is saved, the paper's beside ours, four cases a panel.

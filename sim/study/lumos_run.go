@@ -28,6 +28,12 @@ type LumosRun struct {
 	// Slow is by how much of itself the running time of a job exceeds that on the
 	// ideal network ([LUMOS] Fig. 8a).
 	Slow LumosSlow `json:"jrt_slowdown_ratio"`
+	// Contention is how many times what a job sends takes longer than on the ideal
+	// network, the mean of jobs that send (close to [LUMOS] eq. 10); 0: GPUs fail.
+	Contention float64 `json:"contention_level,omitempty"`
+	Soft       int     `json:"soft_failures,omitempty"` // of GPUs in use or not
+	Hard       int     `json:"hard_failures,omitempty"`
+	Restarts   int     `json:"restarts,omitempty"` // of jobs
 }
 
 // LumosLinks is what became of the links between pods.
@@ -37,6 +43,8 @@ type LumosLinks struct {
 	Granted int `json:"links_granted"`
 	Kept    int `json:"paths_kept"` // of jobs that ran, over all changes
 	Moved   int `json:"paths_moved"`
+	Placed  int `json:"circuits_asked_again"` // of circuits that were there and are wanted on, over all changes
+	Turned  int `json:"circuits_moved"`       // of these: that go through another switch
 }
 
 // LumosSlow is how slow-downs lie.
@@ -54,8 +62,11 @@ type lumosRun struct {
 	jobs    []lumosJob
 	steps   int
 	setup   time.Duration
-	waiting []int // FIFO
-	failed  int   // head that was counted, or -1
+	waiting []int           // FIFO
+	failed  int             // head that was counted, or -1
+	left    []int64         // of a job: iterations
+	resumed []bool          // it lost a GPU
+	dark    []time.Duration // at places, before it began
 }
 
 // Run simulates a cell.
@@ -85,6 +96,11 @@ func (c LumosConfig) newRun(cell LumosCell) (*lumosRun, error) {
 		arrivals = append(arrivals, j.Arrival)
 	}
 	r.timeline = newTimeline(r, arrivals, sim)
+	r.left, r.resumed = slices.Repeat([]int64{int64(c.Steps)}, len(jobs)), make([]bool, len(jobs))
+	r.dark = make([]time.Duration, len(jobs))
+	if cell.Faults > 0 {
+		r.hazards = newGPUFailures(r, cell)
+	}
 	return r, err
 }
 
@@ -94,7 +110,7 @@ func (r *lumosRun) come(job int) error {
 }
 
 // seat starts jobs from the head of the queue as long as there is room.
-func (r *lumosRun) seat(time.Duration) (out []seated, err error) {
+func (r *lumosRun) seat(now time.Duration) (out []seated, err error) {
 	for len(r.waiting) > 0 {
 		job := r.waiting[0]
 		s, why := r.place(job, &r.jobs[job])
@@ -110,6 +126,9 @@ func (r *lumosRun) seat(time.Duration) (out []seated, err error) {
 			if !errors.Is(why, sched.ErrNoRoom) && !errors.Is(why, errNoPorts) {
 				return nil, why
 			}
+			if now-r.arrivals[job] > maxWait {
+				return nil, invalid("gpu-faults", fmt.Sprintf("jobs that find their servers in order within %v", maxWait), "job %d waits for ever", job+1)
+			}
 			return out, nil
 		}
 		r.waiting = r.waiting[1:]
@@ -117,6 +136,10 @@ func (r *lumosRun) seat(time.Duration) (out []seated, err error) {
 		if len(s.placed.Wants) > 0 {
 			start.setup = r.setup
 		}
+		if r.resumed[job] {
+			start.setup += reload
+		}
+		r.dark[job] += start.setup
 		out = append(out, start)
 	}
 	return out, nil
@@ -131,14 +154,21 @@ func (r *lumosRun) work(job int) (*work, error) {
 	if err := r.elements(s); err != nil {
 		return nil, err
 	}
-	return &work{script: r.script(s, job, j, r.steps)}, nil
+	w := &work{script: r.script(s, job, j, r.steps)}
+	w.script.Iterations = r.left[job]
+	return w, nil
 }
 
 func (r *lumosRun) sum() LumosRun {
 	var jct []int64
 	var slow []float64
 	var run, wait int64
+	var contended, talking float64
 	for i := range r.jobs {
+		if j := &r.jobs[i]; j.reduce+j.exchange+j.forward > 0 {
+			contended += 1 + float64(r.ran(i)-r.dark[i]-j.Duration)/(float64(j.Duration)*float64(j.reduce+j.exchange+j.forward)/10_000)
+			talking++
+		}
 		run += r.ran(i).Milliseconds()
 		wait += r.waited(i).Milliseconds()
 		jct = append(jct, (r.ran(i) + r.waited(i)).Milliseconds())
@@ -150,6 +180,9 @@ func (r *lumosRun) sum() LumosRun {
 	out := r.LumosRun
 	out.LumosLinks = r.pods.LumosLinks
 	out.JRT, out.JWT, out.JCT, out.JCTP99 = run/n, wait/n, (run+wait)/n, quantile(jct, 990)
+	if r.hazards == nil {
+		out.Contention = contended / max(1, talking)
+	}
 	out.Slow = LumosSlow{quantile(slow, 500), quantile(slow, 900), quantile(slow, 990)}
 	return out
 }

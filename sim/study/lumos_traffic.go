@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"ringlight/mzi/detmath"
 	"ringlight/planner/sched"
 	"ringlight/planner/wiring"
 	"ringlight/sim/flow"
@@ -52,18 +53,20 @@ func (n *net) elements(s *seat) error {
 
 // path is the links of a connection of a job.
 func (n *net) path(s *seat, job, from, to int) []flow.Link {
-	var path []flow.Link
+	path := n.near(from, to)
 	switch a, b := n.leaf(from), n.leaf(to); {
 	case n.network != LumosCore:
 		path = n.clos(from, to, job)
-	case a == b:
-		path = n.near(from, to)
+	case path != nil:
 	case a/n.leaves == b/n.leaves && n.counts: // several servers a leaf
 		path = n.clos(from, to, job)
 	case a/n.leaves == b/n.leaves: // GPU g by spine g: nobody else's
 		path = n.within(from, from%n.perServer%n.spines, to)
 	default:
 		l := n.lane(s, a, b)
+		if n.pooled {
+			l = n.any(a, b, detmath.Hash(n.seed, uint64(from), uint64(to), uint64(job)))
+		}
 		path = []flow.Link{flow.Link(from), n.up(a, l.spine), l.circuit, n.down(b, l.spine), flow.Link(n.gpus + to)}
 		if n.counts {
 			n.count(path, 1)
@@ -96,6 +99,32 @@ func (n *net) lane(s *seat, a, b int) lane {
 	l := lanes[s.next[key]%len(lanes)]
 	s.next[key]++
 	return l
+}
+
+// any is a circuit between the pods of two leaves, whosever: by hash a spine that has
+// some, and one of these; or the one on whose way the fullest link has fewest connections.
+func (n *net) any(a, b int, hash uint64) (best lane) {
+	lanes := n.between[[2]int{a / n.leaves, b / n.leaves}]
+	if n.ecmp {
+		var spines []int
+		for _, l := range lanes {
+			if !slices.Contains(spines, l.spine) {
+				spines = append(spines, l.spine)
+			}
+		}
+		slices.Sort(spines)
+		at := spines[hash%uint64(len(spines))]
+		lanes = slices.DeleteFunc(slices.Clone(lanes), func(l lane) bool { return l.spine != at })
+		return lanes[hash>>32%uint64(len(lanes))]
+	}
+	least := [2]int32{1<<31 - 1}
+	for _, l := range lanes {
+		up, circuit, down := n.load[n.up(a, l.spine)], n.load[l.circuit], n.load[n.down(b, l.spine)]
+		if full := [2]int32{max(up, circuit, down), up + circuit + down}; slices.Compare(full[:], least[:]) < 0 {
+			best, least = l, full
+		}
+	}
+	return best
 }
 
 // rails is what the like-numbered GPUs of two servers send.
@@ -236,8 +265,10 @@ func (r *pods) lay(s *seat, spread wiring.Spread) {
 				}
 				granted[pair]--
 				back := [2]int{pair[1], pair[0]}
-				s.circuit[pair] = append(s.circuit[pair], lane{h, take()})
-				s.circuit[back] = append(s.circuit[back], lane{h, take()})
+				for _, x := range [][2]int{pair, back} {
+					l, pods := lane{h, take()}, [2]int{x[0] / r.leaves, x[1] / r.leaves}
+					s.circuit[x], r.between[pods] = append(s.circuit[x], l), append(r.between[pods], l)
+				}
 			}
 		}
 	}
@@ -247,6 +278,9 @@ func (r *pods) lay(s *seat, spread wiring.Spread) {
 // reserve counts the links of a job between pods as connections of their
 // leaves, so that what stays in a pod goes around them.
 func (n *net) reserve(s *seat, by int32) {
+	if n.pooled {
+		return // flows are counted where they are
+	}
 	for pair, lanes := range s.circuit { // any order: sums
 		for _, l := range lanes {
 			if pair[0] >= 0 {
@@ -262,7 +296,13 @@ func (n *net) lift(s *seat) {
 	n.reserve(s, -1)
 	for _, w := range s.placed.Wants {
 		for _, pair := range [][2]int{{w.A, w.B}, {w.B, w.A}} {
+			pods := [2]int{pair[0] / n.leaves, pair[1] / n.leaves}
 			for _, l := range s.circuit[pair] {
+				n.between[pods] = slices.DeleteFunc(n.between[pods], func(x lane) bool { return x == l })
+				if n.pooled && n.load[l.circuit] > 0 {
+					n.lifted[l.circuit] = true
+					continue
+				}
 				n.free = append(n.free, l.circuit)
 			}
 		}

@@ -43,7 +43,7 @@ func everything(t *testing.T) map[string]rendered {
 	must(err)
 	wait, err := Wait(WaitConfig{ClusterConfig: cfg, Scales: DefaultScales()})
 	must(err)
-	disruption, err := Disruption(cfg, []int{2, 3}, fabric.MoveAny)
+	disruption, err := Disruption(cfg, []int{2, 3}, false, fabric.MoveAny)
 	must(err)
 	tor, err := CrossTor(cross)
 	must(err)
@@ -224,9 +224,9 @@ func TestStudiesRefuse(t *testing.T) {
 	_, scales := Wait(WaitConfig{ClusterConfig: ClusterConfig{Size: size, Runs: 1}, Scales: []float64{0.9, 0.8}})
 	_, runs := JobScale(ClusterConfig{Size: size})
 	_, bounds := Bounds(BoundsConfig{GPUs: 30, Runs: 1})
-	_, noHops := Disruption(ClusterConfig{Size: size, Runs: 1}, nil, fabric.MoveAny)
-	_, farHops := Disruption(ClusterConfig{Size: size, Runs: 1}, []int{2, 5}, fabric.MoveAny)
-	_, noMoves := Disruption(ClusterConfig{Size: size, Runs: 1}, []int{2}, "all")
+	_, noHops := Disruption(ClusterConfig{Size: size, Runs: 1}, nil, false, fabric.MoveAny)
+	_, farHops := Disruption(ClusterConfig{Size: size, Runs: 1}, []int{2, 5}, false, fabric.MoveAny)
+	_, noMoves := Disruption(ClusterConfig{Size: size, Runs: 1}, []int{2}, false, "all")
 	huge := size
 	huge.Nodes = maxTraceNodes + 1
 	_, tooLarge := WasteOnTrace(ClusterConfig{Size: huge, Runs: 1})

@@ -36,6 +36,8 @@ seen["domFlags"] = api.get_transceiver_dom_flags()
 seen["moduleFlags"] = api.get_module_level_flag()
 seen["info"] = api.get_transceiver_info()
 seen["dom"] = api.get_transceiver_dom_real_value()
+seen["loopback"] = api.get_loopback_capability()
+seen["vdm"] = api.get_vdm(api.vdm.VDM_REAL_VALUE | api.vdm.VDM_THRESHOLD)
 cmis_wire.ask("warm")
 seen["hot"] = api.get_module_level_flag()["case_temp_flags"]
 cmis_wire.tell(seen)

@@ -257,6 +257,15 @@ func (c *Client) Release(ctx context.Context, id string) (*job.View, error) {
 	return c.view(ctx, http.MethodDelete, c.mine(of(id)), nil)
 }
 
+// ReleaseAt gives a job back that is at a revision still, the generation of its view.
+func (c *Client) ReleaseAt(ctx context.Context, id string, revision uint64) error {
+	got, err := c.do(ctx, http.MethodDelete, c.mine(of(id)), nil, map[string]string{job.FieldRevision: strconv.Quote(strconv.FormatUint(revision, 10))})
+	if err == nil {
+		err = got.Body.Close()
+	}
+	return err
+}
+
 // Replace has a node of a job drained, so that a spare takes its place.
 func (c *Client) Replace(ctx context.Context, id, out, reason string) (*job.View, error) {
 	text, err := json.Marshal(map[string]string{"out": out, "reason": reason})
@@ -264,6 +273,31 @@ func (c *Client) Replace(ctx context.Context, id, out, reason string) (*job.View
 		return nil, err
 	}
 	return c.view(ctx, http.MethodPost, c.mine(of(id)+"/replace"), text)
+}
+
+// Phase has a job's links be those of another of its phases.
+func (c *Client) Phase(ctx context.Context, id, phase string) (*job.View, error) {
+	text, err := json.Marshal(map[string]string{"phase": phase})
+	if err != nil {
+		return nil, err
+	}
+	return c.view(ctx, http.MethodPost, c.mine(of(id)+"/phase"), text)
+}
+
+// Traffic says what a job was measured to send, as its topology has it, and gets what that
+// comes to.
+func (c *Client) Traffic(ctx context.Context, id string, measured json.RawMessage, dry bool) (now, then uint64, moves bool, err error) {
+	var got struct {
+		Moves bool
+		Now   uint64 `json:"fullest_link_bytes"`
+		Then  uint64 `json:"fullest_link_then_bytes"`
+	}
+	path := c.mine(of(id) + "/traffic")
+	if dry {
+		path += map[bool]string{true: "&", false: "?"}[strings.Contains(path, "?")] + "dry_run"
+	}
+	err = c.take(ctx, http.MethodPost, path, measured, &got)
+	return got.Now, got.Then, got.Moves, err
 }
 
 // List are the jobs that are not released.

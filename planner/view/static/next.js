@@ -5,8 +5,8 @@ const rows = (head, list) => list.length ? el('table', el('tr', head.map((h) => 
 const nodes = (ids) => { const out = []; ids.slice(0, 24).forEach((n, i) => out.push(i ? ', ' : '', link('node', n, String(n)))); if (ids.length > 24) out.push(` and ${ids.length - 24} more`); return out; };
 
 export function nextPage(root, app) {
-  const head = el('div'), losses = el('section'), ways = el('section'), spares = el('section'), margins = el('section');
-  root.append(el('div.sheet', head, losses, el('div.cards', ways, spares), margins));
+  const head = el('div'), losses = el('section'), ways = el('section'), spares = el('section'), margins = el('section'), ageing = el('section');
+  root.append(el('div.sheet', head, losses, el('div.cards', ways, spares), margins, ageing));
   const told = keep(async () => {
     const r = await get('next');
     head.replaceChildren(el('h1', 'What breaks next', el('small', `each of ${app.about.nodes} nodes, and each fibre in use, lost once on a copy, ${clock(r.at_ms)}, in ${(r.took_us / 1000).toFixed(0)} ms`)),
@@ -20,6 +20,10 @@ export function nextPage(root, app) {
     margins.replaceChildren(el('h2', 'Margins'), el('p.dim', 'How much more of a bundle\u2019s own light may go until its path counts as not there. ', r.margins_since_ms ? `Followed since ${clock(r.margins_since_ms)}; days are left only where a line through the readings falls for sure.` : ''),
       rows(['bundle', 'margin', 'bar', 'falls by', 'days left'], r.margins.slice(0, 24).map((m) => el('tr', el('td', link('node', m.node, `${m.node}/${m.bundle}`)), el('td.n', `${(m.margin_mdb / 1000).toFixed(2)} dB`), el('td', bar(m)),
         el('td', m.fall_mdb_per_day ? `${(m.fall_mdb_per_day / 1000).toFixed(3)} dB a day` : el('span.faint', 'not for sure')), el('td', m.days_left !== null ? el('b.bypass', m.days_left.toFixed(1)) : '-')))) ?? el('p.dim', 'No bundle has told its light yet.'));
+    const of = { laser_bias: ['lasers', 'mA', 1000], heater_power: ['heaters', 'mW', 1000] };
+    ageing.replaceChildren(el('h2', 'Ageing'), el('p.dim', 'Lasers that take so much more than at first are worn; heaters that take so much more or less want a calibration. The limits are the description\u2019s.'),
+      rows(['module', 'of', 'is', 'limit', 'a day', 'days left'], r.ageing.slice(0, 24).map((a) => { const [what, unit, per] = of[a.what]; return el('tr', el('td', link('node', a.node, `${a.node}/${a.bundle}/${a.module}`)), el('td', what), el('td.n', `${(a.is / per).toFixed(1)} ${unit}`),
+        el('td.n', `${(a.limit / per).toFixed(1)} ${unit}`), el('td.n', `${(a.change_per_day / per).toFixed(2)} ${unit}`), el('td', el('b.bypass', a.days_left.toFixed(1)))); })) ?? el('p.dim', 'Nothing ages for sure.'));
   }, 1000);
   const again = setInterval(told.soon, 5000);
   return { line: 'ocsctl status', changed: () => told.soon(), close() { told.close(); clearInterval(again); } };

@@ -1,0 +1,91 @@
+package jobapi
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+
+	"ringlight/planner"
+	"ringlight/planner/job"
+	"ringlight/proto"
+)
+
+// phase is one of the job's.
+type phase struct {
+	Phase string `json:"phase"`
+}
+
+// follows is what measured traffic came to.
+type follows struct {
+	Moves   bool   `json:"moves"`                   // its links do
+	Fullest uint64 `json:"fullest_link_bytes"`      // of an iteration, over the links that there are
+	Then    uint64 `json:"fullest_link_then_bytes"` // over links that are found for it
+}
+
+// flip asks for other links of a job that has circuits, if it is this owner's.
+func (a *API) flip(r *http.Request, q proto.OpRequest) (reply *proto.OpReply, err error) {
+	if q.DryRun, err = isTrial(r); err != nil {
+		return nil, err
+	}
+	id := r.PathValue("id")
+	var v *job.View
+	if e := a.source.Read(r.Context(), func(p *planner.Planner) { v, err = planner.JobsOf(p).Get(id) }); e != nil {
+		return nil, e
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := v.Wish.OwnedBy(r.URL.Query().Get("owner"), id); err != nil {
+		return nil, err
+	}
+	if v.Circuits == nil {
+		return nil, &proto.Error{Code: proto.Conflict, Field: "id", Limit: "a job that has circuits", Reason: fmt.Sprintf("%s is %s", id, v.State)}
+	}
+	q.Noun, q.Bundle, q.Job, q.Author = proto.NounFlip, -1, v.Circuits.Job, author(r)
+	return a.source.Ask(r.Context(), q)
+}
+
+func (a *API) phase(w http.ResponseWriter, r *http.Request) error {
+	text, err := body(w, r)
+	if err != nil {
+		return err
+	}
+	var x phase
+	if err = proto.DecodeFile(text, &x); err == nil && x.Phase == "" {
+		err = errors.New("it names none")
+	}
+	if err != nil {
+		return &proto.Error{Code: proto.Invalid, Field: "body", Limit: `{"phase": NAME}`, Reason: err.Error()}
+	}
+	if _, err := a.flip(r, proto.OpRequest{Name: x.Phase}); err != nil {
+		return err
+	}
+	return a.show(w, r)
+}
+
+func (a *API) traffic(w http.ResponseWriter, r *http.Request) error {
+	text, err := body(w, r)
+	if err != nil {
+		return err
+	}
+	var x job.Traffic
+	if err := proto.DecodeFile(text, &x); err != nil {
+		return &proto.Error{Code: proto.Invalid, Field: "body", Limit: "traffic: allreduce and mp", Reason: err.Error()}
+	}
+	t, bad := x.Spec()
+	if bad != nil {
+		bad.Field = "topology." + bad.Field
+		return bad
+	}
+	done, err := a.alone(r.Context()) // the planner takes a second for hundreds of servers, and has others to hear between
+	if err != nil {
+		return err
+	}
+	defer done()
+	reply, err := a.flip(r, proto.OpRequest{Jobs: []proto.JobSpec{{Job: 1, Topology: t}}})
+	if err != nil {
+		return err
+	}
+	c := reply.Change
+	return write(w, follows{Moves: c.Stages > 0, Fullest: c.FullestNow, Then: c.FullestThen})
+}
