@@ -3,10 +3,11 @@
 # boards; ocs-slurm between them. Judged by Slurm's own word, the job's own clock and
 # the boards' control socket. JOBS, how many come and go in the end; SHAPE, tree,
 # block or ring; SLURM_ROOT, a folder with another release of Slurm (make slurm-roots).
+# With SEED instead JOBS (200) under all that goes wrong, with Slurm's default settings.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 PATH=$PATH:/usr/sbin:/sbin
-JOBS=${JOBS:-1000} SHAPE=${SHAPE:-tree} R=${SLURM_ROOT:-} NODES=20
+SEED=${SEED:-} JOBS=${JOBS:-$([ -n "${SEED:-}" ] && echo 200 || echo 1000)} SHAPE=${SHAPE:-tree} R=${SLURM_ROOT:-} NODES=20
 [ -z "$R" ] || [ -x "$R/usr/sbin/slurmctld" ] || { echo "slurm: $SHAPE skipped, no Slurm in $R (make slurm-roots)"; exit 0; }
 D=$(mktemp -d "$R/tmp/slurm.XXXX"); D=${D#"$R"}; W=$R$D # as Slurm sees it, as we do
 sl() { if [ -n "$R" ]; then chroot "$R" env PATH="$PATH" SLURM_CONF="$D/slurm.conf" "$@"; else SLURM_CONF=$D/slurm.conf "$@"; fi; }
@@ -15,13 +16,14 @@ for c in munged slurmctld slurmd sbatch srun; do sl sh -c "command -v $c" >/dev/
 began=$(date +%s%3N) mounted=()
 if [ -n "$R" ]; then for h in localhost "$(hostname)"; do grep -qsw "$h" "$R/etc/hosts" || echo "127.0.0.1 $h" >>"$R/etc/hosts"; done; for m in proc dev; do mountpoint -q "$R/$m" || { mount --bind /$m "$R/$m"; mounted+=("$R/$m"); }; done; fi
 ended() {
-  local rc=$?
+  local rc=$?; set +e # each of these may be gone
   touch "$W/go"; [ $rc = 0 ] || sleep 1 # so that no script stays
   for f in "$W"/*.pid "$W"/spool/*.pid; do [ -f "$f" ] && kill -9 "$(cat "$f")" 2>/dev/null; done
-  pkill -9 -f -- "-notes $D/notes" # it runs below its job
+  pkill -9 -f -- "-notes $D/notes"; pkill -9 -f -- "-state $W/planner.db" # below a job, or another's child
   kill -9 $(jobs -p) 2>/dev/null; wait 2>/dev/null
   for m in ${mounted[@]+"${mounted[@]}"}; do umount "$m" || umount -l "$m"; done
-  [ $rc = 0 ] || tail -n 15 "$W"/log/{watch,planner,agents,slurmctld}.log
+  [ $rc = 0 ] || tail -n 15 "$W"/log/{watch,planner,agents,slurmctld}.log || true
+  [ -z "${KEEP:-}" ] || cp -r "$W/log" "$KEEP"
   rm -rf "$W"
 }
 trap ended EXIT
@@ -40,7 +42,8 @@ last=$((NODES - 1)); all=n[00-$last]
 seq -f 'n%02g' 0 $last >"$W/names"
 bin/ocsctl fabric new -nodes $NODES -tp 16 -spares 4 -names "$W/names" >"$W/fabric.json"
 export RINGLIGHT_HTTP=http://127.0.0.1:$http
-planner() { bin/ocs-planner run -fabric-file "$W/fabric.json" -broker mqtt://127.0.0.1:$mqtt -http 127.0.0.1:$http -state "$W/planner.db" >>"$W/log/planner.log" 2>&1 & planner=$!; }
+plans="bin/ocs-planner run -fabric-file $W/fabric.json -broker mqtt://127.0.0.1:$mqtt -http 127.0.0.1:$http -state $W/planner.db"
+planner() { $plans >>"$W/log/planner.log" 2>&1 & planner=$!; }
 PATH=$PATH:/usr/sbin; printf 'listener %s 127.0.0.1\nallow_anonymous true\n' $mqtt >"$W/broker.conf"
 command -v mosquitto >/dev/null || { echo "slurm: skipped, no mosquitto"; exit 0; }
 mosquitto -c "$W/broker.conf" >"$W/log/broker.log" 2>&1 &
@@ -57,7 +60,13 @@ version=$(sl slurmctld -V)
 say "$version, topology/$SHAPE"
 form=slurm-$SHAPE.yaml file=topology.yaml
 [ "$(printf '%s\n' "${version##* }" 25.05 | sort -V | head -1)" = 25.05 ] || form=slurm-$SHAPE file=topology.conf
-for p in prolog epilog; do printf '#!/bin/sh\n%s/ocs-slurm %s -http %s%s || exit 1\n' "$D" $p "$RINGLIGHT_HTTP" "$([ $p = prolog ] && echo " -notes $D/notes -wait 20s") -away 2s" >"$W/$p"; chmod +x "$W/$p"; done
+# The packaged prolog, epilog and the nodes' own.
+flags="$([ -n "$SEED" ] || echo " -wait 20s -away 2s")"
+for p in prolog epilog; do
+  sed "s,/usr/bin/ocs-slurm $p,$D/ocs-slurm $p$([ $p = prolog ] && echo "$flags" || echo "${flags#*20s}${flags:+ -stays 100ms}"),; s,unix:/run/ocs-planner/http,$RINGLIGHT_HTTP,; s,/run/ocs-slurm,$D/notes," cmd/install/slurm-$p >"$W/$p"; chmod +x "$W/$p"
+done
+echo "RINGLIGHT_HTTP=$RINGLIGHT_HTTP" >"$W/lit" # any task may read it
+sed "s,/usr/bin/ocs-slurm,$D/ocs-slurm,; s,/etc/ringlight/slurm,$D/lit," cmd/install/slurm-task-prolog >"$W/task-prolog"; chmod +x "$W/task-prolog"
 cat >"$W/slurm.conf" <<C
 ClusterName=ring
 SlurmctldHost=localhost
@@ -79,11 +88,12 @@ SlurmdParameters=config_overrides
 ReturnToService=2
 MpiDefault=none
 MailProg=/bin/true
-KillWait=1
 TopologyPlugin=topology/$SHAPE
 PrologSlurmctld=$D/prolog
 EpilogSlurmctld=$D/epilog
-SchedulerParameters=sched_interval=1,sched_min_interval=0,batch_sched_delay=0,bf_interval=1,max_switch_wait=3600
+TaskProlog=$D/task-prolog
+$([ -n "$SEED" ] || echo "KillWait=1
+SchedulerParameters=sched_interval=1,sched_min_interval=0,batch_sched_delay=0,bf_interval=1,max_switch_wait=3600")
 NodeName=$all NodeHostname=localhost NodeAddr=127.0.0.1 Port=[$first-$((first + last))] CPUs=4
 PartitionName=gpu Nodes=ALL Default=YES OverSubscribe=EXCLUSIVE
 C
@@ -104,6 +114,10 @@ settled() {
   until_true 30 idle || { sl sinfo; fail "not all nodes are idle"; }
 }
 disliked() { grep -iE '(error|fatal|warn).*(topolog|switch|block| rings?\b)' "$W/log/slurmctld.log" | grep -v 'warning: .* lack access to'; } # that: of a node that is out, and so in no ring
+if [ -n "$SEED" ]; then
+  python3 .ci/slurm-chaos.py "$D" "$R" "$RINGLIGHT_HTTP" "$SEED" "$JOBS" $planner "$plans >>$W/log/planner.log 2>&1" "$D/ocs-slurm watch -http $RINGLIGHT_HTTP -topology $D/$file -format $form -notes $D/notes >>$W/log/watch.log 2>&1" || fail "seed $SEED"
+  say "seed $SEED: held"; exit 0
+fi
 sl "$D/ocs-slurm" watch -http "$RINGLIGHT_HTTP" -topology "$D/$file" -format $form -notes "$D/notes" -every 300ms -silent 5s -spacing 1s >"$W/log/watch.log" 2>&1 &
 disliked && fail "Slurm does not like its topology"
 say "20 nodes idle; Slurm reads $file without an error: $(sl scontrol show topology | grep -ciE '(switch|block|ring)(name)?=ring') rings"
@@ -137,6 +151,20 @@ say "two jobs: no node is two jobs', so no fibre is; each has light on Slurm's n
 touch "$W/go"; for j in $a $b; do until_true 30 is $j COMPLETED || is $j "" || fail "job $j: $(state $j)"; done
 rm "$W/go"; settled
 
+# SIGKILL of a prolog and its shell is a yes to slurmctld: the script waits for light, and does not begin.
+asks() { pgrep -f "$D/ocs-slurm $1"; }
+kill -STOP $planner
+g=$(submit $(rings_of 1) "$D/stay"); until_true 20 asks prolog || fail "job $g has no prolog"
+kill -9 $(pgrep -f "$D/prolog\$") $(asks prolog)
+until_true 20 is $g RUNNING || fail "job $g is $(state $g)"
+until_true 20 asks lit || fail "no task of job $g asks for light"
+kill -CONT $planner
+again() { sl scontrol show job $g | grep -q Restarts=1; }
+until_true 30 again || fail "job $g is not queued again: $(state $g)"
+! grep '^[0-9]' "$W/out/$g" || fail "job $g began without light"
+sl scancel $g; settled
+say "a prolog got SIGKILL: its job was queued again, and no script began"
+
 # A running job is made smaller: its rings stay, and nobody is given the nodes that it lost.
 z=$(submit $(rings_of 2) --comment=ringlight:tp=16 "$D/stay"); until_true 30 is $z RUNNING || fail "job $z is $(state $z)"
 sl scontrol show hostnames "$(sl squeue -h -j $z -o %N)" | sort >"$W/had"
@@ -157,7 +185,7 @@ cat >"$W/ranks.sh" <<C
 #!/bin/bash
 set -e
 eval "\$($D/ocs-slurm env -http $RINGLIGHT_HTTP -o $D/files)"
-srun -n \$WORLD_SIZE bash -c 'set -e; eval "\$($D/ocs-slurm env -task)"; echo \$SLURM_PROCID \$SLURMD_NODENAME \$RINGLIGHT_GPU \$RINGLIGHT_RING \$RINGLIGHT_POSITION' | sort -n >$D/printed
+srun -n \$WORLD_SIZE bash -c 'echo \$SLURM_PROCID \$SLURMD_NODENAME \$RINGLIGHT_GPU \$RINGLIGHT_RING \$RINGLIGHT_POSITION' | sort -n >$D/printed
 C
 chmod +x "$W/ranks.sh"
 r=$(submit $(rings_of 2) -n32 "$D/ranks.sh"); until_true 40 is $r COMPLETED || { cat "$W/out/$r"; fail "job $r: $(state $r)"; }

@@ -65,7 +65,7 @@ fill() { # fill PACKAGE ARCH BINARIES: what is in it
   ringlight-tools)
     put 644 "$here/sysusers.conf" usr/lib/sysusers.d/$p.conf
     put 644 "$here/ocs-slurm.service" lib/systemd/system/ocs-slurm.service
-    for s in prolog epilog; do put 755 "$here/slurm-$s" "usr/libexec/ringlight/slurm-$s"; done
+    for s in prolog epilog task-prolog; do put 755 "$here/slurm-$s" "usr/libexec/ringlight/slurm-$s"; done
     for m in docs/monitoring/*; do put 644 "$m" "usr/share/doc/$p/monitoring/$(basename "$m")"; done ;;
   esac
 }

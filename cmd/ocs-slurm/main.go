@@ -25,6 +25,7 @@ func program() *cli.Program {
 		Commands: []cli.Command{
 			{Name: "prolog", Short: "PrologSlurmctld: ask for the job's rings, wait for light", Run: prolog},
 			{Name: "epilog", Short: "EpilogSlurmctld: give them back", Run: epilog},
+			{Name: "lit", Short: "TaskProlog: wait for the job's light, refuse a task without", Run: lit},
 			{Name: "env", Short: "print a job's environment, by the order of the light", Run: environment},
 			{Name: "topology", Short: "rings as Slurm's topology.conf or topology.yaml", Run: topology},
 			{Name: "watch", Short: "keep the topology, drain nodes that are lost, resume them", Run: watch},

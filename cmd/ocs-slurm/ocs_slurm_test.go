@@ -143,6 +143,39 @@ func TestOnlyDifferencesAreTold(t *testing.T) {
 	}
 }
 
+// Goal: where jobs wait beside idle nodes Slurm is had to look at them, each pace and when
+// they change, by a word that changes nothing. Method: queues, nodes and times, and what Slurm is told.
+func TestSlurmIsHadToLookAtItsQueue(t *testing.T) {
+	for _, x := range []struct {
+		sinfo, queue, show string
+		after              time.Duration // the last nudge
+		want               string
+	}{
+		{"n1|idle|none\nn2|idle|none\n", "7|Resources\n", " DelayBoot=00:00:00 ", time.Second, "update JobId=7 DelayBoot=0"}, // one more is idle
+		{"n1|idle|none\n", "6|Resources\n", " DelayBoot=00:00:00 ", time.Second, "update JobId=6 DelayBoot=0"},               // another is first
+		{"n0|allocated|none\nn1|idle|none\n", "4|BeginTime\n7|Resources\n8|Priority\n", " DelayBoot=00:00:00 ", 5 * time.Second, "update JobId=7 DelayBoot=0"},
+		{"n1|idle|none\n", "7|Resources\n", " DelayBoot=00:00:00 ", 4 * time.Second, ""},
+		{"n1|idle|none\n", "7|Resources\n", " DelayBoot=00:01:00 ", time.Minute, ""},
+		{"n1|idle|none\n", "7|JobHeldUser\n8|BeginTime\n", " DelayBoot=00:00:00 ", time.Minute, ""},
+		{"n1|drained|none\n", "7|Resources\n", " DelayBoot=00:00:00 ", time.Minute, ""},
+	} {
+		got, begin := "", time.Unix(1000, 0)
+		w := watcher{pace: 5 * time.Second, nudged: begin, nudgedOf: "7\nn1|idle|none\n", run: func(_ context.Context, name string, args ...string) (string, error) {
+			switch {
+			case name == "squeue":
+				return x.queue, nil
+			case args[0] == "-o":
+				return x.show, nil
+			}
+			got = strings.Join(args, " ")
+			return "", nil
+		}}
+		if err := w.nudge(t.Context(), x.sinfo, begin.Add(x.after)); err != nil || got != x.want {
+			t.Errorf("%+v: %q %v", x, got, err)
+		}
+	}
+}
+
 // Goal: the file is written whole, only where it differs, and Slurm reads it even
 // if it could not at once, and from 23.11 not while a job is starting.
 // Method: a command that fails once, a queue in which jobs are starting, releases.
@@ -356,64 +389,6 @@ func TestJobWithoutRoomIsQueuedAgainSoon(t *testing.T) {
 	}
 	if code, _, errs := typed(t, "epilog", "-http", srv.URL); code != 0 {
 		t.Errorf("exit %d: %s", code, errs)
-	}
-}
-
-// Goal: a job that Slurm runs though its prolog was killed is queued again, or
-// cancelled where it cannot be; one whose prolog is at work, has ended or began
-// again is left alone, and nothing is left of one that is over.
-// Method: the prolog itself against a planner that looks at its note, then notes of
-// prologs that never ended and what squeue says of their jobs.
-func TestJobOfAKilledPrologIsQueuedAgain(t *testing.T) {
-	dir := t.TempDir()
-	note := func(number string) string {
-		text, _ := os.ReadFile(filepath.Join(dir, number))
-		return string(text)
-	}
-	during := ""
-	srv := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
-		during = note("7")
-		fmt.Fprint(out, `{"fabric":"f1","gpus_per_node":4,"tp":16,"rings":[],"nodes":[]}`)
-	}))
-	defer srv.Close()
-	t.Setenv("SLURM_JOB_ID", "7")
-	t.Setenv("SLURM_JOB_NODELIST", "login1")
-	if code, _, errs := typed(t, "prolog", "-http", srv.URL, "-notes", dir); code != 0 || !strings.HasPrefix(during, "begun ") || note("7") != "" {
-		t.Fatalf("exit %d: %s; note %q, then %q", code, errs, during, note("7"))
-	}
-
-	states := map[string]string{"1": "RUNNING", "2": "CONFIGURING", "3": "RUNNING", "4": "RUNNING", "5": "", "6": "RUNNING"}
-	for number := range states { // any order: each by itself
-		if err := os.WriteFile(filepath.Join(dir, number), []byte(during), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	var told []string
-	w := watcher{notes: dir, say: func(string, ...any) {}, run: func(_ context.Context, name string, args ...string) (string, error) {
-		number := args[len(args)-1]
-		if name != "squeue" {
-			if told = append(told, name+" "+strings.Join(args, " ")); args[0] == "requeue" && number == "3" {
-				return "", errors.New("Requested operation is presently disabled")
-			}
-			return "", nil
-		}
-		switch number = args[5]; number {
-		case "4": // its prolog ends while squeue is asked
-			return "4 RUNNING", os.Remove(filepath.Join(dir, "4"))
-		case "6": // and this one's begins again
-			return "6 RUNNING", os.WriteFile(filepath.Join(dir, "6"), []byte("begun 1"), 0o644)
-		}
-		return "99 RUNNING\n" + number + " " + states[number] + "\n", nil
-	}}
-	if err := w.tellReasons(context.Background()); err != nil {
-		t.Error(err)
-	}
-	const why = " AdminComment=ringlight: slurmctld ended its prolog before light was confirmed"
-	if got, want := strings.Join(told, "; "), "scontrol requeue 1; scontrol update JobId=1"+why+"; scontrol requeue 3; scancel 3; scontrol update JobId=3"+why; got != want {
-		t.Errorf("%s\nwant %s", got, want)
-	}
-	if left, _ := filepath.Glob(filepath.Join(dir, "*")); fmt.Sprint(left) != fmt.Sprintf("[%[1]s/2 %[1]s/6]", dir) {
-		t.Error(left)
 	}
 }
 

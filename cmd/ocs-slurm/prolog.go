@@ -61,7 +61,7 @@ func prolog(ctx context.Context, args []string, t cli.Terminal) error {
 	}
 	// Until it is known whether the job may start, so that whoever ends us learns why.
 	note := filepath.Join(*notes, j.number)
-	if err := cli.ReplaceFile(note, fmt.Appendf(nil, "%s %d", begun, time.Now().UnixNano()), 0o644); err != nil {
+	if err := cli.ReplaceFile(note, fmt.Appendf(nil, "%s %d %s %s", begun, time.Now().UnixNano(), j.name, j.owner), 0o644); err != nil {
 		return err
 	}
 	if err = start(ctx, c, j, *place, *wait); err == nil {
@@ -74,13 +74,18 @@ func prolog(ctx context.Context, args []string, t cli.Terminal) error {
 	return errors.Join(err, cli.ReplaceFile(note, []byte(kind+" "+err.Error()), 0o644))
 }
 
-// start returns nil when the job may start.
-func start(ctx context.Context, c *client.Client, j slurmJob, place, wait time.Duration) error {
+// wishOf is what a job asks for on the fabric as it stands; nil: nothing of it.
+func wishOf(ctx context.Context, c *client.Client, j slurmJob) (*job.Wish, error) {
 	top, err := c.Topology(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	w, err := wish(top, j)
+	return wish(top, j)
+}
+
+// start returns nil when the job may start.
+func start(ctx context.Context, c *client.Client, j slurmJob, place, wait time.Duration) error {
+	w, err := wishOf(ctx, c, j)
 	if w == nil || err != nil {
 		return err
 	}
@@ -185,6 +190,7 @@ func epilog(ctx context.Context, args []string, t cli.Terminal) error {
 	fs := cli.NewFlags("epilog")
 	p.flags(fs)
 	away := fs.Duration("away", 10*time.Second, "`TIME` that a planner may be away; then ocs-slurm watch does it")
+	stays := fs.Duration("stays", time.Second, "`TIME` that light stays which came less than 10 s ago: Slurm calls this before it kills, and a script may be about to begin")
 	if _, err := cli.ParseNone(fs, args, `Gives a job's rings back. Once more does no harm; a job that had none has none.
 
 example: exec /usr/bin/ocs-slurm epilog -http unix:/run/ocs-planner/http`); err != nil {
@@ -194,8 +200,40 @@ example: exec /usr/bin/ocs-slurm epilog -http unix:/run/ocs-planner/http`); err 
 	if err != nil {
 		return err
 	}
-	if _, err = c.As(j.owner).Release(ctx, j.name); missing(err) || others(err) {
+	c = c.As(j.owner)
+	if err = stay(ctx, c, j.name, *stays); err == nil {
+		_, err = c.Release(ctx, j.name)
+	}
+	if missing(err) || others(err) {
 		return nil
 	}
 	return err
+}
+
+// young is light whose script may not have begun. chosen: five times what one took to begin
+// on two cores at a load of 14.
+const young = 10 * time.Second
+
+// stay waits where a job's light is young by the planner's clock.
+func stay(ctx context.Context, c *client.Client, id string, wait time.Duration) error {
+	v, err := c.Get(ctx, id)
+	if err != nil || v.State != job.Ready && v.State != job.Degraded {
+		return err
+	}
+	came := uint64(0)
+	_ = c.Follow(ctx, id, 0, func(e *job.Event) bool { // of one to which more happened than is kept light is old
+		if e.Event == string(job.Ready) {
+			came = e.AtMS
+		}
+		return e.Generation < v.Generation
+	})
+	if time.Since(time.UnixMilli(int64(came))) > young {
+		return nil
+	}
+	select {
+	case <-time.After(wait):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }

@@ -1,13 +1,10 @@
 package main
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -51,6 +48,7 @@ func watch(ctx context.Context, args []string, t cli.Terminal) error {
 	fs.StringVar(&w.notes, "notes", "", "`DIR` where ocs-slurm prolog leaves the reasons of jobs that do not start")
 	fs.DurationVar(&w.patience, "silent", 30*time.Second, "`TIME` after which a node that cannot be told anything is drained")
 	fs.DurationVar(&w.spacing, "spacing", 10*time.Second, "least `TIME` between two changes of the topology file")
+	fs.DurationVar(&w.pace, "nudge", 5*time.Second, "`TIME` after which Slurm is had to look at jobs that wait beside idle nodes, which it does itself when a job ends, else each 30 s or minute; 0: never")
 	every := fs.Duration("every", time.Second, "`TIME` between two looks, at least 100ms")
 	if _, err := cli.ParseNone(fs, args, watchHelp); err != nil {
 		return err
@@ -95,10 +93,14 @@ type watcher struct {
 	run                 command
 	file, format, notes string
 	patience, spacing   time.Duration
+	pace                time.Duration // between two nudges
+	nudged              time.Time
+	nudgedOf            string    // the first that waited then, and idle nodes
 	written             time.Time // the topology, last
 	silent              map[string]time.Time
 	orphans             map[string]orphan // by the planner's job
 	taken               map[string]string // by host: Slurm's job that it was taken from, whose light it has
+	lit                 map[string]string // by Slurm's job: the note of a prolog that has light and did not say so
 	say                 func(text string, args ...any)
 }
 
@@ -152,7 +154,43 @@ func (w *watcher) drains(ctx context.Context, top *job.Topology, now time.Time) 
 			errs = append(errs, err)
 		}
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, w.nudge(ctx, out, now))...)
+}
+
+// nudge has Slurm schedule where jobs wait and nodes are idle, by an update of a job that
+// changes nothing (_slurm_rpc_update_job): at once where other nodes are idle, or another
+// job is the first, than when it was last.
+func (w *watcher) nudge(ctx context.Context, sinfo string, now time.Time) error {
+	var idle strings.Builder
+	for line := range strings.Lines(sinfo) {
+		if strings.Contains(line, "|idle|") {
+			idle.WriteString(line)
+		}
+	}
+	if w.pace == 0 || idle.Len() == 0 {
+		return nil
+	}
+	out, err := w.run(ctx, "squeue", "-h", "-a", "-t", "PD", "-S", "-p,i", "-o", "%A|%r")
+	if err != nil {
+		return err
+	}
+	for line := range strings.Lines(out) {
+		number, why, _ := strings.Cut(strings.TrimSpace(line), "|")
+		if !slices.Contains([]string{"None", "Priority", "Resources"}, why) {
+			continue
+		}
+		of := number + "\n" + idle.String()
+		if of == w.nudgedOf && now.Sub(w.nudged) < w.pace {
+			return nil
+		}
+		w.nudged, w.nudgedOf = now, of
+		if is, err := w.run(ctx, "scontrol", "-o", "show", "job", number); err != nil || !strings.Contains(is, " DelayBoot=00:00:00") {
+			return err
+		}
+		_, err := w.run(ctx, "scontrol", "update", "JobId="+number, "DelayBoot=0")
+		return err
+	}
+	return nil
 }
 
 // change is what is told to Slurm of some nodes; no reason: resume them.
@@ -300,79 +338,4 @@ func takenFrom(w *job.Wish, nodes string) (out []string) {
 		out = append(out, asked...)
 	}
 	return slices.DeleteFunc(out, func(host string) bool { return slices.Contains(has, host) })
-}
-
-// tellReasons tells Slurm why jobs did not start. Slurm wants none of its commands
-// in a prolog, so this is done here.
-func (w *watcher) tellReasons(ctx context.Context) error {
-	if w.notes == "" {
-		return nil
-	}
-	files, err := os.ReadDir(w.notes)
-	if err != nil {
-		return err
-	}
-	var errs []error
-	for _, f := range files {
-		number := f.Name()
-		if strings.Trim(number, "0123456789") != "" {
-			continue // not whole yet, or unassigned
-		}
-		text, err := os.ReadFile(filepath.Join(w.notes, number))
-		if err != nil {
-			errs = append(errs, err)
-			continue
-		}
-		kind, why, _ := strings.Cut(string(text), " ")
-		if kind == begun {
-			if cut, err := w.cutOff(ctx, filepath.Join(w.notes, number), text); !cut {
-				errs = append(errs, err)
-				continue
-			}
-			why = "slurmctld ended its prolog before light was confirmed"
-		}
-		if _, err = w.run(ctx, "scontrol", "update", "JobId="+number, "AdminComment="+mark+clip(why)); err == nil && kind == held {
-			_, err = w.run(ctx, "scontrol", "hold", number)
-		}
-		if err != nil { // it is over, or Slurm is away
-			errs = append(errs, err)
-			if !strings.Contains(err.Error(), "Invalid job id") {
-				continue
-			}
-		}
-		w.say("job did not start", "job", number, "reason", why)
-		errs = append(errs, os.Remove(filepath.Join(w.notes, number)))
-	}
-	return errors.Join(errs...)
-}
-
-// cutOff tells whether a job runs though its prolog, by its note, never came to an
-// end, and takes it from its nodes: what Slurm does itself where a prolog fails.
-// A prolog drops its note before it ends, and only then Slurm calls the job running.
-func (w *watcher) cutOff(ctx context.Context, note string, text []byte) (cut bool, err error) {
-	number := filepath.Base(note)
-	out, err := w.run(ctx, "squeue", "-h", "-a", "-t", "all", "-j", number, "-o", "%A %T")
-	if err != nil && !strings.Contains(err.Error(), "Invalid job id") {
-		return false, err
-	}
-	if now, err := os.ReadFile(note); err != nil || !bytes.Equal(now, text) {
-		return false, nil // the prolog came to an end, or another began
-	}
-	state := ""
-	for line := range strings.Lines(out) { // of an array all its jobs
-		if id, is, _ := strings.Cut(strings.TrimSpace(line), " "); id == number {
-			state = is
-		}
-	}
-	switch state {
-	case "PENDING", "CONFIGURING", "COMPLETING":
-		return false, nil // its prolog is at it, or will be
-	case "RUNNING":
-		if _, err := w.run(ctx, "scontrol", "requeue", number); err != nil {
-			_, err = w.run(ctx, "scancel", number) // one that cannot be queued again
-			return err == nil, err
-		}
-		return true, nil
-	}
-	return false, os.Remove(note) // over, so that nobody minds
 }
