@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
-# The images of bin/images under other people's tools: built again they have the same bytes,
+# images.sh [IMAGE...]: the images of bin/images under other people's tools: built again they have the same bytes,
 # skopeo reads both architectures, umoci unpacks one, and its command answers in that root.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 for c in skopeo umoci; do command -v $c >/dev/null || { echo "images: skipped, no $c"; exit 0; }; done
 [ "$(id -u)" = 0 ] || { echo "images: skipped, root is needed to enter one"; exit 0; }
 work=$(mktemp -d); trap 'rm -rf "$work"' EXIT
-(umask 077; TZ=Asia/Tokyo cmd/install/oci.sh "$work/again" >/dev/null)
-for file in bin/images/*.tar; do
-  name=$(basename "$file" .tar)
-  cmp "$file" "$work/again/$name.tar"
+(umask 077; TZ=Asia/Tokyo cmd/install/oci.sh "$work/again" "$@" >/dev/null)
+for again in "$work"/again/*.tar; do
+  name=$(basename "$again" .tar) file=bin/images/$(basename "$again")
+  cmp "$file" "$again"
   for arch in amd64 arm64; do
     skopeo inspect --override-arch $arch --format '{{.Architecture}}' "oci-archive:$file" | grep -qx $arch
   done

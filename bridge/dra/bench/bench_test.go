@@ -1,10 +1,10 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
-	"log/slog"
 	"maps"
 	"math/rand/v2"
 	"os"
@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -22,8 +23,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/klog/v2"
 
 	"ringlight/bridge/dra/controller"
 	"ringlight/planner/job"
@@ -45,11 +44,16 @@ type bench struct {
 	c       *cluster
 	k       *kubelets
 	planner *client.Client
-	socket  string // of the boards' power
+	socket  string           // of the boards' power
+	again   func() *exec.Cmd // the planner, which is started anew when it ends
+	control func() *exec.Cmd // starts a controller
+	names   []string         // of the nodes
 	random  *rand.Rand
 
-	ring *resourceapi.ResourceClaim // as the manifests have it
-	pod  *corev1.Pod
+	ring    *resourceapi.ResourceClaim // as the manifests have it
+	pod     *corev1.Pod
+	said    *events
+	renewed atomic.Int64 // pods made again that had nodes of a lost ring
 }
 
 // Goal: every pod runs on its ring and no ring is given twice, slices are equal to
@@ -61,10 +65,6 @@ type bench struct {
 // the control plane's programs, RINGLIGHT_BIN that of ours, RINGLIGHT_RUNS the jobs,
 // RINGLIGHT_SEED what is random.
 func TestPodsGetRingsOfARealControlPlane(t *testing.T) {
-	bin, own := os.Getenv("RINGLIGHT_KUBERNETES"), os.Getenv("RINGLIGHT_BIN")
-	if bin == "" || own == "" {
-		t.Skip("RINGLIGHT_KUBERNETES and RINGLIGHT_BIN name no programs: make bench-kubernetes")
-	}
 	jobs, seed := 200, uint64(1)
 	if n, err := strconv.Atoi(os.Getenv("RINGLIGHT_RUNS")); err == nil {
 		jobs = n
@@ -72,48 +72,40 @@ func TestPodsGetRingsOfARealControlPlane(t *testing.T) {
 	if n, err := strconv.ParseUint(os.Getenv("RINGLIGHT_SEED"), 10, 64); err == nil {
 		seed = n
 	}
-	dir, err := os.MkdirTemp("", "kube") // short: a socket's path has a limit
-	if err != nil {
-		t.Fatal(err)
-	}
-	if os.Getenv("RINGLIGHT_KEEP") == "" {
-		defer os.RemoveAll(dir)
-	}
-	klog.SetSlogLogger(slog.New(slog.DiscardHandler))
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	b := &bench{t: t, random: rand.New(rand.NewPCG(seed, 2)), socket: filepath.Join(dir, "power")}
-	planner := b.startFabric(dir, own)
-	b.c = startCluster(t, bin, dir)
-	b.c.apply(t, "class.yaml", "rbac.yaml", "driver.yaml", "ring.yaml")
+	b := startBench(ctx, t, nodes, "-nodes", fmt.Sprint(nodes), "-gpus", fmt.Sprint(gpus), "-tp", fmt.Sprint(tp), "-k", "3", "-spares", fmt.Sprint(spares), "-ring-sizes", fmt.Sprintf("%d:%d", gpus, singles))
+	b.random = rand.New(rand.NewPCG(seed, 2))
+	until(t, "rings in service", 5*time.Minute, func() bool {
+		x, err := b.planner.Topology(ctx)
+		return err == nil && len(x.Rings) > 0 && !slices.ContainsFunc(x.Rings, func(r job.FabricRing) bool { return r.State != "in_service" })
+	})
+	b.c.apply(t, "ring.yaml")
 	b.templates()
 	watcher := watchSlices(ctx, t, b.c.cfg)
-	pluginConfig := *b.c.cfg
-	pluginConfig.BearerToken = b.c.account(t, "ocs-dra-plugin")
-	topology, err := b.planner.Topology(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var names []string
-	for _, n := range topology.Nodes {
-		names = append(names, n.Host)
-	}
-	b.k = startKubelets(ctx, t, b.c, kubernetes.NewForConfigOrDie(&pluginConfig), b.planner, names)
-	account := b.c.kubeconfig(t, "controller", b.c.account(t, "ocs-dra-controller"))
-	control := func() *exec.Cmd {
-		return start(t, dir, filepath.Join(own, "ocs-dra"), "controller", "-kubeconfig", account, "-planner", "unix:"+filepath.Join(dir, "http"))
-	}
-	driver := control()
+	names := b.names
+	drivers := []*exec.Cmd{b.control(), b.control()} // as many as the manifests say: one works
 	began := time.Now()
 	until(t, "the slices of "+fmt.Sprint(large+singles)+" rings", 5*time.Minute, func() bool { return b.agree() == "" })
 	t.Logf("slices and labels stand %v after the controller began", time.Since(began).Round(time.Millisecond))
 	stands, killed := time.Now(), []time.Time(nil)
 	b.each(ctx)
+	b.tells(ctx)
+	b.queue(ctx)
 
 	// Jobs, one after the other as there is room: who admits jobs whole is a queue's business.
 	var all sync.WaitGroup
 	room := make(chan struct{}, large-1)
 	rings, began := 0, time.Now()
+	var gone []string
+	var going sync.Mutex
+	lost := func(node string) {
+		going.Lock()
+		defer going.Unlock()
+		if node != "" {
+			gone = append(gone, node)
+		}
+	}
 	for i := range jobs {
 		want := 1 + b.random.IntN(8)
 		for range want {
@@ -128,79 +120,57 @@ func TestPodsGetRingsOfARealControlPlane(t *testing.T) {
 				<-room
 			})
 		}
+		node := names[b.random.IntN(len(names))]
 		switch {
 		case i%10 == 3:
-			node := names[b.random.IntN(len(names))]
 			power(t, b.socket, node, false)
 			all.Go(func() {
-				if sleep(ctx, 5*time.Second) {
+				if !sleep(ctx, 5*time.Second) {
+					return
+				}
+				going.Lock()
+				defer going.Unlock()
+				if !slices.Contains(gone, node) {
 					power(t, b.socket, node, true)
 				}
 			})
 		case i%20 == 7:
 			killed = append(killed, time.Now())
-			_ = driver.Process.Kill() // it may be gone
-			_ = driver.Wait()
-			driver = control()
+			at := len(killed) % 2
+			_ = drivers[at].Process.Kill() // it may be gone
+			_ = drivers[at].Wait()
+			drivers[at] = b.control()
+		case i%5 == 4:
+			all.Go(func() { b.k.restart(ctx, node) })
+		case i%70 == 35:
+			all.Go(func() { lost(b.lose(ctx)) })
 		case i == jobs/2:
-			_ = planner().Process.Kill()
+			_ = b.again().Process.Kill()
 		}
 	}
 	all.Wait()
-	t.Logf("%d jobs of %d rings, %d pods started, in %v", jobs, rings, b.k.started, time.Since(began).Round(time.Second))
+	t.Logf("%d jobs of %d rings, %d pods started, in %v; nodes lost for good under claims without pods: %v; plugins and kubelets restarted: %d, claims of running pods handed out again: %d; pods made anew that had nodes of a lost ring: %d", jobs, rings, b.k.started, time.Since(began).Round(time.Second), gone, b.k.restarts, b.k.prepared, b.renewed.Load())
+	for _, n := range gone {
+		power(t, b.socket, n, true)
+	}
 
-	until(t, "the end of all that was asked for", 2*time.Minute, func() bool { return b.left() == "" && b.agree() == "" })
+	still := ""
+	t.Cleanup(func() {
+		if still != "" {
+			t.Logf("at the end: %.2000s", still)
+		}
+	})
+	until(t, "the end of all that was asked for", 2*time.Minute, func() bool {
+		still = cmp.Or(b.left(), b.agree())
+		return still == ""
+	})
 	b.k.mu.Lock()
 	for _, w := range b.k.wrong {
 		t.Error(w)
 	}
 	b.k.mu.Unlock()
-	watcher.judge(t, dir, stands, killed)
-}
-
-// startFabric runs a planner and the agents of all nodes; what it gives kills the
-// planner and starts it again.
-func (b *bench) startFabric(dir, own string) (again func() *exec.Cmd) {
-	t := b.t
-	file, err := exec.Command(filepath.Join(own, "ocsctl"), "fabric", "new", "-nodes", fmt.Sprint(nodes), "-gpus", fmt.Sprint(gpus), "-tp", fmt.Sprint(tp), "-k", "3", "-spares", fmt.Sprint(spares), "-ring-sizes", fmt.Sprintf("%d:%d", gpus, singles)).Output()
-	if err != nil {
-		t.Fatalf("ocsctl fabric new: %v", err)
-	}
-	var f map[string]any
-	if err := json.Unmarshal(file, &f); err != nil {
-		t.Fatal(err)
-	}
-	var names []string
-	for i := range nodes {
-		names = append(names, fmt.Sprintf("n%02d", i))
-	}
-	f["node_names"] = names
-	if file, err = json.Marshal(f); err != nil {
-		t.Fatal(err)
-	}
-	path, broker := filepath.Join(dir, "fabric.json"), fmt.Sprintf("127.0.0.1:%d", freePort(t))
-	if err := os.WriteFile(path, file, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	var at *exec.Cmd
-	run := func() *exec.Cmd {
-		at = start(t, dir, filepath.Join(own, "ocs-planner"), "run", "-fabric-file", path, "-state", filepath.Join(dir, "planner.db"), "-listen", broker, "-http", "unix:"+filepath.Join(dir, "http"))
-		return at
-	}
-	run()
-	start(t, dir, filepath.Join(own, "ocs-sim"), "agents", "-fabric-file", path, "-modules", "1", "-broker", "mqtt://"+broker, "-control", "unix:"+b.socket)
-	if b.planner, err = client.New(client.Config{URL: "unix:" + filepath.Join(dir, "http"), Retry: 2 * time.Minute}); err != nil {
-		t.Fatal(err)
-	}
-	until(t, "rings in service", 5*time.Minute, func() bool {
-		x, err := b.planner.Topology(t.Context())
-		return err == nil && len(x.Rings) > 0 && !slices.ContainsFunc(x.Rings, func(r job.FabricRing) bool { return r.State != "in_service" })
-	})
-	return func() *exec.Cmd {
-		old := at
-		go func() { _ = old.Wait(); run() }() // when it is dead
-		return old
-	}
+	watcher.judge(t, b.c.dir, stands, killed)
+	b.said.judge(t)
 }
 
 // templates takes claim and pod as the manifests have them.
@@ -259,17 +229,7 @@ func (b *bench) oneRing(ctx context.Context, name string, lasts time.Duration, e
 			b.t.Errorf("%s: %s: %v", name, what, err)
 		}
 	}
-	claim := b.ring.DeepCopy()
-	claim.Name, claim.Labels = name, map[string]string{"train": name}
-	_, err := claims.Create(ctx, claim, metav1.CreateOptions{})
-	fail("claim", err)
-	for i := range tp / gpus {
-		p := b.pod.DeepCopy()
-		p.Name, p.Labels = fmt.Sprintf("%s-%d", name, i), claim.Labels
-		p.Spec.ResourceClaims[0].ResourceClaimName = &name
-		_, err := pods.Create(ctx, p, metav1.CreateOptions{})
-		fail("pod", err)
-	}
+	fail("begin", b.make(ctx, name, tp/gpus))
 	mine := metav1.ListOptions{LabelSelector: "train=" + name}
 	for end := time.Now().Add(2 * time.Minute); !early; {
 		all, err := pods.List(ctx, mine)
@@ -286,6 +246,7 @@ func (b *bench) oneRing(ctx context.Context, name string, lasts time.Duration, e
 			}
 			break
 		}
+		b.anew(ctx, name)
 		if time.Now().After(end) {
 			b.t.Errorf("%s: %d of %d pods run: %s", name, running, tp/gpus, b.stands(ctx, name, all.Items))
 			break
@@ -383,7 +344,7 @@ func (b *bench) agree() string {
 	if err != nil {
 		return err.Error()
 	}
-	for host, want := range t.Labels() { // any order
+	for host, want := range t.Labels(job.LabelDomain) { // any order
 		n, err := b.c.kube.CoreV1().Nodes().Get(b.t.Context(), host, metav1.GetOptions{})
 		if err != nil {
 			return err.Error()

@@ -9,8 +9,10 @@ import (
 	"crypto/x509"
 	"encoding/json"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"os"
 	"os/exec"
@@ -28,6 +30,10 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/restmapper"
+	"k8s.io/klog/v2"
+
+	"ringlight/planner/jobapi/client"
+	"ringlight/sim/freeport"
 )
 
 const admin = "admin-of-a-cluster-that-lives-for-minutes"
@@ -37,16 +43,6 @@ type cluster struct {
 	dir  string
 	cfg  *rest.Config
 	kube *kubernetes.Clientset
-}
-
-func freePort(t *testing.T) int {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port
 }
 
 // start runs a program until the test ends; what it says goes to a file.
@@ -95,13 +91,13 @@ func startCluster(t *testing.T, bin, dir string) *cluster {
 			t.Fatal(err)
 		}
 	}
-	store, peer, api := fmt.Sprintf("http://127.0.0.1:%d", freePort(t)), fmt.Sprintf("http://127.0.0.1:%d", freePort(t)), freePort(t)
+	store, peer, api := "http://"+freeport.Address(), "http://"+freeport.Address(), freeport.Address()
 	start(t, dir, "etcd", "--data-dir", filepath.Join(dir, "etcd"), "--listen-client-urls", store, "--advertise-client-urls", store,
 		"--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer, "--initial-cluster", "default="+peer, "--unsafe-no-fsync")
-	start(t, dir, filepath.Join(bin, "kube-apiserver"), "--etcd-servers", store, "--bind-address", "127.0.0.1", "--secure-port", fmt.Sprint(api), "--cert-dir", filepath.Join(dir, "certs"),
+	start(t, dir, filepath.Join(bin, "kube-apiserver"), "--etcd-servers", store, "--bind-address", "127.0.0.1", "--secure-port", strings.TrimPrefix(api, "127.0.0.1:"), "--cert-dir", filepath.Join(dir, "certs"),
 		"--service-account-issuer", "https://bench", "--service-account-key-file", keyFile, "--service-account-signing-key-file", keyFile,
 		"--service-cluster-ip-range", "10.0.0.0/24", "--authorization-mode", "RBAC", "--token-auth-file", tokens, "--disable-admission-plugins", "ServiceAccount,TaintNodesByCondition")
-	c := &cluster{dir: dir, cfg: &rest.Config{Host: fmt.Sprintf("https://127.0.0.1:%d", api), BearerToken: admin, TLSClientConfig: rest.TLSClientConfig{Insecure: true}, QPS: 500, Burst: 1000}}
+	c := &cluster{dir: dir, cfg: &rest.Config{Host: "https://" + api, BearerToken: admin, TLSClientConfig: rest.TLSClientConfig{Insecure: true}, QPS: 500, Burst: 1000}}
 	if c.kube, err = kubernetes.NewForConfig(c.cfg); err != nil {
 		t.Fatal(err)
 	}
@@ -111,9 +107,70 @@ func startCluster(t *testing.T, bin, dir string) *cluster {
 	})
 	own := c.kubeconfig(t, "masters", admin)
 	start(t, dir, filepath.Join(bin, "kube-controller-manager"), "--kubeconfig", own, "--leader-elect=false", "--secure-port", "0", "--kube-api-qps", "500", "--kube-api-burst", "1000",
-		"--controllers", "resourceclaim-controller,job-controller,garbage-collector-controller,device-taint-eviction-controller")
+		"--controllers", "resourceclaim-controller,job-controller,statefulset-controller,garbage-collector-controller,device-taint-eviction-controller")
 	start(t, dir, filepath.Join(bin, "kube-scheduler"), "--kubeconfig", own, "--leader-elect=false", "--secure-port", "0", "--kube-api-qps", "500", "--kube-api-burst", "1000")
 	return c
+}
+
+// startBench runs a planner and the agents of a fabric, which `ocsctl fabric new` writes,
+// a control plane, and for each node a plugin and a kubelet; controllers are to be started.
+func startBench(ctx context.Context, t *testing.T, nodes int, fabric ...string) *bench {
+	t.Helper()
+	bin, own := os.Getenv("RINGLIGHT_KUBERNETES"), os.Getenv("RINGLIGHT_BIN")
+	if bin == "" || own == "" {
+		t.Skip("RINGLIGHT_KUBERNETES and RINGLIGHT_BIN name no programs: make bench-kubernetes")
+	}
+	dir, err := os.MkdirTemp("", "kube") // short: a socket's path has a limit
+	if err != nil {
+		t.Fatal(err)
+	}
+	if os.Getenv("RINGLIGHT_KEEP") == "" {
+		t.Cleanup(func() { os.RemoveAll(dir) })
+	}
+	klog.SetSlogLogger(slog.New(slog.DiscardHandler))
+	b := &bench{t: t, socket: filepath.Join(dir, "power")}
+	for i := range nodes {
+		b.names = append(b.names, fmt.Sprintf("n%02d", i))
+	}
+	b.startFabric(dir, own, fabric)
+	b.c = startCluster(t, bin, dir)
+	b.c.install(t)
+	b.said = watchEvents(ctx, t, b.c.kube)
+	plugins := *b.c.cfg
+	plugins.BearerToken = b.c.account(t, "ocs-dra-plugin")
+	b.k = startKubelets(ctx, t, b.c, kubernetes.NewForConfigOrDie(&plugins), b.planner, b.names)
+	account := b.c.kubeconfig(t, "controller", b.c.account(t, "ocs-dra-controller"))
+	b.control = func() *exec.Cmd {
+		return start(t, dir, filepath.Join(own, "ocs-dra"), "controller", "-kubeconfig", account, "-planner", "unix:"+filepath.Join(dir, "http"), "-lease", "ringlight", "-serve", "127.0.0.1:0")
+	}
+	return b
+}
+
+// startFabric runs a planner and the agents of all nodes.
+func (b *bench) startFabric(dir, own string, fabric []string) {
+	t, path, names := b.t, filepath.Join(dir, "fabric.json"), filepath.Join(dir, "names")
+	if err := os.WriteFile(names, []byte(strings.Join(b.names, "\n")+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command(filepath.Join(own, "ocsctl"), append([]string{"fabric", "new", "-names", names, "-o", path}, fabric...)...).CombinedOutput(); err != nil {
+		t.Fatalf("ocsctl fabric new: %v: %s", err, out)
+	}
+	broker := freeport.Address()
+	var at *exec.Cmd
+	run := func() {
+		at = start(t, dir, filepath.Join(own, "ocs-planner"), "run", "-fabric-file", path, "-state", filepath.Join(dir, "planner.db"), "-listen", broker, "-http", "unix:"+filepath.Join(dir, "http"))
+	}
+	run()
+	start(t, dir, filepath.Join(own, "ocs-sim"), "agents", "-fabric-file", path, "-modules", "1", "-broker", "mqtt://"+broker, "-control", "unix:"+b.socket)
+	var err error
+	if b.planner, err = client.New(client.Config{URL: "unix:" + filepath.Join(dir, "http"), Retry: 2 * time.Minute}); err != nil {
+		t.Fatal(err)
+	}
+	b.again = func() *exec.Cmd {
+		old := at
+		go func() { _ = old.Wait(); run() }() // when it is dead
+		return old
+	}
 }
 
 // kubeconfig writes one for a token.
@@ -139,10 +196,13 @@ func (c *cluster) account(t *testing.T, name string) string {
 	return r.Status.Token
 }
 
-// objects are those of a file of the manifests that users are given.
+// objects are those of a file of the manifests that users are given, or of any file.
 func objects(t *testing.T, name string) (out []*unstructured.Unstructured) {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("..", "manifests", name))
+	if !filepath.IsAbs(name) {
+		name = filepath.Join("..", "manifests", name)
+	}
+	text, err := os.ReadFile(name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -199,17 +259,25 @@ func power(t *testing.T, socket, node string, on bool) {
 	if on {
 		line = "power on " + node
 	}
+	if answer, err := boards(socket, line); err != nil {
+		t.Fatalf("%s: %s, %v", line, answer, err)
+	}
+}
+
+// boards asks the simulated boards.
+func boards(socket, line string) (answer []byte, err error) {
 	c, err := net.Dial("unix", socket)
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
 	defer c.Close()
 	if _, err := fmt.Fprintln(c, line); err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
-	if answer, err := io.ReadAll(c); err != nil || strings.Contains(string(answer), "error") {
-		t.Fatalf("%s: %s, %v", line, answer, err)
+	if answer, err = io.ReadAll(c); err == nil && bytes.Contains(answer, []byte("error")) {
+		err = errors.New("refused")
 	}
+	return answer, err
 }
 
 // tail is the end of what a program said.

@@ -26,18 +26,7 @@ func TestOneCommandInstallsAll(t *testing.T) {
 	if err != nil {
 		t.Skip("no kubectl here")
 	}
-	dir := t.TempDir()
-	if err := os.CopyFS(dir, os.DirFS(filepath.Join("..", "manifests"))); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.MkdirAll(filepath.Join(dir, "keys"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range []string{"ca.pem", "controller.pem", "controller.key", "plugin.pem", "plugin.key"} {
-		if err := os.WriteFile(filepath.Join(dir, "keys", name), []byte(name), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
+	dir := manifests(t)
 	text, err := exec.Command(kubectl, "kustomize", dir).CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v: %s", err, text)
@@ -71,7 +60,7 @@ func TestOneCommandInstallsAll(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for kind, n := range map[string]int{"DeviceClass": 2, "Namespace": 1, "ServiceAccount": 2, "ClusterRole": 2, "ClusterRoleBinding": 2, "Deployment": 1, "DaemonSet": 1, "Secret": 2, "ConfigMap": 1} {
+	for kind, n := range map[string]int{"DeviceClass": 2, "Namespace": 1, "ServiceAccount": 2, "ClusterRole": 2, "ClusterRoleBinding": 2, "Role": 1, "RoleBinding": 1, "Deployment": 1, "DaemonSet": 1, "Secret": 2, "ConfigMap": 1} {
 		if kinds[kind] != n {
 			t.Errorf("%d of %s, want %d", kinds[kind], kind, n)
 		}
@@ -91,4 +80,38 @@ func TestOneCommandInstallsAll(t *testing.T) {
 			t.Errorf("%s: its planner is %+v of %v", name, env, p.Spec.Containers[0].Args)
 		}
 	}
+}
+
+// manifests is a folder of them with keys, as an admin has it.
+func manifests(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS(filepath.Join("..", "manifests"))); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(filepath.Join(dir, "keys"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"ca.pem", "controller.pem", "controller.key", "plugin.pem", "plugin.key"} {
+		if err := os.WriteFile(filepath.Join(dir, "keys", name), []byte(name), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// install is the one command of the page, where there is a kubectl; else its files by hand.
+func (c *cluster) install(t *testing.T) {
+	t.Helper()
+	kubectl, err := exec.LookPath("kubectl")
+	if err != nil {
+		t.Log("no kubectl here: the manifests are applied one by one")
+		c.apply(t, "class.yaml", "rbac.yaml", "driver.yaml")
+		return
+	}
+	out, err := exec.Command(kubectl, "--kubeconfig", c.kubeconfig(t, "masters", admin), "apply", "-k", manifests(t)).CombinedOutput()
+	if err != nil {
+		t.Fatalf("kubectl apply -k: %v: %s", err, out)
+	}
+	t.Logf("kubectl apply -k: %s", strings.ReplaceAll(strings.TrimSpace(string(out)), "\n", "; "))
 }

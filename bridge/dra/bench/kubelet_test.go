@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 	corev1 "k8s.io/api/core/v1"
+	resourceapi "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/informers"
@@ -34,22 +35,34 @@ import (
 type kubelets struct {
 	t    *testing.T
 	kube kubernetes.Interface
-	node map[string]dra.DRAPluginClient
 	dir  string
+	run  func(ctx context.Context, node string) error // a plugin
+	// judge faults what is wrong about a pod that is to run with what it was told.
+	judge func(p *corev1.Pod, claim *resourceapi.ResourceClaim, env map[string]string)
 
-	mu      sync.Mutex
-	busy    map[string]bool       // pods that are being started or ended; true: heard of again meanwhile
-	has     map[string]*dra.Claim // by pod: what was asked for, and not yet given up
-	uses    map[string]string     // by ring and node: the claim that a running pod there has
-	refused map[string]string     // by pod: why its plugin did not let it run when it was asked last
-	started int
-	wrong   []string
+	one                sync.Mutex // a plugin is restarted at a time
+	mu                 sync.Mutex
+	node               map[string]dra.DRAPluginClient
+	stop               map[string]func()
+	busy               map[string]bool       // pods that are being started or ended; true: heard of again meanwhile
+	has                map[string]*dra.Claim // by pod: what was asked for, and not yet given up
+	uses               map[string]string     // by ring and node: the claim that a running pod there has
+	refused            map[string]string     // by pod: why its plugin did not let it run when it was asked last
+	started            int
+	restarts, prepared int // of plugins, and claims handed out anew after them
+	wrong              []string
 }
 
 // startKubelets makes nodes, plugins and kubelets.
 func startKubelets(ctx context.Context, t *testing.T, c *cluster, account kubernetes.Interface, planner *client.Client, nodes []string) *kubelets {
 	t.Helper()
-	k := &kubelets{t: t, kube: c.kube, node: map[string]dra.DRAPluginClient{}, dir: c.dir, busy: map[string]bool{}, has: map[string]*dra.Claim{}, uses: map[string]string{}, refused: map[string]string{}}
+	k := &kubelets{t: t, kube: c.kube, node: map[string]dra.DRAPluginClient{}, stop: map[string]func(){}, dir: c.dir, busy: map[string]bool{}, has: map[string]*dra.Claim{}, uses: map[string]string{}, refused: map[string]string{}}
+	k.judge = k.onRing
+	k.run = func(ctx context.Context, n string) error {
+		root := filepath.Join(c.dir, n)
+		return plugin.Run(ctx, plugin.Config{Driver: controller.Driver, Cluster: "k8s", Node: n, Kube: account, Planner: planner, CDI: filepath.Join(root, "cdi"),
+			Plugins: filepath.Join(root, "p"), Registry: filepath.Join(root, "r"), Files: filepath.Join(root, "files"), Log: slog.New(slog.DiscardHandler)})
+	}
 	for _, n := range nodes {
 		root := filepath.Join(c.dir, n)
 		for _, d := range []string{"p", "r"} {
@@ -62,25 +75,7 @@ func startKubelets(ctx context.Context, t *testing.T, c *cluster, account kubern
 			Status: corev1.NodeStatus{Capacity: have, Allocatable: have, Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}}}, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		go func() {
-			if err := plugin.Run(ctx, plugin.Config{Driver: controller.Driver, Cluster: "k8s", Node: n, Kube: account, Planner: planner, CDI: filepath.Join(root, "cdi"),
-				Plugins: filepath.Join(root, "p"), Registry: filepath.Join(root, "r"), Files: filepath.Join(root, "files"), Log: slog.New(slog.DiscardHandler)}); err != nil {
-				t.Errorf("plugin of %s: %v", n, err)
-			}
-		}()
-		dial := func(socket string) *grpc.ClientConn {
-			conn, err := grpc.NewClient("unix:"+socket, grpc.WithTransportCredentials(insecure.NewCredentials()))
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { conn.Close() })
-			return conn
-		}
-		info, err := registration.NewRegistrationClient(dial(filepath.Join(root, "r", controller.Driver+"-reg.sock"))).GetInfo(ctx, &registration.InfoRequest{}, grpc.WaitForReady(true))
-		if err != nil {
-			t.Fatal(err)
-		}
-		k.node[n] = dra.NewDRAPluginClient(dial(info.Endpoint))
+		k.serve(ctx, n)
 	}
 	pods := informers.NewSharedInformerFactory(c.kube, 0).Core().V1().Pods().Informer()
 	look := func(x any) {
@@ -93,6 +88,99 @@ func startKubelets(ctx context.Context, t *testing.T, c *cluster, account kubern
 	}
 	go pods.RunWithContext(ctx)
 	return k
+}
+
+// serve starts the plugin of a node, and registers it as a kubelet does that begins.
+func (k *kubelets) serve(ctx context.Context, n string) {
+	plugged, stop := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if err := k.run(plugged, n); err != nil {
+			k.t.Errorf("plugin of %s: %v", n, err)
+		}
+	}()
+	var conns []*grpc.ClientConn
+	dial := func(socket string) *grpc.ClientConn {
+		conn, err := grpc.NewClient("unix:"+socket, grpc.WithTransportCredentials(insecure.NewCredentials()))
+		if err != nil {
+			k.t.Error(err)
+		}
+		conns = append(conns, conn)
+		return conn
+	}
+	info, err := registration.NewRegistrationClient(dial(filepath.Join(k.dir, n, "r", controller.Driver+"-reg.sock"))).GetInfo(ctx, &registration.InfoRequest{}, grpc.WaitForReady(true))
+	if err != nil {
+		if ctx.Err() == nil {
+			k.t.Errorf("plugin of %s does not register: %v", n, err)
+		}
+		stop()
+		return
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.node[n] = dra.NewDRAPluginClient(dial(info.Endpoint))
+	k.stop[n] = func() {
+		stop()
+		<-done
+		for _, c := range conns {
+			c.Close()
+		}
+	}
+}
+
+// restart ends the plugin of a node, and its kubelet forgets what it was told: it registers
+// the plugin anew, and asks for the claims of the pods that run there, as one does that has
+// lost its checkpoint. Each must be handed out as it is, or said to wait for light.
+func (k *kubelets) restart(ctx context.Context, n string) {
+	k.one.Lock()
+	defer k.one.Unlock()
+	k.mu.Lock()
+	stop := k.stop[n]
+	k.mu.Unlock()
+	stop()
+	k.serve(ctx, n)
+	pods, err := k.kube.CoreV1().Pods("").List(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName=" + n})
+	if err != nil {
+		if ctx.Err() == nil {
+			k.fault("kubelet of %s: %v", n, err)
+		}
+		return
+	}
+	k.mu.Lock()
+	k.restarts++
+	k.mu.Unlock()
+	for i := range pods.Items {
+		p := &pods.Items[i]
+		if p.Status.Phase != corev1.PodRunning || p.DeletionTimestamp != nil {
+			continue
+		}
+		claim, err := k.claims(ctx, p)
+		if err != nil {
+			continue // it has ended
+		}
+		r, err := k.plugin(n).NodePrepareResources(ctx, &dra.NodePrepareResourcesRequest{Claims: []*dra.Claim{claim}})
+		if err != nil || r.Claims[claim.Uid].GetError() != "" {
+			continue // its ring is short of light, or it has ended: asked again by a kubelet
+		}
+		if env, err := k.given(n, r.Claims[claim.Uid].Devices[0].CdiDeviceIds[0]); err == nil && env["RINGLIGHT_JOB"] != "k8s-"+claim.Uid {
+			k.fault("%s: after a restart it is told %v", p.Name, env)
+		}
+		// A pod may have been ended while it was asked for: then what was written anew goes.
+		if now, err := k.kube.CoreV1().Pods(p.Namespace).Get(ctx, p.Name, metav1.GetOptions{}); err != nil || now.UID != p.UID || now.DeletionTimestamp != nil {
+			_, _ = k.plugin(n).NodeUnprepareResources(ctx, &dra.NodeUnprepareResourcesRequest{Claims: []*dra.Claim{claim}}) // what is left is found at the end
+		} else {
+			k.mu.Lock()
+			k.prepared++
+			k.mu.Unlock()
+		}
+	}
+}
+
+func (k *kubelets) plugin(node string) dra.DRAPluginClient {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.node[node]
 }
 
 // see does what a kubelet does with a pod that is bound to it.
@@ -162,7 +250,7 @@ func (k *kubelets) begin(ctx context.Context, p *corev1.Pod) {
 	k.mu.Lock()
 	k.has[string(p.UID)] = claim
 	k.mu.Unlock()
-	r, err := k.node[p.Spec.NodeName].NodePrepareResources(ctx, &dra.NodePrepareResourcesRequest{Claims: []*dra.Claim{claim}})
+	r, err := k.plugin(p.Spec.NodeName).NodePrepareResources(ctx, &dra.NodePrepareResourcesRequest{Claims: []*dra.Claim{claim}})
 	why := r.GetClaims()[claim.Uid].GetError()
 	if err != nil {
 		why = err.Error()
@@ -183,27 +271,34 @@ func (k *kubelets) begin(ctx context.Context, p *corev1.Pod) {
 	if err != nil || now.Status.Allocation == nil {
 		return
 	}
-	if ring := "ring-" + env["RINGLIGHT_RING"]; now.Status.Allocation.Devices.Results[0].Pool != ring {
-		k.fault("%s: its claim has %s, its pod is on %s", p.Name, now.Status.Allocation.Devices.Results[0].Pool, ring)
-	}
 	if !slices.Contains(now.Status.Allocation.NodeSelector.NodeSelectorTerms[0].MatchExpressions[0].Values, p.Spec.NodeName) {
 		k.fault("%s: on node %s, its claim has %v", p.Name, p.Spec.NodeName, now.Status.Allocation.NodeSelector)
 	}
 	if env["RINGLIGHT_JOB"] != "k8s-"+claim.Uid || len(strings.Split(env["RINGLIGHT_POSITIONS"], ",")) != 4 {
 		k.fault("%s: told %v", p.Name, env)
 	}
+	k.judge(p, now, env)
 	k.mu.Lock()
 	k.started++
-	for where, other := range k.uses { // any order
-		ring, _, _ := strings.Cut(where, " ")
-		if ring == env["RINGLIGHT_RING"] && other != claim.Uid {
-			k.wrong = append(k.wrong, fmt.Sprintf("ring %s has pods of claims %s and %s", ring, other, claim.Uid))
-		}
-	}
-	k.uses[env["RINGLIGHT_RING"]+" "+p.Spec.NodeName] = claim.Uid
 	k.mu.Unlock()
 	p.Status.Phase = corev1.PodRunning
 	_, _ = k.kube.CoreV1().Pods(p.Namespace).UpdateStatus(ctx, p, metav1.UpdateOptions{}) // tried again when it is seen again
+}
+
+// onRing says what is wrong about the ring of a pod that is to run.
+func (k *kubelets) onRing(p *corev1.Pod, claim *resourceapi.ResourceClaim, env map[string]string) {
+	if ring, has := "ring-"+env["RINGLIGHT_RING"], claim.Status.Allocation.Devices.Results[0].Pool; has != ring {
+		k.fault("%s: its claim has %s, its pod is on %s", p.Name, has, ring)
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for where, other := range k.uses { // any order
+		ring, _, _ := strings.Cut(where, " ")
+		if ring == env["RINGLIGHT_RING"] && other != string(claim.UID) {
+			k.wrong = append(k.wrong, fmt.Sprintf("ring %s has pods of claims %s and %s", ring, other, claim.UID))
+		}
+	}
+	k.uses[env["RINGLIGHT_RING"]+" "+p.Spec.NodeName] = string(claim.UID)
 }
 
 // end gives up a pod's claim and takes the pod away.
@@ -224,7 +319,7 @@ func (k *kubelets) giveUp(ctx context.Context, p *corev1.Pod) bool {
 	if claim == nil {
 		return true
 	}
-	r, err := k.node[p.Spec.NodeName].NodeUnprepareResources(ctx, &dra.NodeUnprepareResourcesRequest{Claims: []*dra.Claim{claim}})
+	r, err := k.plugin(p.Spec.NodeName).NodeUnprepareResources(ctx, &dra.NodeUnprepareResourcesRequest{Claims: []*dra.Claim{claim}})
 	if err != nil || r.Claims[claim.Uid].GetError() != "" {
 		return false
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	resourceapi "k8s.io/api/resource/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -28,8 +29,8 @@ const patience = 3 * time.Second
 // chosen: a spare takes a place within seconds.
 const mends = 15 * time.Second
 
-// hadLight is why a ring is not lost whose pods may have begun: it is theirs to see to.
-const hadLight = "HadLight"
+// hasPods is why a ring is not lost: a pod has a node by it, and may have begun.
+const hasPods = "HasPods"
 
 // JobOf is the name of the job that holds a claim's ring.
 func JobOf(cluster string, claim *resourceapi.ResourceClaim) string {
@@ -112,9 +113,8 @@ func (h *Held) parse(driver string) {
 
 // seat finds the nodes of the pods that share the circuits of a claim.
 func (c *controller) seat(h *Held) {
-	for _, r := range h.claim.Status.ReservedFor {
-		p, err := c.pods.Pods(h.claim.Namespace).Get(r.Name)
-		if err == nil && p.UID == r.UID && p.Spec.NodeName != "" && !slices.Contains(h.nodes, job.Name(p.Spec.NodeName)) {
+	for _, p := range c.sharers(h) {
+		if p.Spec.NodeName != "" && !slices.Contains(h.nodes, job.Name(p.Spec.NodeName)) {
 			h.nodes = append(h.nodes, job.Name(p.Spec.NodeName))
 		}
 	}
@@ -234,11 +234,35 @@ func (c *controller) serve(ctx context.Context, t *job.Topology, h *Held, v *job
 			c.Log.Info("job asked for", "job", id, "claim", h.claim.Namespace+"/"+h.claim.Name, "has", h)
 		}
 	}
-	return c.tell(ctx, h, conditions(h, v, refused, time.Now()))
+	now := conditions(h, v, refused, c.lacking(t, h), c.advice(h), time.Now())
+	c.announce(h, now)
+	return c.tell(ctx, h, now)
 }
 
-// conditions say how a claim's ring stands, or its circuits, which are never lost to others.
-func conditions(h *Held, v *job.View, refused string, now time.Time) []metav1.Condition {
+// sharers are the pods that a claim is reserved for.
+func (c *controller) sharers(h *Held) (out []*corev1.Pod) {
+	for _, r := range h.claim.Status.ReservedFor {
+		if p, err := c.pods.Pods(h.claim.Namespace).Get(r.Name); err == nil && p.UID == r.UID {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// lacking names those nodes of a claim's ring that are not well, and why.
+func (c *controller) lacking(t *job.Topology, h *Held) string {
+	var out []string
+	for _, n := range t.Nodes {
+		if n.State != job.Well && slices.Contains(h.nodes, job.Name(n.Host)) {
+			out = append(out, strings.TrimSuffix(fmt.Sprintf("node %s is %s: %s", n.Host, n.State, n.Cause), ": "))
+		}
+	}
+	return strings.Join(out, "; ")
+}
+
+// conditions say how a claim's ring stands, or its circuits, which are never lost to others:
+// lacking are its nodes that are not well; with an advice a pod may have begun on it.
+func conditions(h *Held, v *job.View, refused, lacking, advice string, now time.Time) []metav1.Condition {
 	ready := metav1.Condition{Type: Ready, Status: metav1.ConditionFalse}
 	lost := metav1.Condition{Type: RingLost, Status: metav1.ConditionFalse, Reason: "HasItsPlace"}
 	if refused != "" {
@@ -248,6 +272,11 @@ func conditions(h *Held, v *job.View, refused string, now time.Time) []metav1.Co
 	}
 	state := string(v.State)
 	ready.Reason, ready.Message = strings.ToUpper(state[:1])+state[1:], v.Cause
+	if short := v.State == job.Degraded || v.State == job.Down || v.State == job.Forming; short && lacking != "" {
+		if ready.Message = lacking; advice != "" && v.State != job.Forming {
+			ready.Message += "; " + advice
+		}
+	}
 	if v.State == job.Ready {
 		ready.Status, ready.Message = metav1.ConditionTrue, fmt.Sprintf("light on %d of %d links", v.Confirmed, v.Links)
 	}
@@ -258,11 +287,12 @@ func conditions(h *Held, v *job.View, refused string, now time.Time) []metav1.Co
 	if given := h.claim.Status.Allocation.AllocationTimestamp; given != nil {
 		age = now.Sub(given.Time)
 	}
-	switch began := v.State == job.Ready || slices.ContainsFunc(h.told(), func(c metav1.Condition) bool { return c.Reason == hadLight }); {
-	case began && v.State != job.Waiting:
-		lost.Reason = hadLight
-	case v.State == job.Waiting && age > patience, (v.State == job.Down || v.State == job.Degraded) && age > mends:
-		lost.Status, lost.Reason, lost.Message = metav1.ConditionTrue, ready.Reason, v.Cause
+	switch {
+	case v.State == job.Ready:
+	case advice != "" && v.State != job.Waiting:
+		lost.Reason = hasPods
+	case v.State == job.Waiting && age > patience, (v.State == job.Down || v.State == job.Degraded || v.State == job.Forming && lacking != "") && age > mends:
+		lost.Status, lost.Reason, lost.Message = metav1.ConditionTrue, ready.Reason, ready.Message
 	}
 	return []metav1.Condition{ready, lost}
 }

@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,14 +11,19 @@ import (
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	coreapply "k8s.io/client-go/applyconfigurations/core/v1"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/scheme"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	corelisters "k8s.io/client-go/listers/core/v1"
 	resourcelisters "k8s.io/client-go/listers/resource/v1"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/record"
 	"k8s.io/dynamic-resource-allocation/resourceslice"
 
 	"ringlight/planner/job"
@@ -40,15 +46,19 @@ type Jobs interface {
 // Config of a controller.
 type Config struct {
 	Driver  string
+	Labels  string // the domain that the keys of nodes' labels begin with; empty: job.LabelDomain
 	Cluster string // what the names of its jobs begin with, and their owner: clusters that share a planner have different ones
 	Kube    kubernetes.Interface
 	Planner Jobs
 	Every   time.Duration // between two looks at the planner
 	Log     *slog.Logger
+	Queue   dynamic.Interface            // of Kueue's objects; nil: there is no queue to admit to
+	Told    func(what string, err error) // of each look at something, how it ended; nil: nobody asks
 }
 
 type controller struct {
 	Config
+	events record.EventRecorder
 	claims resourcelisters.ResourceClaimLister
 	nodes  corelisters.NodeLister
 	pods   corelisters.PodLister
@@ -57,10 +67,15 @@ type controller struct {
 
 // Run keeps both of the same mind until ctx ends.
 func Run(ctx context.Context, cfg Config) error {
+	cfg.Labels = cmp.Or(cfg.Labels, job.LabelDomain)
 	c := &controller{Config: cfg}
 	heard := informers.NewSharedInformerFactory(cfg.Kube, 0)
 	claims := heard.Resource().V1().ResourceClaims()
 	c.claims, c.nodes, c.pods = claims.Lister(), heard.Core().V1().Nodes().Lister(), heard.Core().V1().Pods().Lister()
+	words := record.NewBroadcaster()
+	defer words.Shutdown()
+	words.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: cfg.Kube.CoreV1().Events("")})
+	c.events = words.NewRecorder(scheme.Scheme, corev1.EventSource{Component: manager})
 	wake := make(chan struct{}, 1)
 	poke := func() {
 		select {
@@ -82,6 +97,9 @@ func Run(ctx context.Context, cfg Config) error {
 	var publishing sync.WaitGroup
 	// Slices wait for nobody: however many claims there are, they are as old as a look.
 	publishing.Go(func() { c.keep(ctx, "slices", c.publish, nil) })
+	if c.Queue != nil {
+		publishing.Go(func() { c.keep(ctx, "queue", c.admit, nil) })
+	}
 	c.keep(ctx, "claims", c.pass, wake)
 	publishing.Wait()
 	if c.slices != nil {
@@ -97,8 +115,12 @@ func (c *controller) keep(ctx context.Context, what string, do func(context.Cont
 	defer look.Stop()
 	for failed := ""; ; {
 		said := ""
-		if err := do(ctx); err != nil && !errors.Is(err, context.Canceled) {
+		err := do(ctx)
+		if err != nil && !errors.Is(err, context.Canceled) {
 			said = err.Error()
+		}
+		if c.Told != nil {
+			c.Told(what, err)
 		}
 		switch {
 		case said == failed:
@@ -150,7 +172,8 @@ func (c *controller) publish(ctx context.Context) error {
 // label lets the labels of nodes be as the topology is.
 func (c *controller) label(ctx context.Context, t *job.Topology) error {
 	var errs []error
-	for host, want := range t.Labels() { // any order
+	keys := job.LabelKeys(c.Labels)
+	for host, want := range t.Labels(c.Labels) { // any order
 		n, err := c.nodes.Get(host)
 		if apierrors.IsNotFound(err) {
 			continue // the fabric may have more nodes than the cluster
@@ -159,7 +182,7 @@ func (c *controller) label(ctx context.Context, t *job.Topology) error {
 		}
 		have := map[string]string{}
 		for k, v := range n.Labels { // any order
-			if slices.Contains(job.LabelKeys, k) {
+			if slices.Contains(keys, k) {
 				have[k] = v
 			}
 		}

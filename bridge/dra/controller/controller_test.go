@@ -259,7 +259,7 @@ func TestControllerMayEndAtAnyMoment(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got.Labels["ringlight/ring"] != fmt.Sprint(n.Ring) || got.Labels["kept"] != "yes" {
+			if got.Labels["ringlight.dev/ring"] != fmt.Sprint(n.Ring) || got.Labels["kept"] != "yes" {
 				return false
 			}
 		}
@@ -468,32 +468,31 @@ func TestConditions(t *testing.T) {
 	for _, c := range []struct {
 		state       job.State
 		refused     string
+		lacking     string
 		after       time.Duration
 		ready, lost metav1.ConditionStatus
 	}{
-		{job.Ready, "", 0, "True", "False"},
-		{job.Forming, "", time.Hour, "False", "False"},
-		{job.Degraded, "", mends, "False", "False"},
-		{job.Degraded, "", mends + time.Second, "False", "True"},
-		{job.Down, "", mends + time.Second, "False", "True"},
-		{job.Waiting, "", patience, "False", "False"},
-		{job.Waiting, "", patience + time.Second, "False", "True"},
-		{"", "no such ring", 0, "False", "True"},
+		{job.Ready, "", "", 0, "True", "False"},
+		{job.Forming, "", "", time.Hour, "False", "False"},
+		{job.Forming, "", "node b is lost", mends + time.Second, "False", "True"}, // it will have no light
+		{job.Degraded, "", "", mends, "False", "False"},
+		{job.Degraded, "", "", mends + time.Second, "False", "True"},
+		{job.Down, "", "", mends + time.Second, "False", "True"},
+		{job.Waiting, "", "", patience, "False", "False"},
+		{job.Waiting, "", "", patience + time.Second, "False", "True"},
+		{"", "no such ring", "", 0, "False", "True"},
 	} {
-		got := conditions(h, &job.View{State: c.state}, c.refused, given.Add(c.after))
+		got := conditions(h, &job.View{State: c.state}, c.refused, c.lacking, "", given.Add(c.after))
 		if got[0].Status != c.ready || got[1].Status != c.lost || got[0].Reason == "" || got[1].Reason == "" {
 			t.Errorf("%+v: %+v", c, got)
 		}
 	}
-	// A pod that has begun keeps its ring, however short it is of light.
-	ready := conditions(h, &job.View{State: job.Ready}, "", given)
-	claim.Status.Devices = []resourceapi.AllocatedDeviceStatus{{Driver: h.device.Driver, Pool: h.device.Pool, Device: h.device.Device, Conditions: ready[:]}}
-	for range 2 {
-		down := conditions(h, &job.View{State: job.Down}, "", given.Add(time.Hour))
-		if down[0].Status != "False" || down[1].Status != "False" {
-			t.Errorf("after light: %+v", down)
+	// A pod that may have begun keeps its ring, however short it is of light; a pod without a node has none to lose.
+	for advice, want := range map[string]metav1.ConditionStatus{Short: "False", "": "True"} { // any order
+		down := conditions(h, &job.View{State: job.Down}, "", "node b is lost: unheard", advice, given.Add(time.Hour))
+		if down[0].Status != "False" || down[1].Status != want || down[0].Message != strings.TrimSuffix("node b is lost: unheard; "+advice, "; ") {
+			t.Errorf("advice %q: %+v", advice, down)
 		}
-		claim.Status.Devices[0].Conditions = down[:]
 	}
 	two := allocated("c", &f.Rings[0])
 	two.Status.Allocation.Devices.Results = append(two.Status.Allocation.Devices.Results, two.Status.Allocation.Devices.Results[0])

@@ -57,12 +57,7 @@ const core, maxJobs = "core", resourceapi.ResourceSliceMaxDevices
 // Rings gives a pool for each ring: one device, which the ring's nodes see. A core has one
 // for all its circuits, whose attributes are those of a ring of number 0.
 func Rings(t *job.Topology, ours func(owner string) bool) map[string]resourceslice.Pool {
-	tors := map[string]int{}
-	for _, n := range t.Nodes {
-		if n.ToR != nil {
-			tors[n.Host] = *n.ToR
-		}
-	}
+	tors := torsOf(t)
 	pools := map[string]resourceslice.Pool{}
 	for _, r := range t.Rings {
 		if len(r.Nodes) == 0 {
@@ -87,6 +82,17 @@ func Rings(t *job.Topology, ours func(owner string) bool) map[string]resourcesli
 		pools[core] = resourceslice.Pool{NodeSelector: on(hosts), Slices: []resourceslice.Slice{{Devices: jobs}}}
 	}
 	return pools
+}
+
+// torsOf are the switches above those nodes of which the fabric says so.
+func torsOf(t *job.Topology) map[string]int {
+	tors := map[string]int{}
+	for _, n := range t.Nodes {
+		if n.ToR != nil {
+			tors[n.Host] = *n.ToR
+		}
+	}
+	return tors
 }
 
 // on selects nodes by their names.

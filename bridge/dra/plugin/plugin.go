@@ -28,6 +28,9 @@ const (
 	between = 100 * time.Millisecond
 )
 
+// HandOut is what is told of a claim that was handed out, or could not be.
+const HandOut = "claim"
+
 // Job is the planner.
 type Job interface {
 	Get(ctx context.Context, id string) (*job.View, error)
@@ -46,6 +49,7 @@ type Config struct {
 	Registry string // and for those that register
 	Files    string // folder for what pods read
 	Log      *slog.Logger
+	Told     func(what string, err error) // that it serves, and of each HandOut how it ended; nil: nobody asks
 }
 
 type plugin struct {
@@ -69,6 +73,9 @@ func Run(ctx context.Context, cfg Config) error {
 	if err != nil {
 		return err
 	}
+	if cfg.Told != nil {
+		cfg.Told("start", nil)
+	}
 	cfg.Log.Info("serves the kubelet", "node", cfg.Node, "sockets", sockets)
 	<-ctx.Done()
 	h.Stop()
@@ -83,6 +90,9 @@ func (p *plugin) PrepareResourceClaims(ctx context.Context, claims []*resourceap
 	for _, claim := range claims {
 		devices, err := p.prepare(ctx, claim)
 		out[claim.UID] = kubeletplugin.PrepareResult{Devices: devices, Err: err}
+		if p.Told != nil {
+			p.Told(HandOut, err)
+		}
 		if err != nil {
 			p.Log.Warn("claim not prepared; the kubelet asks again", "claim", claim.Namespace+"/"+claim.Name, "err", err)
 		} else {
