@@ -52,11 +52,11 @@ packages: cross man ## Debian packages of agent, planner and tools into bin/pack
 	cmd/install/deb.sh bin/packages
 
 .PHONY: images bench-images
-images: cross ## container images of planner, tools and ocs-dra into bin/images, as OCI archives of amd64 and arm64, without a daemon
-	cmd/install/oci.sh bin/images
+images: cross ## container images of planner, tools and ocs-dra (IMAGES) into bin/images, as OCI archives of amd64 and arm64, without a daemon
+	cmd/install/oci.sh bin/images $(IMAGES)
 
 bench-images: images ## images built again have the same bytes; another's tools read and unpack them, and what is inside answers (needs skopeo, umoci, root)
-	@.ci/images.sh
+	@.ci/images.sh $(IMAGES)
 
 bench-packages: ## packages built twice, looked through, installed, hung, upgraded and purged under systemd in a container (needs dpkg-deb, lintian, debootstrap, systemd-container, root)
 	@.ci/packages.sh
@@ -264,7 +264,7 @@ bench-web: ## the live view in a real Chromium: a board loses its light and ever
 
 .PHONY: bench-growth
 bench-growth: ## what a fault costs the planner at 10,000 to 1,000,000 nodes, all looks together, as a table and a plot, docs/placement.svg (RINGLIGHT_GROWTH, the most nodes)
-	RINGLIGHT_GROWTH=$(or $(RINGLIGHT_GROWTH),1000000) RINGLIGHT_GROWTH_SVG=$(CURDIR)/docs/placement.svg $(GO) test -count 1 -v -timeout 30m -run 'OneFaultCosts|PlacementGrows|IdleNodesAgainst' ./planner/hbd ./planner/ring
+	RINGLIGHT_GROWTH=$(or $(RINGLIGHT_GROWTH),1000000) RINGLIGHT_GROWTH_SVG=$(CURDIR)/docs/placement.svg $(GO) test -count 1 -v -timeout 30m -run 'OneFaultCosts|PlacementGrows|IdleNodesAgainst|PatienceLoses' ./planner/hbd ./planner/ring
 
 .PHONY: bench-states
 bench-states: ## placements after random faults and repairs against exhaustion (RINGLIGHT_STATES, 60,000)
@@ -352,16 +352,19 @@ bmc: ## optics on a controller's D-Bus, a module of its own, into bin/ and bin/l
 	for a in $(CROSS); do GOOS=linux GOARCH=$${a#linux-} GOARM=7 $(BUILD) -o ../../bin/$$a/ocs-bmc . || exit 1; done; \
 	else echo "bmc: skipped, the D-Bus library cannot be had here"; fi
 
-bench-bmc: build bmc ## ocs-bmc before dbus-daemon and busctl, with an agent of a simulated board: what is read, size and memory (needs both)
+bench-bmc: build bmc ## ocs-bmc before dbus-daemon and busctl, with an agent of a simulated board: what is read, size and memory (needs both; BMCWEB, MAPPER: bmcweb and its object mapper, asked by redfishtool)
 	@if [ -x bin/ocs-bmc ]; then (cd bridge/bmc && test -z "$$(gofmt -l .)" && $(GO) vet . && $(GO) test -count=1 .) && .ci/bmc.sh; fi
 
 .PHONY: bridge
 bridge: ## the bridge to Kubernetes, a module of its own, built and tested (fetched, or skipped)
-	@if (cd bridge/dra && $(GO) mod download) 2>/dev/null; then mkdir -p bin && cd bridge/dra && test -z "$$(gofmt -l .)" && $(GO) build -o ../../bin/ ./cmd/ocs-dra && $(GO) test -vet=off -count=1 ./controller ./plugin; \
+	@if (cd bridge/dra && $(GO) mod download) 2>/dev/null; then mkdir -p bin && cd bridge/dra && test -z "$$(gofmt -l .)" && $(GO) build -o ../../bin/ ./cmd/ocs-dra && $(GO) test -vet=off -count=1 ./controller ./plugin ./cmd/ocs-dra; \
 	else echo "bridge: skipped, the modules of Kubernetes cannot be had here"; fi
 
-.PHONY: bench-kubernetes
-bench-kubernetes: build ## pods get rings of a real API server, scheduler and controller manager: JOBS (200) of 1 to 8 rings on 64 nodes, boards, controller and planner killed (built once, half an hour; needs etcd-server; SEED, KUBERNETES, CACHE)
+.PHONY: kubernetes bench-kubernetes
+kubernetes: ## API server, controller manager and scheduler of Kubernetes built into CACHE, where CI finds them: once, 8 min on two idle cores (needs etcd-server; KUBERNETES=VERSION)
+	@.ci/kubernetes.sh build
+
+bench-kubernetes: build ## pods get rings of a real API server, scheduler and controller manager: JOBS (200) of 1 to 8 rings on 64 nodes, boards, controller and planner killed, and circuits of a core (as make kubernetes; SEED; ONLY=TEST)
 	@.ci/kubernetes.sh
 
 .PHONY: bench-ha
@@ -370,9 +373,9 @@ bench-ha: build ## three members of etcd, two planners, 64 agents: leaders kille
 	else echo "ha: skipped, no etcd or no etcdctl (packages etcd-server, etcd-client)"; fi
 
 .PHONY: bench-slurm
-bench-slurm: build ## a real slurmctld with munge and 20 slurmd's: jobs start on light, boards die, the planner dies, JOBS (1000) come and go; block and ring on newer releases of slurm-roots (needs slurm-wlm, munge, mosquitto, perl, root)
-	@.ci/slurm.sh
-	@for r in trixie/block sid/block sid/ring; do SLURM_ROOT=$(SLURM_ROOTS)/$${r%/*} SHAPE=$${r#*/} JOBS=40 .ci/slurm.sh || exit 1; done
+bench-slurm: build ## a real slurmctld with munge and 20 slurmd's: jobs start on light, boards die, the planner dies, JOBS (1000) come and go; block and ring on newer releases of slurm-roots; with SEED instead 200 under random cancels, requeues, signals and kills, with Slurm's default settings, and the same without Ringlight (needs slurm-wlm, munge, mosquitto, perl, root)
+	@SEED='$(SEED)' $(if $(JOBS),JOBS=$(JOBS)) .ci/slurm.sh
+	@[ -n '$(SEED)' ] || for r in trixie/block sid/block sid/ring; do SLURM_ROOT=$(SLURM_ROOTS)/$${r%/*} SHAPE=$${r#*/} JOBS=40 .ci/slurm.sh || exit 1; done
 
 SLURM_ROOTS ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/ringlight/slurm
 .PHONY: slurm-roots

@@ -38,6 +38,9 @@ HOST=$(dpkg --print-architecture)
 BACKPORTS=$VERSION_CODENAME-backports # QEMU 10, for imx8mp-evk, and the arm64 kernel
 NEWER=trixie-backports                # whose kernel source has drivers/iio/adc/ti-ads7138.c
 
+# unpack FILE FOLDER
+unpack() { dpkg-deb -x "$1" "$W/$2" || { echo "$1 cannot be unpacked"; return 1; }; }
+
 # fetch: an apt of our own, for the machine's architecture and the boards'.
 fetch() {
   local mirror key suites
@@ -59,6 +62,7 @@ APT::Architectures { "$HOST"; "armhf"; "arm64"; };
 APT::Sandbox::User "";
 Acquire::Languages "none";
 Acquire::Retries "2";
+APT::Update::Error-Mode "any";
 Debug::NoLocking "1";
 X
   export APT_CONFIG=$W/apt/conf
@@ -71,8 +75,13 @@ X
   arm64=$(apt-cache -o APT::Default-Release="$BACKPORTS" depends linux-image-arm64:arm64 | sed -n 's/.*Depends: \(linux-image-[^ ]*\).*/\1/p' | head -1)
   [ -n "$armmp" ] && [ -n "$arm64" ] || { echo "no kernel packages for armhf and arm64"; return 1; }
   (cd "$W/deb" && apt-get -qq download "$armmp" "$arm64" busybox-static:armhf busybox-static:arm64) || { echo "the kernels cannot be had"; return 1; }
-  for f in "$W"/apt/cache/archives/*.deb; do [ -f "$f" ] && dpkg-deb -x "$f" "$W/tools"; done
-  for a in armhf arm64; do for f in "$W"/deb/*_"$a".deb; do dpkg-deb -x "$f" "$W/$a"; done; done
+  for f in "$W"/apt/cache/archives/*.deb; do [ ! -f "$f" ] || unpack "$f" tools || return 1; done
+  for a in armhf arm64; do
+    for f in "$W"/deb/*_"$a".deb; do unpack "$f" "$a" || return 1; done
+    for f in bin/busybox "boot/vmlinuz-*" "lib/modules/*/kernel"; do
+      compgen -G "$W/$a/$f" >/dev/null || { ls "$W/deb" "$W/$a"; echo "what came of $a's packages has no $f"; return 1; }
+    done
+  done
   echo "${arm64#linux-image-}" | sed 's/:.*//' > "$W/arm64.release"
   rm -rf "$W/deb" "$W/apt/cache/archives"
 }
@@ -90,8 +99,7 @@ drivers() {
   apt-get -qq -y -t "$BACKPORTS" --no-install-recommends --no-remove --download-only install "$gcc$kind" "linux-kbuild-${rel%-arm64}:$HOST" make || { echo "no $gcc for arm64"; return 1; }
   src=$(apt-cache -o APT::Default-Release="$NEWER" depends linux-source | sed -n 's/.*Depends: \(linux-source-.*\)/\1/p' | head -1)
   (cd "$W/deb" && apt-get -qq -t "$NEWER" download "$src" && apt-get -qq -t "$BACKPORTS" download "linux-headers-$rel:arm64" "linux-headers-${rel%-arm64}-common") || { echo "the kernel's headers and source cannot be had"; return 1; }
-  for f in "$W"/apt/cache/archives/*.deb; do [ -f "$f" ] && dpkg-deb -x "$f" "$W/tools"; done
-  for f in "$W"/deb/linux-headers-*.deb; do dpkg-deb -x "$f" "$W/tools"; done
+  for f in "$W"/apt/cache/archives/*.deb "$W"/deb/linux-headers-*.deb; do [ ! -f "$f" ] || unpack "$f" tools || return 1; done
   dpkg-deb --fsys-tarfile "$W/deb/$src"_*.deb | tar -xO --wildcards './usr/src/linux-source-*.tar.xz' |
     tar -xJ -C "$D" --strip-components=4 --wildcards '*/drivers/iio/adc/ti-ads7138.c' '*/drivers/iio/dac/ltc2688.c' || { echo "no such drivers in $src"; return 1; }
   sed -i "s|^include .*|include $W/tools/usr/src/linux-headers-${rel%-arm64}-common/Makefile|" "$W/tools/usr/src/linux-headers-$rel/Makefile"
@@ -99,12 +107,15 @@ drivers() {
   rm -rf "$W/deb" "$W/apt/cache/archives"
 }
 
-if [ ! -f "$W/.kernels" ]; then
-  rm -rf "$W/tools" "$W/armhf" "$W/arm64"; mkdir -p "$W/tools"
+for try in 1 2 3; do
+  [ ! -f "$W/.kernels" ] || break
+  rm -rf "$W/tools" "$W/armhf" "$W/arm64" "$W/deb" "$W/apt"; mkdir -p "$W/tools"
   echo "bench-kernel: fetching QEMU and two kernels into $W"
-  if ! why=$(fetch 2>&1); then printf '%s\n' "$why" | tail -5 >&2; skip "$(printf '%s\n' "$why" | tail -1)"; fi
-  touch "$W/.kernels"
-fi
+  if why=$(fetch 2>&1); then touch "$W/.kernels"; break; fi
+  printf '%s\n' "$why" | tail -20 >&2
+  [ $try != 3 ] || skip "$(printf '%s\n' "$why" | tail -1)"
+  sleep 5
+done
 T=$W/tools
 export PATH=$T/usr/bin:$T/bin:$PATH
 LIBS=$(find "$T" -name 'lib*.so*' -printf '%h\n' | sort -u | paste -sd:)
@@ -228,7 +239,7 @@ ocs-agent selftest -edges $EDGES -deadline 30s -line LOS_LOOP0 -latch pca9535=/d
 X
   initrd armhf "$W/pins.gz" "gpio-aspeed i2c-aspeed i2c-dev i2c-mux i2c-mux-pca954x at24" "$(cat "$W/pins.sh")" "/dev/i2c-1" || return 1
   rm -f "$M".* "$L.host"; mkfifo "$M.in" "$M.out"; : > "$L"
-  { echo "qom-set /machine/peripheral/t1 temperature -5500"; echo "qom-set /machine/peripheral/t2 temperature 33000"; toggle "$M" "$L" "$W/latch.img" "$EDGES"; sleep 600; } > "$M.in" & local host=$!
+  { echo "qom-set /machine/peripheral/t1 temperature -5500"; echo "qom-set /machine/peripheral/t2 temperature 33000"; toggle "$M" "$L" "$W/latch.img" "$EDGES"; exec sleep 600; } > "$M.in" & local host=$!
   emulate qemu-system-arm "${SHARE[@]}" -M ast2600-evb -display none -serial stdio -no-reboot -chardev "pipe,id=mon,path=$M" -mon chardev=mon,mode=readline \
     -kernel "$(ls "$K"/boot/vmlinuz-*)" -dtb "$D" -initrd "$W/pins.gz" -append "console=ttyS4,115200n8 rdinit=/init panic=1 quiet" \
     -drive "if=none,id=e0,format=raw,file=$W/ee0.img" -device at24c-eeprom,bus=aspeed.i2c.bus.0,address=0x50,rom-size=8192,drive=e0 \

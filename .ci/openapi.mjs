@@ -113,6 +113,7 @@ async function questions(client, ask) {
   want("routers", got.status === 200 && Array.isArray(got.data.routers), got);
   got = await ask("watchJobs", [], { watch: 0, wait_ms: 0 });
   want("events of all", got.status === 200 && got.data.number > 0 && got.data.events.length > 0, got);
+  want("a node's among them", got.data.events.some((e) => e.event === "drained" && e.node === out && !e.job), got);
   got = await ask("getDescription", []);
   want("the description", got.status === 200 && got.data.openapi.startsWith("3.1"), got);
   got = await ask("getJob", [job]);

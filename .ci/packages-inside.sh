@@ -91,9 +91,11 @@ systemd-run -q --unit boards -p Restart=always ocs-sim agents -fabric-file /etc/
 for n in $(cat /run/names); do mkdir -p /var/spool/slurmd.$n; slurmd -N $n || fail "slurmd of $n"; done
 until_true 60 sh -c '[ "$(grep -c SwitchName=ring /etc/slurm/topology.conf)" = 4 ]' || fail "the watcher writes no topology"
 until_true 60 sh -c '[ "$(sinfo -h -t idle -o %D)" = 20 ]' || { sinfo; fail "not all nodes are idle"; }
-job=$(sbatch --parsable -N4 --switches=1 -D /tmp -o /tmp/out --wrap 'date +%s%3N')
+job=$(sbatch --parsable -N4 --switches=1 -D /tmp -o /tmp/out --wrap 'echo $(date +%s%3N) $RINGLIGHT_LIT')
 until_true 60 test -s /tmp/out || { scontrol show job "$job"; tail -n 5 /var/log/slurm/slurmctld.log; fail "the job does not run"; }
-lit=$(timeout 1 ocsctl job watch c-"$job" -json | sed -n 's/.*"event":"ready","at_ms":\([0-9]*\).*/\1/p' | head -1) start=$(cat /tmp/out)
+lit=$(timeout 1 ocsctl job watch c-"$job" -json | sed -n 's/.*"event":"ready","at_ms":\([0-9]*\).*/\1/p' | head -1)
+read -r start asked </tmp/out
+[ "$asked" = "$job" ] || fail "the script began unasked: $(cat /tmp/out)"
 [ -n "$lit" ] && [ "$start" -ge "$lit" ] || fail "the script began at $start, light came at $lit"
 is_released() { ocsctl job show c-"$job" -json | grep -q '"state":"released"'; }
 until_true 20 is_released || fail "its ring is not given back"
@@ -106,7 +108,7 @@ say "Slurm, as the page is typed: a script began $((start - lit)) ms after light
 for n in $(cat /run/names); do kill "$(cat /run/slurmd.$n.pid)"; done; systemctl stop slurmctld boards
 
 dpkg --purge ringlight-agent ringlight-planner ringlight-tools >/dev/null 2>&1
-rm -f /etc/ringlight/agent.json /etc/ringlight/fabric.json
+rm -f /etc/ringlight/agent.json /etc/ringlight/fabric.json /etc/ringlight/slurm
 rmdir /etc/ringlight 2>/dev/null || true
 rm -rf /run/ocs-slurm* # notes are kept until a reboot
 left=$(find / -xdev \( -name 'ocs-*' -o -name 'ringlight*' -o -name 'ocsctl*' \) -not -path '/proc/*' -not -path '/sys/*' -not -path '/in/*' -not -path '/var/log/*' -not -path '/tmp/*')
