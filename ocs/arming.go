@@ -54,7 +54,7 @@ func (t *chipDrive) armed() bool {
 // run arms the DACs when something has changed and nothing is on its way.
 func (a *arming) run(t *chipDrive, now time.Duration) {
 	switch timing := t.cal != nil && t.cal.step == calTiming && t.cal.latch.out == 0; {
-	case a.both || !a.due && a.nets == t.nets() || a.out > 0 || t.turn.edge || t.lanes.step != laneIdle:
+	case a.both || !a.due && a.nets == t.nets() || a.out > 0 || t.turn.edge:
 		return
 	case !timing && (t.state != Idle || t.cfg.Calibration == nil):
 		return

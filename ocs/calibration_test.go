@@ -185,7 +185,7 @@ func TestCalibrationOfOtherCouplersIsRefused(t *testing.T) {
 		want   error
 	}{{0, nil}, {matrixSum(moved), stored.ErrMismatch}} {
 		of[0].Matrix = x.matrix
-		if _, err := composeCodes(make([]hal.Module, 1), of, mzi.Halves, true); !errors.Is(err, x.want) {
+		if _, err := composeCodes(make([]hal.Module, 1), of, true); !errors.Is(err, x.want) {
 			t.Errorf("matrix %x: %v, want %v", x.matrix, err, x.want)
 		}
 	}

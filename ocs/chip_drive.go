@@ -19,7 +19,6 @@ type chipDrive struct {
 	readings chipHealth
 	cal      *calibrating // only while Calibrating
 	pass     *passports   // nil: nobody is at the EEPROMs
-	lanes    laneSwitch
 	lock     lock
 	arm      arming
 
@@ -28,7 +27,6 @@ type chipDrive struct {
 
 func (t *chipDrive) start(time.Duration) {
 	t.cal, t.pass = nil, nil
-	t.lanes.finish()
 	t.lock.reset()
 	t.turn.reset()
 	t.readings = chipHealth{seen: new(ownLightOp)}
@@ -41,13 +39,11 @@ func (t *chipDrive) controllers() *mci.Set { return nil }
 // fault ends all that is under way with the bundle's service.
 func (t *chipDrive) fault(now time.Duration, module int, err error) {
 	t.scan.tries = 0
-	t.lanes.finish()
 	t.lock.reset()
 	t.Transceiver.fault(now, module, err)
 }
 
 func (t *chipDrive) due(now time.Duration) (next time.Duration) {
-	t.lanes.due(t, now) // it may let a switch go
 	t.turn.due(t, now)
 	if t.cal != nil {
 		t.cal.due(t, now)
@@ -57,7 +53,7 @@ func (t *chipDrive) due(now time.Duration) (next time.Duration) {
 	}
 	t.lock.due(t, now)
 	t.arm.run(t, now)
-	next = min(t.sw.next(), t.lanes.next(), t.lock.next(t))
+	next = min(t.sw.next(), t.lock.next(t))
 	if t.cal != nil {
 		next = min(next, t.cal.next())
 	}
@@ -104,8 +100,6 @@ func (t *chipDrive) completed(now time.Duration, c *hal.Completion, k task, modu
 		}
 	case taskPassport:
 		t.passportDone(now, c, n)
-	case taskLanes:
-		t.lanes.completed(t, now, c, module, n)
 	case taskArm:
 		t.arm.completed(t, now, c, module)
 	case taskPattern:

@@ -24,7 +24,6 @@ type mciDrive struct {
 	set    *mci.Set
 	trials mciTrials
 	search *mciSearch // under way
-	lanes  mciLanes
 	locks  []mciLock
 }
 
@@ -33,7 +32,7 @@ func (d *mciDrive) controllers() *mci.Set { return d.set }
 // renew begins another life of the controllers' ports.
 func (d *mciDrive) renew() {
 	d.set = mci.New(d.cfg.Board.Buses, d.bundle.Modules, d, &d.work, uint8(taskMCI), d.settleTime(d.cfg.Calibration))
-	d.trials, d.search, d.lanes, d.locks = mciTrials{}, nil, mciLanes{}, nil
+	d.trials, d.search, d.locks = mciTrials{}, nil, nil
 }
 
 // start brings every module up, side by side, and adopts what is right.
@@ -48,10 +47,10 @@ func (d *mciDrive) start(now time.Duration) {
 	}
 }
 
-// compose makes the codes of the permutation that is to be.
+// compose makes every module's codes.
 func (d *mciDrive) compose(now time.Duration) (ok bool) {
 	var err error
-	if d.force, err = composeCodes(d.bundle.Modules, d.cfg.Calibration.Modules, d.Lanes(), true); err != nil {
+	if d.force, err = composeCodes(d.bundle.Modules, d.cfg.Calibration.Modules, true); err != nil {
 		d.fault(now, -1, err)
 	}
 	return err == nil
@@ -123,12 +122,6 @@ func (d *mciDrive) choose(now time.Duration, p proto.Path, _ switchStep) error {
 		return ErrNotCalibrated
 	}
 	d.aim(p)
-	if d.lanes.step > laneStage {
-		d.lanes.want = true // with staged codes, no module lets light out
-		if p != proto.Dark {
-			return nil
-		}
-	}
 	d.send(now, p)
 	return nil
 }
@@ -147,7 +140,6 @@ func (d *mciDrive) due(now time.Duration) (next time.Duration) {
 	d.set.Again(now)
 	d.settled(now)
 	d.trials.due(d, now)
-	d.lanes.due(d, now)
 	d.Patterns.askControllers()
 	d.set.Step(now)
 	d.sw.out, d.sw.want = d.set.PutFire()
@@ -184,11 +176,11 @@ func (d *mciDrive) settled(now time.Duration) {
 		return
 	}
 	s.settling = false
-	if d.state == Calibrating || s.held && d.target != proto.Dark {
-		return // dark while the lanes change; the path wanted comes after
+	if d.state == Calibrating {
+		return
 	}
 	d.arrived(now)
-	if d.state == Idle && !s.held {
+	if d.state == Idle {
 		d.startVerify(now) // of darkness too: every module must have heard
 	}
 }

@@ -52,9 +52,6 @@ func TestModulesThatKeepTheirHeaters(t *testing.T) {
 		}
 	}
 	through()
-	if err := r.optics[0].SetLanes(r.world.Now(), [hal.Lanes]uint8{5, 4, 6, 7, 0, 1, 2, 3}); !errors.Is(err, hal.ErrUnsupported) {
-		t.Errorf("lanes: %v", err)
-	}
 	at, _ := r.world.LastChange(sim.Port{Board: r.id, Bundle: 0, Path: hal.LOSExternal1})
 	stored, err := ocs.DecodeCalibration(r.optics[0].Status().Calibration.Encode())
 	if err != nil {

@@ -58,9 +58,6 @@ func (r *mciTrials) next() time.Duration {
 // nobody search its module, the codes stay those of a calibration made
 // elsewhere, and what is found out is the timing.
 func (d *mciDrive) calibrate(now time.Duration) error {
-	if d.lanes.step != laneIdle {
-		return ErrNotReady
-	}
 	// A look at the darkness may be under way, in whose place the search asks.
 	d.set.Drop()
 	d.verify = verification{}

@@ -25,8 +25,7 @@
 // A calibration lives in a file of the host and in each module's own EEPROM, its
 // passport: a module that comes from elsewhere brings its own, and the file's is
 // refused for it (passport.go). In service a lock may hold the cells of the path in
-// use by their Tx taps, without taking traffic off it (lock.go), and SetLanes changes
-// the permutation that the loopback makes (lanes_switch.go).
+// use by their Tx taps, without taking traffic off it (lock.go).
 //
 // Limits live below commands: codes become frames in package heater alone, and
 // only those that its limits have let pass, whoever asked for them. A restarted

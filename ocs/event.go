@@ -18,13 +18,12 @@ const (
 	CalibrationFailed                      // Module and Cell name what stands in the way
 	Degraded                               // works, but somebody should look: Err
 	Adopted                                // Status has a Calibration out of the modules' EEPROMs; Module, where it is of one alone
-	LanesSet                               // the loopback makes the permutation that Lanes tells
 	Cooled                                 // no module is too warm any more; whether there is light is to be tried
 	Patterned                              // what Patterns were asked for is done; Err, and Module, where it is not
 	Upgraded                               // Module runs the firmware asked for and starts with it; Err says why not
 )
 
-var eventNames = [...]string{"none", "ready", "switched", "verified", "path_failed", "calibrated", "calibration_failed", "degraded", "adopted", "lanes_set", "cooled", "patterned", "upgraded"}
+var eventNames = [...]string{"none", "ready", "switched", "verified", "path_failed", "calibrated", "calibration_failed", "degraded", "adopted", "cooled", "patterned", "upgraded"}
 
 func (k EventKind) String() string { return proto.NameOf(eventNames[:], uint8(k)) }
 

@@ -7,7 +7,6 @@ import (
 
 	"ringlight/hal"
 	"ringlight/hal/at24"
-	"ringlight/mzi"
 	"ringlight/ocs"
 	"ringlight/ocs/heater"
 	"ringlight/proto"
@@ -38,7 +37,7 @@ func (m *misuse) step(op, arg byte) {
 	case 2:
 		o.HealthRound(now)
 	case 3:
-		_ = o.SetLanes(now, m.permutation(arg))
+		o.Start(now)
 	case 4:
 		m.rig.run(time.Duration(arg) * 3 * time.Microsecond)
 	case 5:
@@ -120,16 +119,6 @@ func (m *misuse) bench(arg byte) {
 		}
 	}
 	m.boot([]*ocs.Calibration{m.cal})
-}
-
-func (m *misuse) permutation(arg byte) (p mzi.Permutation) {
-	for i, x := range m.rng.Perm(hal.Lanes) {
-		p[i] = uint8(x)
-	}
-	if arg == 0 {
-		p[0] = p[1] // none
-	}
-	return p
 }
 
 // mangled is a calibration with codes that no search would find; arg 0 none, so

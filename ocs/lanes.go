@@ -10,7 +10,6 @@ import (
 	"ringlight/mzi"
 	"ringlight/ocs/heater"
 	"ringlight/ocs/stored"
-	"ringlight/proto"
 
 	"periph.io/x/conn/v3/physic"
 )
@@ -125,8 +124,8 @@ func (m *ModuleCalibration) LaneCodes(o *hal.Optics, p mzi.Permutation) (codes h
 // trimmedCodes are the codes next to those in force that the calibration, which
 // has moved, asks for. They favour one external path over the other, for MZI1 has
 // but one code for both.
-func (m *ModuleCalibration) trimmedCodes(o *hal.Optics, p mzi.Permutation, favour mzi.Lit, inForce *heater.Codes) (codes heater.Codes, err error) {
-	setting, err := mzi.Matrix(o.Couplers).Route(p)
+func (m *ModuleCalibration) trimmedCodes(o *hal.Optics, favour mzi.Lit, inForce *heater.Codes) (codes heater.Codes, err error) {
+	setting, err := mzi.Matrix(o.Couplers).Route(mzi.Halves)
 	if err != nil {
 		return codes, err
 	}
@@ -146,22 +145,6 @@ func voltages(codes *heater.Codes) (volts [mzi.Cells][2]physic.ElectricPotential
 		volts[k] = [2]physic.ElectricPotential{heater.Volts(codes[k][0]), heater.Volts(b)}
 	}
 	return volts
-}
-
-// expectedLoop is what the diode of an output sees when all is well and the
-// loopback makes p. The calibration knows it for mzi.Halves; the lanes' lights
-// differ as their shares of a tap do.
-func expectedLoop(m *ModuleCalibration, p mzi.Permutation, out int) proto.MilliDBm {
-	was, is := 0, 0
-	for lane := range p {
-		if int(mzi.Halves[lane]) == out {
-			was = lane
-		}
-		if int(p[lane]) == out {
-			is = lane
-		}
-	}
-	return m.LaneLoop[out] + m.LaneTap[0][is] - m.LaneTap[0][was]
 }
 
 // fit is what of codes heaters like the module's may have, and how many would be cut
@@ -189,12 +172,8 @@ func (m *ModuleCalibration) guardedCodes(bears *hal.HeaterLimits, volts *[mzi.Ce
 	return codes, nil
 }
 
-// composeCodes makes every module's codes for a permutation; nil entries are the
-// calibration's own, where those are for it.
-func composeCodes(hw []hal.Module, modules []*ModuleCalibration, p mzi.Permutation, own bool) ([]*heater.Codes, error) {
-	if err := p.Check(); err != nil {
-		return nil, err
-	}
+// composeCodes makes every module's codes; nil entries are the calibration's own.
+func composeCodes(hw []hal.Module, modules []*ModuleCalibration, own bool) ([]*heater.Codes, error) {
 	for i, m := range modules {
 		if want := hw[i].Optics().Cells(); m.cells() != want {
 			return nil, &ModuleError{Module: i, Err: fmt.Errorf("%w: of %d cells, the module has %d", stored.ErrMismatch, m.cells(), want)}
@@ -204,15 +183,28 @@ func composeCodes(hw []hal.Module, modules []*ModuleCalibration, p mzi.Permutati
 		}
 	}
 	codes := make([]*heater.Codes, len(modules))
-	if p == mzi.Halves && own {
+	if own {
 		return codes, nil
 	}
 	for i, m := range modules {
-		c, err := m.LaneCodes(hw[i].Optics(), p)
+		c, err := m.LaneCodes(hw[i].Optics(), mzi.Halves)
 		if err != nil {
 			return nil, &ModuleError{Module: i, Err: err}
 		}
 		codes[i] = &c
 	}
 	return codes, nil
+}
+
+// compose makes every module's codes, as the lock has their
+// calibrations by now.
+func (t *chipDrive) compose() ([]*heater.Codes, error) {
+	modules := t.cfg.Calibration.Modules
+	if t.lock.modules != nil {
+		modules = make([]*ModuleCalibration, len(modules))
+		for i := range modules {
+			modules[i] = t.lock.calibrated(t, i)
+		}
+	}
+	return composeCodes(t.bundle.Modules, modules, !t.lock.trimmed())
 }

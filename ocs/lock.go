@@ -273,8 +273,7 @@ func (t *chipDrive) lockReady() bool {
 	// Where codes were found that are none of ours, nothing is touched. A verification
 	// or a health reading under way comes first: until its first average is made, the
 	// ADC has nothing to tell.
-	return t.verify.out == 0 && !t.readings.busy && t.state == Idle && !t.scan.differ && t.path != proto.Dark && t.target == t.path && t.cfg.Calibration != nil && !t.sw.busy() &&
-		t.lanes.step == laneIdle
+	return t.verify.out == 0 && !t.readings.busy && t.state == Idle && !t.scan.differ && t.path != proto.Dark && t.target == t.path && t.cfg.Calibration != nil && !t.sw.busy()
 }
 
 // next is when the lock wants its turn.

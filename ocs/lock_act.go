@@ -39,6 +39,10 @@ const (
 	lockCells   = hal.CellMatrix
 )
 
+// lockSettling is how long heaters take that go anywhere: the same as in a
+// search, so that nothing is left to move when light is looked at.
+const lockSettling = 210 * time.Microsecond
+
 // lockAct is a look at one module.
 type lockAct struct {
 	step   lockStep
@@ -87,9 +91,9 @@ func (l *lock) submit(t *chipDrive, bus hal.BusID, class hal.Class, msgs ...hal.
 // open begins a look.
 func (l *lock) open(t *chipDrive, now time.Duration, module int) {
 	cal := l.calibrated(t, module)
-	setting, err := mzi.Matrix(t.bundle.Modules[module].Optics().Couplers).Route(t.Lanes())
+	setting, err := mzi.Matrix(t.bundle.Modules[module].Optics().Couplers).Route(mzi.Halves)
 	if err != nil {
-		panic("ocs: lanes in force that no setting makes: " + err.Error())
+		panic("ocs: halves that no setting swaps: " + err.Error())
 	}
 	l.gen++
 	l.act = &lockAct{step: lockOpen, module: module, path: t.path, lit: litOf(t.path), setting: setting}
@@ -189,7 +193,7 @@ func (l *lock) completed(t *chipDrive, now time.Duration, c *hal.Completion, gen
 	case lockOpen:
 		l.move(t)
 	case lockMove:
-		a.step, a.at = lockWait, c.End+max(laneSettling, t.cfg.Calibration.standTime())+lockAverage
+		a.step, a.at = lockWait, c.End+max(lockSettling, t.cfg.Calibration.standTime())+lockAverage
 	case lockRead:
 		a.seen.take(a, t.bundle.Modules[a.module].Optics())
 		if a.n++; a.n < lockSteps {
@@ -234,7 +238,7 @@ func (l *lock) compose(t *chipDrive) {
 	a := l.act
 	m := &l.modules[a.module]
 	m.favours, m.carry.fed = t.path, false
-	if codes, err := l.calibrated(t, a.module).trimmedCodes(t.bundle.Modules[a.module].Optics(), t.Lanes(), a.lit, t.codes(a.module)); err == nil {
+	if codes, err := l.calibrated(t, a.module).trimmedCodes(t.bundle.Modules[a.module].Optics(), a.lit, t.codes(a.module)); err == nil {
 		if t.force == nil {
 			t.force = make([]*heater.Codes, len(t.bundle.Modules))
 		}

@@ -173,7 +173,6 @@ func (a *lockAct) findings(t *chipDrive, cal *ModuleCalibration) (found []lockFi
 		blur = append(blur, sigma)
 		found = append(found, lockFinding{k, mzi.Wrap(off - a.model.Error(k, a.lit, a.setting, &a.volts)), float64(sigma * sigma)})
 	}
-	lanes := t.Lanes()
 	for lane := range hal.Lanes {
 		switch a.lit {
 		case mzi.Loop:
@@ -184,7 +183,7 @@ func (a *lockAct) findings(t *chipDrive, cal *ModuleCalibration) (found []lockFi
 		case mzi.Ext2:
 			add(hal.CellMZI2+lane, &two, milliwattOf(cal.LaneTap[1][lane]))
 		}
-		add(hal.CellMZI1+lane, &one, milliwattOf(expectedLoop(cal, lanes, int(lanes[lane]))))
+		add(hal.CellMZI1+lane, &one, milliwattOf(cal.LaneLoop[mzi.Halves[lane]]))
 	}
 	if len(blur) == 0 {
 		return nil, "no cell can be stepped"

@@ -135,7 +135,7 @@ func (t *chipDrive) exchange(now time.Duration, p *passports) {
 	t.emit(Event{Kind: Adopted, At: now, Path: t.path, Module: uint8(p.module), Cell: None, Lane: None,
 		Text: "module was exchanged; calibration taken from its EEPROM"})
 	var err error
-	if t.force, err = t.compose(t.Lanes()); err != nil {
+	if t.force, err = t.compose(); err != nil {
 		t.fault(now, p.module, err)
 		return
 	}

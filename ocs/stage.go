@@ -45,7 +45,7 @@ func (t *chipDrive) startScan(now time.Duration, force bool) {
 		return
 	}
 	var err error
-	if t.force, err = t.compose(t.Lanes()); err != nil {
+	if t.force, err = t.compose(); err != nil {
 		t.fault(now, -1, err)
 		return
 	}

@@ -16,9 +16,8 @@ import "ringlight/proto"
 //	                                           Faulted    Staging <-'
 //
 // Calibrating ends in Staging with the new codes, or with the old ones when it
-// found a fault; without any it ends in Idle. Idle becomes Faulted when a change
-// of the lanes leaves DACs of which nobody knows what they hold. Faulted ends only
-// by Start. Upgrading, of dark modules that take other firmware, comes from Idle and
+// found a fault; without any it ends in Idle. Idle becomes Faulted when its DACs
+// cannot be armed. Faulted ends only by Start. Upgrading, of dark modules that take other firmware, comes from Idle and
 // ends by Renew.
 type State uint8
 

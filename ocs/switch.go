@@ -14,7 +14,6 @@ type switching struct {
 	asked time.Duration
 	want  bool // a write is to be put out
 	out   int  // writes on the bus
-	held  bool // the bundle is dark while its lanes change: writes wait
 	// The bundle is dark until its DACs are ready for the nets to toggle.
 	loading bool
 
@@ -23,7 +22,7 @@ type switching struct {
 	busStart, busEnd time.Duration
 }
 
-func (s *switching) busy() bool { return s.want || s.out > 0 || s.settling || s.held || s.loading }
+func (s *switching) busy() bool { return s.want || s.out > 0 || s.settling || s.loading }
 
 func (s *switching) next() time.Duration {
 	if s.settling {
@@ -120,16 +119,6 @@ func (s *latchTurn) begin(t *chipDrive, asked time.Duration, how switchStep) {
 	t.verify.reset()
 }
 
-// release lets the light shine again, on the path that is wanted by now, that
-// was held while the way was changed.
-func (s *latchTurn) release(t *chipDrive, asked time.Duration) {
-	if t.sw.want {
-		asked = t.sw.asked
-	}
-	t.sw.held = false
-	s.point(t, asked, switchAtOnce)
-}
-
 // choose sets a path by the latch. Dark is always granted once it has been read.
 func (t *chipDrive) choose(now time.Duration, p proto.Path, how switchStep) error {
 	switch {
@@ -160,10 +149,6 @@ func (s *latchTurn) point(t *chipDrive, asked time.Duration, how switchStep) {
 	if t.target == proto.Dark || !toggles {
 		how = switchAtOnce // the way is set already
 	}
-	if t.sw.held {
-		how = switchAtOnce // the lasers are off, and come with the toggles
-		bits |= dark
-	}
 	if how == switchBreak {
 		bits |= dark
 	}
@@ -179,14 +164,14 @@ func (s *latchTurn) point(t *chipDrive, asked time.Duration, how switchStep) {
 // due puts the write out and ends the settling.
 func (s *latchTurn) due(t *chipDrive, now time.Duration) {
 	w := &t.sw
-	if w.loading && !w.want && w.out == 0 && !w.held && t.armed() {
+	if w.loading && !w.want && w.out == 0 && t.armed() {
 		s.point(t, w.asked, switchBreak)
 	}
 	if w.settling && now >= w.settled && s.step == switchBreak {
 		w.settling, w.want, s.step = false, true, switchMake
 		t.cfg.Latch.set(t.bundle, bitsOf(t.target, 0))
 	}
-	if w.want && !w.held {
+	if w.want {
 		for i := range s.ops {
 			if o := s.ops[i]; !o.busy {
 				bus, _ := t.latchBus()

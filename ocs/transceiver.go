@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"ringlight/hal"
-	"ringlight/mzi"
 	"ringlight/ocs/heater"
 	"ringlight/ocs/mci"
 	"ringlight/ocs/work"
@@ -51,10 +50,7 @@ type Config struct {
 	// shared and never written.
 	Calibration *Calibration
 	Seed        uint64 // of calibration searches
-	// Lanes is the permutation that the loopback makes, zero: mzi.Halves. Who
-	// set another one gives it again at the next start.
-	Lanes mzi.Permutation
-	Lock  LockConfig
+	Lock        LockConfig
 }
 
 // task names what an Op is for, in its token.
@@ -71,7 +67,6 @@ const (
 	taskCalibrate
 	taskMCI // of CMIS modules
 	taskPassport
-	taskLanes
 	taskLock
 	taskArm
 	taskPattern
@@ -130,7 +125,6 @@ type drive interface {
 // mover begins what the bundle was asked for, or says why not.
 type mover interface {
 	choose(now time.Duration, p proto.Path, how switchStep) error
-	setLanes(now time.Duration, p mzi.Permutation) error
 	calibrate(now time.Duration) error
 }
 
@@ -248,35 +242,6 @@ func (t *Transceiver) Calibrate(now time.Duration) error {
 	return t.drive.calibrate(now)
 }
 
-// SetLanes takes lane n of the loopback to lane p[n], in every module of the
-// bundle. The codes are staged and read back while the light stays as it is;
-// then the loopback goes dark, if it is lit, all codes change at once, and it is
-// lit again: some 0.3 ms without light, of which its peers are to be told
-// beforehand. External paths keep theirs. LanesSet tells the end, Degraded that
-// the codes did not get there and the lanes are what they were. CMIS modules
-// redirect their lanes by page 1Dh, where they advertise it.
-func (t *Transceiver) SetLanes(now time.Duration, p mzi.Permutation) error {
-	switch {
-	case t.state == Calibrating:
-		return ErrBusy
-	case t.state == Faulted:
-		return ErrOutOfService
-	case t.cfg.Calibration == nil:
-		return ErrNotCalibrated
-	case t.state != Idle || t.sw.busy():
-		return ErrNotReady
-	}
-	return t.drive.setLanes(now, p)
-}
-
-// Lanes is the permutation that the loopback makes.
-func (t *Transceiver) Lanes() mzi.Permutation {
-	if t.cfg.Lanes == (mzi.Permutation{}) {
-		return mzi.Halves
-	}
-	return t.cfg.Lanes
-}
-
 // codes of a module that are in force, or to be.
 func (t *Transceiver) codes(module int) *heater.Codes {
 	if module < len(t.force) && t.force[module] != nil {
@@ -332,16 +297,6 @@ func (t *Transceiver) serve(now time.Duration, differ bool, odd error, text stri
 	}
 }
 
-// lanesSet tells the end of a change of the lanes; err: they are what they were.
-func (t *Transceiver) lanesSet(now, asked time.Duration, err error) {
-	e := Event{Kind: LanesSet, At: now, Path: t.path, Asked: asked, Module: None, Cell: None, Lane: None}
-	if err != nil {
-		e = Event{Kind: Degraded, At: now, Path: t.path, Module: None, Cell: None, Lane: None, Err: err,
-			Measured: proto.NoPower, Expected: proto.NoPower, Text: "lanes are what they were: " + err.Error()}
-	}
-	t.emit(e)
-}
-
 func (t *Transceiver) put(bus hal.BusID, op *hal.Op) { t.work.Put(bus, op) }
 
 func (t *Transceiver) emit(e Event) {
@@ -390,7 +345,7 @@ func (t *Transceiver) Poll(now time.Duration, done []*hal.Completion, out []hal.
 // as it is: what to do about it is not for the optics to say.
 func (t *Transceiver) fault(now time.Duration, module int, err error) {
 	t.work.Abandon() // what is still under way is no longer waited for
-	t.sw.held, t.sw.loading = false, false
+	t.sw.loading = false
 	t.err = err
 	t.become(Faulted)
 	named := uint8(None)

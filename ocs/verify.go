@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"ringlight/hal"
-	"ringlight/mzi"
 	"ringlight/mzi/detmath"
 	"ringlight/ocs/diode"
 	"ringlight/proto"
@@ -32,7 +31,6 @@ type verification struct {
 	path    proto.Path
 	worst   proto.MilliDBm // measured less expected
 	module  uint8          // it is about
-	lanes   mzi.Permutation
 	lane    uint8
 	readErr error
 
@@ -77,7 +75,6 @@ func (t *Transceiver) look() {
 		return
 	}
 	v.path, v.stale, v.readErr = t.path, false, nil
-	v.lanes = t.Lanes()
 	v.worst, v.module, v.lane = 0, None, None
 	v.expected, v.measured, v.received = proto.NoPower, proto.NoPower, proto.NoPower
 	for i := range v.light {
@@ -113,7 +110,7 @@ func (t *Transceiver) accounted(now time.Duration, module int, block []byte, err
 func (v *verification) judge(o *hal.Optics, m *ModuleCalibration, module uint8, block []byte) {
 	if v.path == proto.Loopback {
 		for lane := range hal.Lanes {
-			v.compare(expectedLoop(m, v.lanes, lane), diode.LaneLevel(o, block, lane), module, uint8(lane))
+			v.compare(m.LaneLoop[lane], diode.LaneLevel(o, block, lane), module, uint8(lane))
 		}
 		return
 	}

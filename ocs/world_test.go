@@ -30,7 +30,6 @@ type rig struct {
 	watch     func(sim.BoardID, *hal.Edge) // edges of other boards
 	lives     uint64                       // of the software: what an earlier one asked for is nobody's
 	lock      ocs.LockConfig
-	lanes     mzi.Permutation
 	meanwhile func()                    // at every turn, nil: nothing
 	weather   func(time.Duration) int32 // of the air, millicelsius, in the course of a day; nil: always the same
 	stall     func() time.Duration      // how late the host hears of what happens; nil: never
@@ -75,7 +74,7 @@ func (r *rig) boot(cals []*ocs.Calibration) {
 	r.latch = ocs.NewLatch(r.board)
 	r.optics = nil
 	for b := range r.board.Bundles {
-		r.optics = append(r.optics, ocs.New(ocs.Config{Board: r.board, Bundle: proto.BundleID(b), Latch: r.latch, Calibration: cals[b], Seed: 1, Lock: r.lock, Lanes: r.lanes}))
+		r.optics = append(r.optics, ocs.New(ocs.Config{Board: r.board, Bundle: proto.BundleID(b), Latch: r.latch, Calibration: cals[b], Seed: 1, Lock: r.lock}))
 	}
 	r.done = make([][]*hal.Completion, len(r.optics))
 	r.next = make([]time.Duration, len(r.optics))

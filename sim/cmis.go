@@ -116,7 +116,6 @@ const (
 	mciApply
 	mciPowered
 	mciInitialized
-	mciCommit
 	mciCommand
 	mciReset
 	mciLow
@@ -236,13 +235,6 @@ func (c *mci) do(t mciWork) {
 			}
 		}
 		c.walk()
-	case mciCommit:
-		p := c.pages[cmis.PageLaneSwitch]
-		for lane := range hal.Lanes {
-			p[cmis.RedirectionResult-128+lane] = cmis.RedirectionSuccess
-			p[cmis.CommittedRedirection-128+lane] = p[cmis.Redirection-128+lane]
-		}
-		c.take()
 	case mciCommand:
 		c.command()
 	case mciLockStep:

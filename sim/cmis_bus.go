@@ -97,8 +97,6 @@ func (c *mci) put(at, v byte) {
 	case c.page == cmis.PageLaneControl && (at == cmis.DPDeinit || at == cmis.OutputDisableTx):
 		p[at-128] = v
 		c.walk()
-	case c.page == cmis.PageLaneSwitch && at == cmis.CommitRedirection:
-		c.redirect(v)
 	case c.page == cmis.PageOCS && at == cmis.Apply:
 		c.apply(v)
 	case c.page == cmis.PagePattern:
@@ -201,22 +199,6 @@ func (c *mci) initialize(mask byte) {
 		}
 	}
 	c.walk()
-}
-
-// redirect is a commit of page 1Dh.
-func (c *mci) redirect(v byte) {
-	p := c.pages[cmis.PageLaneSwitch]
-	ok := v&1 != 0 && p[cmis.EnableRedirection-128]&1 != 0 && c.state() == cmis.ModuleReady && !c.search &&
-		cmis.CheckRedirection(p[cmis.Redirection-128:]) == nil && c.within()
-	for lane := range hal.Lanes {
-		p[cmis.RedirectionResult-128+lane] = cmis.RedirectionRejected
-		if ok {
-			p[cmis.RedirectionResult-128+lane] = cmis.RedirectionNone
-		}
-	}
-	if ok {
-		c.later(c.timing.Apply, mciCommit, 0)
-	}
 }
 
 // apply takes the staged codes, or refuses them.

@@ -45,7 +45,7 @@ func (c *mci) memory() {
 	binary.BigEndian.PutUint16(l[cmis.Supply:], mciSupplyTenthMV)
 
 	for _, page := range []uint8{cmis.PageAdmin, cmis.PageAdvertise, cmis.PageThresholds, cmis.PageLaneControl, cmis.PageLaneStatus,
-		cmis.PageMonitors, cmis.PageSamples, cmis.PageMonitorLimits, cmis.PageMonitorFlags, cmis.PageMonitorGroups, cmis.PagePattern, cmis.PageCounts, cmis.PageLaneSwitch, cmis.PageCDB, cmis.PageOCS, cmis.PageCodesA, cmis.PageCodesB, cmis.PageService, cmis.PageCalibrate} {
+		cmis.PageMonitors, cmis.PageSamples, cmis.PageMonitorLimits, cmis.PageMonitorFlags, cmis.PageMonitorGroups, cmis.PagePattern, cmis.PageCounts, cmis.PageCDB, cmis.PageOCS, cmis.PageCodesA, cmis.PageCodesB, cmis.PageService, cmis.PageCalibrate} {
 		c.pages[page] = new([128]byte)
 	}
 	c.version()
@@ -54,10 +54,7 @@ func (c *mci) memory() {
 		cmis.PutNibble(c.pages[cmis.PageLaneStatus][cmis.DPStates-128:], lane, uint8(cmis.DPDeactivated))
 		c.pages[cmis.PageLaneControl][cmis.StagedSet-128+lane] = mciApplicationOfAll << 4
 		c.pages[cmis.PageLaneStatus][cmis.ActiveSet-128+lane] = mciApplicationOfAll << 4
-		c.pages[cmis.PageLaneSwitch][cmis.Redirection-128+lane] = uint8(lane)
-		c.pages[cmis.PageLaneSwitch][cmis.CommittedRedirection-128+lane] = uint8(lane)
 	}
-	c.pages[cmis.PageLaneSwitch][0] = cmis.DurationCode(c.timing.Apply)
 	if c.timing.NoPatterns {
 		delete(c.pages, cmis.PagePattern)
 		delete(c.pages, cmis.PageCounts)
@@ -120,7 +117,6 @@ func (c *mci) factory() {
 	}
 	p[169-128] = shift
 	p[251-128] = 1
-	p[252-128] = 1 << 7
 
 	p = c.pages[cmis.PageThresholds]
 	for i, milli := range mciThresholds {

@@ -89,7 +89,7 @@ func TestMCIPages(t *testing.T) {
 				}
 			}
 			a, err := cmis.ParseAdvert(r.read(1, cmis.PageAdvertise, 128, 128))
-			if err != nil || !a.LaneSwitch || a.PageChange < timing.PageChange {
+			if err != nil || a.PageChange < timing.PageChange {
 				t.Errorf("%+v, %v", a, err)
 			}
 			for _, q := range []cmis.Request{{Page: 0x12, Offset: 128, Data: make([]byte, 1)}, {Bank: 1, Page: 0x10, Offset: 128, Data: make([]byte, 1)}} {
@@ -144,37 +144,6 @@ func TestMCIRefusals(t *testing.T) {
 	}
 	if r.w.Limits(r.id).Volt != before {
 		t.Error("heater was driven")
-	}
-	var four [cmis.Lanes]byte
-	r.write(0, cmis.PageLaneSwitch, cmis.EnableRedirection, 1)
-	r.write(0, cmis.PageLaneSwitch, cmis.Redirection, four[:]...)
-	r.write(0, cmis.PageLaneSwitch, cmis.CommitRedirection, 1)
-	if b := r.read(0, cmis.PageLaneSwitch, cmis.RedirectionResult, 1)[0]; b != cmis.RedirectionRejected {
-		t.Errorf("no permutation: result %d", b)
-	}
-}
-
-// Goal: lanes are redirected by page 1Dh.
-func TestMCIRedirection(t *testing.T) {
-	r := newMCIRig(t, 1, true, MCITiming{})
-	r.up(0)
-	to := [cmis.Lanes]uint8{4, 5, 6, 7, 0, 1, 2, 3}
-	requests, err := cmis.RedirectionRequests(to)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i, q := range requests {
-		if i == 3 {
-			r.run(time.Millisecond)
-		}
-		if err := r.request(0, q); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for lane := range to {
-		if requests[3].Data[lane] != cmis.RedirectionSuccess || requests[4].Data[lane] != to[lane] {
-			t.Errorf("lane %d: result %d, committed %d", lane, requests[3].Data[lane], requests[4].Data[lane])
-		}
 	}
 }
 

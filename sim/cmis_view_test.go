@@ -46,8 +46,7 @@ func TestMCIDumpInOtherHands(t *testing.T) {
 		Thresholds                      map[string]float64
 		Lanes                           []string
 		TxPowerMilliwatt                []float64
-		LaneSwitching, Flat             bool
-		Redirection                     []int
+		Flat                            bool
 		ClockKilohertz                  int
 		Optional, FlagsOnPages          []int
 		Interrupt                       bool
@@ -58,7 +57,7 @@ func TestMCIDumpInOtherHands(t *testing.T) {
 	}
 	per := r.w.Personality(r.id, 0, 0)
 	if v.Bytes != (cmis.PageCalibrate+2)*128 || v.Identifier != 0x18 || v.Revision != "5.3" || v.Flat || v.State != "ModuleReady" ||
-		v.Vendor != "RINGLIGHT" || v.Part != "OCSTRX-8" || v.Serial != per.Serial() || v.MaxPower != 8 || v.CdbInstances != 1 || !v.LaneSwitching {
+		v.Vendor != "RINGLIGHT" || v.Part != "OCSTRX-8" || v.Serial != per.Serial() || v.MaxPower != 8 || v.CdbInstances != 1 {
 		t.Errorf("identity: %+v", v)
 	}
 	if warm := 43 + per.caseAdd; math.Abs(v.Temperature-warm) > 0.01 || math.Abs(v.Supply-3.3) > 1e-6 {
@@ -84,8 +83,8 @@ func TestMCIDumpInOtherHands(t *testing.T) {
 	}
 	for lane := range v.Lanes {
 		on := lane < 4
-		if v.Lanes[lane] != "DPActivated" || v.TxOutput[lane] != on || v.Redirection[lane] != lane {
-			t.Errorf("lane %d: %s, output %v, redirected to %d", lane, v.Lanes[lane], v.TxOutput[lane], v.Redirection[lane])
+		if v.Lanes[lane] != "DPActivated" || v.TxOutput[lane] != on {
+			t.Errorf("lane %d: %s, output %v", lane, v.Lanes[lane], v.TxOutput[lane])
 		}
 		if v.TxPowerMilliwatt[lane] > 0 && !on || v.TxPowerMilliwatt[lane] > 2 {
 			t.Errorf("lane %d: %v mW", lane, v.TxPowerMilliwatt[lane])

@@ -128,12 +128,12 @@ func TestAdvert(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := Advert{Limits: Limits{Read: 128, Write: 8, PageChange: 1250 * time.Microsecond, Volatile: 10 * time.Millisecond, NonVolatile: 80 * time.Millisecond, CDB: 4960 * time.Millisecond},
-		Banks: 2, Diagnostics: true, Monitors: true, LaneSwitch: true, CDBInstances: 1, CDBBackground: true, CDBBytes: 128,
+		Banks: 2, Diagnostics: true, Monitors: true, CDBInstances: 1, CDBBackground: true, CDBBytes: 128,
 		DPInit: 10 * time.Millisecond, DPDeinit: 500 * time.Millisecond, PowerUp: time.Second, PowerDown: 50 * time.Millisecond, TurnOn: 5 * time.Millisecond, TurnOff: time.Millisecond}
 	if a != want {
 		t.Errorf("%+v, want %+v", a, want)
 	}
-	if a, _ := ParseAdvert(adverts(map[int]byte{166: 30})); a.CDB != 50*time.Millisecond || a.Read != 8 || a.LaneSwitch {
+	if a, _ := ParseAdvert(adverts(map[int]byte{166: 30})); a.CDB != 50*time.Millisecond || a.Read != 8 {
 		t.Errorf("%+v", a)
 	}
 	for i := 2; i < len(page); i++ { // bytes 128 and 129 are outside the sum
@@ -183,23 +183,6 @@ func TestOCSTrx(t *testing.T) {
 	}
 	if valid != 3*4 {
 		t.Errorf("%d triggers are valid, want 3 paths with 4 settings of the lasers", valid)
-	}
-}
-
-// Goal: only permutations are asked for, and by the right bytes.
-func TestRedirection(t *testing.T) {
-	list, err := RedirectionRequests([Lanes]uint8{4, 5, 6, 7, 0, 1, 2, 3})
-	if err != nil || len(list) != 5 || list[0].Offset != 136 || !bytes.Equal(list[0].Data, []byte{4, 5, 6, 7, 0, 1, 2, 3}) ||
-		list[1].Offset != 152 || list[2].Offset != 160 || list[0].Page != 0x1D {
-		t.Errorf("%+v, %v", list, err)
-	}
-	for _, bad := range [][Lanes]uint8{{}, {0, 1, 2, 3, 4, 5, 6, 8}, {0, 1, 2, 3, 4, 5, 6, 6}} {
-		if _, err := RedirectionRequests(bad); !errors.Is(err, errNotPermutation) {
-			t.Errorf("%v: %v", bad, err)
-		}
-	}
-	if err := CheckRedirection(make([]byte, 7)); !errors.Is(err, errShort) {
-		t.Errorf("cut: %v", err)
 	}
 }
 

@@ -92,11 +92,6 @@
 //	252-253  current of the heater rail, 20 uA
 //	254-255  its voltage, mV
 //
-// Page 1Dh, host lane switching, where 01h:252 bit 7 advertises it: a commit
-// applies the staged codes of the matrix together with the permutation for
-// which the host made them; what is no permutation is refused and nothing
-// moves.
-//
 // Firmware goes by commands 0100h to 010Ah of page 9Fh, in either payload: see
 // CommandFirmwareInfo.
 //

@@ -112,13 +112,6 @@ var fields = []Field{
 	{"ActiveControlSet", PageLaneStatus, true, ActiveSet, 29, RO, 0x40},
 	{"DPInitPending", PageLaneStatus, true, DPInitPending, 1, RO, 0x50},
 
-	{"LaneSwitchAdvertisement", PageLaneSwitch, true, 128, 8, RO, 0x53},
-	{"RedirectionOfLane", PageLaneSwitch, true, Redirection, 8, RW, 0x53},
-	{"EnableHostLaneRedirection", PageLaneSwitch, true, EnableRedirection, 1, RW, 0x53},
-	{"CommitRedirection", PageLaneSwitch, true, CommitRedirection, 1, WO, 0x53},
-	{"RedirectionResult", PageLaneSwitch, true, RedirectionResult, 16, RO, 0x53},
-	{"CommittedRedirection", PageLaneSwitch, true, CommittedRedirection, 16, RO, 0x53},
-
 	{"LoopbackCapabilities", PagePattern, true, 128, 1, RO, 0x40},
 	{"PatternCapabilities", PagePattern, true, 129, 13, RO, 0x40},
 	{"HostPatternGenerator", PagePattern, true, 144, 8, RW, 0x40},
@@ -165,7 +158,6 @@ const (
 	PageLaneStatus  = 0x11
 	PagePattern     = 0x13 // bit patterns: generators and checkers
 	PageCounts      = 0x14 // what the checkers count
-	PageLaneSwitch  = 0x1D
 	PageCDB         = 0x9F
 	PageOCS         = 0xB0
 	PageCodesA      = 0xB1

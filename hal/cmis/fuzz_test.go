@@ -32,11 +32,6 @@ func FuzzDecoders(f *testing.F) {
 		if _, payload, as, err := ParseCDBCommand(b); err == nil && (len(payload) > CDBPayloadBytes || as > TwosComplement) {
 			t.Errorf("payload of %d bytes", len(payload))
 		}
-		if CheckRedirection(b) == nil {
-			if _, err := RedirectionRequests([Lanes]uint8(b[:Lanes])); err != nil {
-				t.Error(err)
-			}
-		}
 		if len(b) >= 128 {
 			_ = CheckPage(1, b[:128])
 		}

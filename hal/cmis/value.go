@@ -121,7 +121,6 @@ type Advert struct {
 	Banks              int
 	Diagnostics        bool // pages 13h and 14h
 	Monitors           bool // pages 20h-2Fh
-	LaneSwitch         bool // page 1Dh
 	CDBInstances       int
 	CDBBackground      bool
 	CDBBytes           int // of one write or read of CDB pages
@@ -154,6 +153,5 @@ func ParseAdvert(b []byte) (Advert, error) {
 	if at(251)&3 != 0 {
 		a.Read = 128
 	}
-	a.LaneSwitch = at(252)&0x80 != 0
 	return a, nil
 }

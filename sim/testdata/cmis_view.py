@@ -61,8 +61,6 @@ def view(image):
         "lanes": [PATH.get(states[i // 2] >> 4 * (i % 2) & 15) for i in range(8)],
         "txOutput": [bool(image[at(0x11, 133)] >> i & 1) for i in range(8)],
         "txPowerMilliwatt": [number(0x11, 154 + 2 * i, ">H") / 10000 for i in range(8)],
-        "laneSwitching": bool(image[at(1, 252)] & 128),
-        "redirection": list(image[at(0x1D, 184):at(0x1D, 192)]),
         "cdbInstances": image[at(1, 163)] >> 6,
     }
 
