@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"ringlight/planner/hbd"
 	"ringlight/planner/health"
 	"ringlight/planner/member"
 	"ringlight/proto"
@@ -17,7 +16,7 @@ import (
 // sameFacts looks at what the checks look at, then at all, whatever happened to it. It says how many links are unproven.
 func (w *fleet) sameFacts(t *testing.T, step int) int {
 	var short, all health.Facts
-	hbd.FactsOf(w.p.rings, &short)
+	w.p.rings.Evidence.FactsOf(&short)
 	devices := w.p.rings.Table().Devices
 	for i := range devices {
 		d := &devices[i]
@@ -30,7 +29,7 @@ func (w *fleet) sameFacts(t *testing.T, step int) int {
 		d.Notable = notable
 		w.p.rings.News(member.News{Kind: 255, Device: d, Before: d.Standing()}) // none that there is: it is touched
 	}
-	if hbd.FactsOf(w.p.rings, &all); !reflect.DeepEqual(short, all) {
+	if w.p.rings.Evidence.FactsOf(&all); !reflect.DeepEqual(short, all) {
 		t.Fatalf("step %d: %+v, all looked at %+v", step, short, all)
 	}
 	return all.LinksUnproven

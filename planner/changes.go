@@ -35,7 +35,7 @@ func FabricOf(p *Planner) *fabric.Fabric { return p.fab }
 func Look(p *Planner, all bool) Snapshot {
 	g := Snapshot{Fabric: p.fab, State: p.state.String(), Serving: p.state == serving, Linked: p.j.LinkUp, Term: p.j.Term}
 	g.Last = Last(p)
-	g.Cells, g.Strips = p.rings.TakeChanges(all)
+	g.Cells, g.Strips = p.rings.Placed.TakeChanges(all)
 	if p.core != nil {
 		t := p.core.Table()
 		g.Switches[0] = len(t.Devices)
@@ -51,14 +51,14 @@ func Look(p *Planner, all bool) Snapshot {
 // Changed are the nodes and rings that changed after a number, and which one it is now. Any
 // may look; a planner that was made anew counts anew.
 func Changed(p *Planner, after uint64) (nodes []proto.NodeID, rings []proto.RingID, now uint64) {
-	return p.rings.Stamps.Since(after)
+	return p.rings.Placed.Stamps.Since(after)
 }
 
 // ReadingsOf are the last that a node measured, of each bundle and sensor the worst.
-func ReadingsOf(p *Planner, id proto.NodeID) []proto.Sample { return hbd.ReadingsOf(p.rings, id) }
+func ReadingsOf(p *Planner, id proto.NodeID) []proto.Sample { return p.rings.Agenda.ReadingsOf(id) }
 
 // LinkOf is a fibre of the fabric as it stands.
-func LinkOf(p *Planner, x *fabric.Fibre) proto.LinkStatus { return hbd.LinkOf(p.rings, x) }
+func LinkOf(p *Planner, x *fabric.Fibre) proto.LinkStatus { return p.rings.Evidence.LinkOf(x) }
 
 // Last is the number of the journal's newest entry, 0: none.
 func Last(p *Planner) uint64 {
@@ -78,7 +78,7 @@ func Shown(p *Planner, ids ...proto.NodeID) []proto.NodeStatus {
 	for _, id := range ids {
 		if p.rings.Table().Find(id) != nil {
 			one := proto.OpReply{}
-			p.rings.Answer(&proto.OpRequest{Noun: proto.NounNode, Node: id}, &one)
+			p.rings.Placed.Answer(&proto.OpRequest{Noun: proto.NounNode, Node: id}, &one)
 			r.Nodes = append(r.Nodes, one.Nodes...)
 		}
 	}
@@ -88,7 +88,7 @@ func Shown(p *Planner, ids ...proto.NodeID) []proto.NodeStatus {
 // RingOf is a ring, nil when there is none.
 func RingOf(p *Planner, id proto.RingID) *proto.RingStatus {
 	var r proto.OpReply
-	if p.rings.Answer(&proto.OpRequest{Noun: proto.NounRing, Ring: id}, &r); len(r.Rings) == 0 {
+	if p.rings.Placed.Answer(&proto.OpRequest{Noun: proto.NounRing, Ring: id}, &r); len(r.Rings) == 0 {
 		return nil
 	}
 	return &r.Rings[0]

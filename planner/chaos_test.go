@@ -155,7 +155,7 @@ func (w *fleet) checkRings() {
 
 // draining: the planner says so.
 func (w *fleet) draining(id proto.NodeID) bool {
-	return slices.ContainsFunc(w.p.rings.Facts(id, -1), func(l proto.WhyLine) bool { return l.Text == "it is being drained" })
+	return slices.ContainsFunc(w.p.rings.Agenda.Facts(id, -1), func(l proto.WhyLine) bool { return l.Text == "it is being drained" })
 }
 
 func (w *fleet) checkHealed(lostStore bool) {

@@ -149,7 +149,7 @@ func (e *edits) judge(x *edit) (fibres []tried) {
 	for i := range s.Changes {
 		s.Changes[i] = proto.Clip(s.Changes[i])
 	}
-	s.Refused, s.Drains = hbd.Against(p.rings, x.to, x.ends, x.moves)
+	s.Refused, s.Drains = p.rings.Evidence.Against(x.to, x.ends, x.moves)
 	s.Drains = s.Drains[:min(len(s.Drains), proto.MaxArray)]
 	s.Told, s.Unheard, s.Untried, s.OneWay = 0, e.unheard(x.to), 0, 0
 	if p.core != nil {
@@ -157,10 +157,10 @@ func (e *edits) judge(x *edit) (fibres []tried) {
 		s.Refused, s.Ports = append(s.Refused, g.Against(x.to.Core)...), g.NewPorts(x.to.Core)
 	}
 	if len(s.Refused) == 0 {
-		s.Told = hbd.Retold(p.rings, x.to, x.ends)
+		s.Told = p.rings.Evidence.Retold(x.to, x.ends)
 	}
 	for _, f := range x.to.NewFibres(p.fab) {
-		looks, may := p.rings.MayTry(f.A, f.B)
+		looks, may := p.rings.Placed.MayTry(f.A, f.B)
 		switch {
 		case !may:
 			s.Untried++
@@ -240,8 +240,8 @@ func (e *edits) tryDoubted() {
 	}
 	if e.doubted == nil {
 		var fibres []tried
-		for _, f := range hbd.Doubted(e.p.rings) {
-			looks, _ := e.p.rings.MayTry(f.A, f.B)
+		for _, f := range e.p.rings.Evidence.Doubted() {
+			looks, _ := e.p.rings.Placed.MayTry(f.A, f.B)
 			fibres = append(fibres, tried{f, looks})
 		}
 		if len(fibres) == 0 {
@@ -269,7 +269,7 @@ func (e *edits) tryDoubted() {
 		if bad {
 			dark = "light comes, with too many bit errors: ocsctl link list"
 		}
-		hbd.Looked(e.p.rings, &t.fibres[i].Fibre, t.fibres[i].looks, counted, dark)
+		e.p.rings.Evidence.Looked(&t.fibres[i].Fibre, t.fibres[i].looks, counted, dark)
 	}
 }
 

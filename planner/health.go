@@ -5,7 +5,6 @@ import (
 	"strings"
 	"time"
 
-	"ringlight/planner/hbd"
 	"ringlight/planner/health"
 	"ringlight/planner/job"
 	"ringlight/planner/member"
@@ -19,7 +18,7 @@ func (b *alarmBook) facts() health.Facts {
 	if !p.j.LinkUp {
 		x.Broker = "it was lost; agents protect their light, and nothing is planned or told"
 	}
-	hbd.FactsOf(p.rings, &x)
+	p.rings.Evidence.FactsOf(&x)
 	x.Judged = p.state == serving || p.state == gathering && p.j.LinkUp && p.j.Now >= p.linkSince+gatherQuiet
 	if heard, _ := p.heard(); p.state != serving && !(p.state == gathering && heard == 0 && x.Judged) {
 		x.Idle = p.idle()
@@ -100,7 +99,7 @@ func (b *alarmBook) device(t *member.Table, d *member.Device) (x health.Device, 
 	x.ID = d.ID
 	if d.ID.IsSwitch() {
 		x.What, x.Why = d.Trouble()
-	} else if hbd.FactsOfNode(p.rings, &x) {
+	} else if p.rings.Evidence.FactsOfNode(&x) {
 		return x, false
 	}
 	x.Ring, x.Quiet, x.Claims = d.Group, !d.Answers(), t.Numbers.Claims(d)
@@ -126,7 +125,7 @@ func (b *alarmBook) device(t *member.Table, d *member.Device) (x health.Device, 
 			}
 			x.Said = append(x.Said, s)
 			if a.Kind == proto.EvBoundNotMet && !d.ID.IsSwitch() {
-				if x.Slow = hbd.SlowOf(p.rings, d.ID); x.Slow != nil && x.Slow.All {
+				if x.Slow = p.rings.Placed.SlowOf(d.ID); x.Slow != nil && x.Slow.All {
 					x.Slow.Text = a.Text + ": " + x.Slow.Text
 				}
 			}

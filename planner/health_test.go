@@ -227,7 +227,7 @@ var states = []made{
 	}, proto.HealthDegraded, "4/1/journal-not-written", "no space left on device", fabric.Params{}},
 	{"a member's board hangs", func(w *fleet) { // whoever is beside it is not passed by at once
 		w.telemetry(4, false)
-		o := w.p.rings.Outlook()
+		o := w.p.rings.Evidence.Outlook()
 		for !o.Try(100) {
 		}
 		said := ""
@@ -240,9 +240,9 @@ var states = []made{
 	}, proto.HealthDegraded, "4/board-silent", "has read nothing of the board since", fabric.Params{}},
 	{"an idle node's board hangs", func(w *fleet) { // a spare that cannot take part is none, and nothing counts on it
 		spare := w.idle()
-		before := w.p.rings.Outlook().Spares
+		before := w.p.rings.Evidence.Outlook().Spares
 		w.telemetry(spare, false)
-		if after := w.p.rings.Outlook().Spares; before-after != 1 || int(w.p.Status().Spares) != after {
+		if after := w.p.rings.Evidence.Outlook().Spares; before-after != 1 || int(w.p.Status().Spares) != after {
 			w.t.Errorf("%d spares are counted on, %d before, %d told", after, before, w.p.Status().Spares)
 		}
 	}, proto.HealthDegraded, "SPARE/board-silent", "has read nothing of the board since", fabric.Params{}},

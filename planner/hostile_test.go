@@ -61,7 +61,7 @@ func TestFarNumbersAreNotBelieved(t *testing.T) {
 			topic, kind, msg := f(w, n)
 			w.hear(topic, kind, msg)
 			_, field, _ := strings.Cut(name, " ")
-			if why := w.p.rings.Facts(8, -1); !slices.ContainsFunc(why, func(l proto.WhyLine) bool {
+			if why := w.p.rings.Agenda.Facts(8, -1); !slices.ContainsFunc(why, func(l proto.WhyLine) bool {
 				return strings.Contains(l.Text, fmt.Sprintf("not believed: %s %d (limit ", field, n))
 			}) {
 				t.Errorf("%s %d: why says %+v", name, n, why)

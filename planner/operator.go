@@ -83,10 +83,10 @@ func answer(p *Planner, client string, pk *proto.Packet) {
 		if q.Page >= uint64(proto.FirstSwitch) {
 			p.onCircuits(&q, &r)
 		} else {
-			p.rings.Answer(&q, &r)
+			p.rings.Placed.Answer(&q, &r)
 		}
 	case proto.NounRings, proto.NounRing, proto.NounLinks:
-		hbd.Asked(p.rings, &q, &r)
+		p.rings.Evidence.Asked(&q, &r)
 		p.edits.links(&r)
 	case proto.NounQualify:
 		p.edits.qualify(&q, &r)
@@ -166,7 +166,7 @@ func (p *Planner) onNode(client string, q *proto.OpRequest, d *member.Device, r 
 			}
 			r.Nodes = []proto.NodeStatus{s}
 		} else {
-			p.rings.Answer(q, r)
+			p.rings.Placed.Answer(q, r)
 		}
 	case proto.NounWhy:
 		if p.asks.begin(client, q, d, r, proto.Command{Verb: proto.VerbEvents}) {
@@ -270,7 +270,7 @@ func (p *Planner) whyPage(q *proto.OpRequest, r *proto.OpReply, own []proto.Even
 		subject := journal.Subject{Node: q.Node, Gen: p.core.Table().Find(q.Node).Want.Gen}
 		lines, facts = p.j.History(subject, q.Bundle, own), core.Facts(p.core, q.Node, q.Bundle)
 	} else {
-		lines, facts = p.j.History(p.rings.Subject(q.Node), q.Bundle, own), p.rings.Facts(q.Node, q.Bundle)
+		lines, facts = p.j.History(p.rings.Placed.Subject(q.Node), q.Bundle, own), p.rings.Agenda.Facts(q.Node, q.Bundle)
 	}
 	if room := proto.MaxPage - len(facts) - maxAbout; len(lines) > room {
 		lines = lines[len(lines)-room:]
@@ -360,7 +360,7 @@ type Overview struct {
 
 // Overview tells where the planner stands.
 func (p *Planner) Overview() Overview {
-	h := p.rings.Totals()
+	h := p.rings.Placed.Totals()
 	o := Overview{Term: p.j.Term, Generation: h.Generation, Rings: h.Rings, InService: h.InService, Degraded: h.Degraded, Spares: h.Spares,
 		Online: h.Online, Pending: h.Pending, LinksTotal: h.LinksTotal, LinksConfirmed: h.LinksConfirmed, EventsSeen: p.j.Seen(),
 		Refused: p.counts.refused, UnknownKeys: p.counts.unknown, Shed: p.counts.shed}
@@ -377,11 +377,11 @@ func (p *Planner) Overview() Overview {
 // Touched gives the members of a ring, and whether it was in service until the
 // last generation gave it others.
 func (p *Planner) Touched(id proto.RingID) (nodes []proto.NodeID, moved bool) {
-	return p.rings.Touched(id)
+	return p.rings.Placed.Touched(id)
 }
 
 // Rings are the planner's rings, by id.
-func (p *Planner) Rings() []proto.RingStatus { return p.rings.Statuses() }
+func (p *Planner) Rings() []proto.RingStatus { return p.rings.Placed.Statuses() }
 
 // CoreStatus tells where the circuits stand. Without a core it is empty.
 func (p *Planner) CoreStatus() proto.CoreStatus {

@@ -50,7 +50,7 @@ func TestWhatBreaksNextDoes(t *testing.T) {
 			return w
 		}
 		w := begin()
-		o := w.p.rings.Outlook()
+		o := w.p.rings.Evidence.Outlook()
 		if !o.Try(2 * f.Nodes) {
 			t.Fatal("not all were tried")
 		}

@@ -247,7 +247,7 @@ func (p *Planner) Step(ev Event, out []Action) []Action {
 			if t, d := p.find(id); d != nil {
 				t.Revoked(d)
 				if !id.IsSwitch() {
-					hbd.Revoked(p.rings, id)
+					p.rings.Agenda.Revoked(id)
 				}
 			}
 		}
@@ -316,7 +316,7 @@ func (p *Planner) runTimers() {
 		t.Roll()
 		t.Ask(above{p}.Busy() == "")
 	}
-	p.rings.Conclude()
+	p.rings.Evidence.Conclude()
 	for _, t := range p.tables() {
 		t.CheckGaps()
 	}

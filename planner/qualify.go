@@ -294,7 +294,7 @@ func (e *edits) qualify(q *proto.OpRequest, r *proto.OpReply) {
 
 // engaged is why a fibre is not to be lit, "" where it may be.
 func (e *edits) engaged(f *fabric.Fibre) string {
-	return cmp.Or(hbd.Engaged(e.p.rings, f.A.Node), hbd.Engaged(e.p.rings, f.B.Node))
+	return cmp.Or(e.p.rings.Placed.Engaged(f.A.Node), e.p.rings.Placed.Engaged(f.B.Node))
 }
 
 // qualifiedPage tells what the last count came to.

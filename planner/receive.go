@@ -104,7 +104,7 @@ func (p *Planner) receiveDevice(topic proto.Topic, pk *proto.Packet) {
 		if p.decode(int64(d.ID), payload, m) && p.same(d, m.Node) {
 			t.Health(d, m)
 			if !d.ID.IsSwitch() {
-				p.rings.Health(m)
+				p.rings.Agenda.Health(m)
 				if r := d.Report; r != nil && r.Session == m.Session && d.Session == m.Session && p.state == serving {
 					if due := p.wear.Take(p.j.Now, p.j.Wall, m, r.Bundles); due.Key != "" {
 						p.j.Persist(due)

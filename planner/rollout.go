@@ -31,9 +31,9 @@ func (f nodesOf) Look(id proto.NodeID) (l rollout.Look) {
 	}
 	l.Asks = m.AsksRestart()
 	if l.Why == "" {
-		l.Why = hbd.Blocker(p.rings, id)
+		l.Why = p.rings.Placed.Blocker(id)
 	}
-	l.Engaged = hbd.Engaged(p.rings, id)
+	l.Engaged = p.rings.Placed.Engaged(id)
 	if l.Why == "" && hbd.Changing(p.rings) {
 		l.Why = "a generation is under way"
 	}
@@ -41,7 +41,7 @@ func (f nodesOf) Look(id proto.NodeID) (l rollout.Look) {
 	for b := range m.Bundles {
 		l.Hold.Bundles = append(l.Hold.Bundles, rollout.Bundle{Path: b.Path, State: b.State, Calibration: b.Calibration})
 	}
-	hbd.Facing(p.rings, id, func(neighbour proto.NodeID, bundle proto.BundleID) {
+	p.rings.Placed.Facing(id, func(neighbour proto.NodeID, bundle proto.BundleID) {
 		n := p.rings.Table().Find(neighbour)
 		if n == nil || n.Report == nil {
 			return

@@ -17,10 +17,10 @@ import (
 // Status is where the fabric stands, at a glance: for operators, for the live
 // view.
 func (p *Planner) Status() proto.Status {
-	o := p.rings.Totals()
+	o := p.rings.Placed.Totals()
 	s := proto.Status{Term: p.j.Term, Generation: o.Generation,
 		Spares: uint32(o.Spares), Links: uint32(o.LinksTotal), Confirmed: uint32(o.LinksConfirmed), Waiting: p.waits()}
-	s.Nodes, s.Rings = p.rings.Counts()
+	s.Nodes, s.Rings = p.rings.Placed.Counts()
 	p.election.copies(&s)
 	var all []proto.AlarmStatus
 	s.Health, all = HealthOf(p)
@@ -34,7 +34,7 @@ func (p *Planner) Status() proto.Status {
 		}
 	}
 	var x health.Facts
-	hbd.FactsOf(p.rings, &x)
+	p.rings.Evidence.FactsOf(&x)
 	s.Unproven, s.RingsWanted, s.GPUs, s.GPUWanted, s.SparesWanted = uint32(x.LinksUnproven), uint32(x.RingsWanted), uint32(x.GPUsLit), uint32(x.GPUsWanted), uint32(x.SparesWanted)
 	if p.core != nil {
 		c := p.core.Status()
@@ -75,7 +75,7 @@ type statusAsk struct {
 // ask takes a question; the same one again waits already.
 func (g *statusAsks) ask(p *Planner, client string, corr proto.Corr) {
 	if g.ahead == nil {
-		g.ahead = p.rings.Outlook()
+		g.ahead = p.rings.Evidence.Outlook()
 	}
 	for _, x := range g.asked {
 		if x == (statusAsk{client, corr}) {
@@ -130,5 +130,5 @@ const farOff = 365 // days
 // LookAhead copies what is committed: each node and fibre can be lost on it, in one's own time; and
 // what ages, within a year.
 func LookAhead(p *Planner) (*hbd.Outlook, []wear.Ageing) {
-	return p.rings.Outlook(), ageing(&p.wear, p.fab, farOff)
+	return p.rings.Evidence.Outlook(), ageing(&p.wear, p.fab, farOff)
 }

@@ -105,7 +105,7 @@ func (p *Planner) restore(st State) error {
 			return err
 		}
 	}
-	return errors.Join(p.rings.CheckStored(), p.jobs.CheckStored())
+	return errors.Join(p.rings.Placed.CheckStored(), p.jobs.CheckStored())
 }
 
 func (p *Planner) restoreRecord(prefix, rest string, raw []byte) error {

@@ -100,7 +100,6 @@ var reachToday = map[string]int{
 	"ocs.chipDrive": 100, "ocs.mciDrive": 80,
 	"planner.Planner":       85,
 	"planner/core.Circuits": 95, "planner/core.chains": 90, "planner/core.interleaved": 70, "planner/core.router": 75,
-	"planner/hbd.Rings": 165, "planner/hbd.evidence": 75, "planner/hbd.node": 90,
 }
 
 // Goal: embedding and functions do not hide that a type is several things.

@@ -14,7 +14,7 @@ import (
 // state, or a first start. Light is never disturbed by it.
 func (h *Rings) adopt() {
 	h.fresh = false
-	members, latest := h.running(h.gen)
+	members, latest := h.Placed.running(h.gen)
 	ids := make([]proto.RingID, 0, len(members))
 	for id := range members { // any order: sorted below
 		ids = append(ids, id)
@@ -22,46 +22,46 @@ func (h *Rings) adopt() {
 	slices.Sort(ids)
 	var records []journal.Record
 	for _, id := range ids {
-		nodes, err := h.adoptable(id, members[id])
+		nodes, err := h.Placed.adoptable(id, members[id])
 		if err != nil {
 			h.j.Note(journal.Warn, "reported ring not adopted", journal.Note{Rule: "adopt", Node: -1, Ring: id, Text: err.Error()})
 			continue
 		}
-		r := h.form(id, nodes, 0, latest[id])
-		h.rings = append(h.rings, r)
+		r := h.Placed.form(id, nodes, 0, latest[id])
+		h.Placed.rings = append(h.Placed.rings, r)
 		h.nextRing, h.gen = max(h.nextRing, id+1), max(h.gen, r.Gen)
 		records = append(records, journal.Encode(ringKey(id), r.record(r.Decided)))
 		decided := r.Decided
 		for _, n := range nodes {
-			h.place(n, id)
-			h.nodes[n].Want = member.Target{Decided: &decided}
+			h.Placed.place(n, id)
+			h.Placed.nodes[n].Device.Want = member.Target{Decided: &decided}
 		}
 	}
-	for i := range h.nodes {
-		n := &h.nodes[i]
-		switch m := n.Report; {
-		case n.Group != 0:
+	for i := range h.Placed.nodes {
+		n := &h.Placed.nodes[i]
+		switch m := n.Device.Report; {
+		case n.Device.Group != 0:
 			if m != nil {
 				n.readSides(h.j.Now)
 			}
-		case m != nil && m.Gen != 0 && len(n.Whole().Rings) == 0:
-			n.Adopt()
+		case m != nil && m.Gen != 0 && len(n.Device.Whole().Rings) == 0:
+			n.Device.Adopt()
 		default:
 			if m != nil {
-				h.unassign(n)
+				h.Agenda.unassign(n)
 			}
 			continue
 		}
-		records = append(records, member.Record(n.ID, n.Group, n.Want, false))
+		records = append(records, member.Record(n.Device.ID, n.Device.Group, n.Device.Want, false))
 	}
 	if len(records) == 0 {
-		tryFirst(&h.evidence, func(fabric.Fibre) bool { return true })
+		h.Evidence.tryFirst(func(fabric.Fibre) bool { return true })
 		return // nothing runs; the first generation writes the first records
 	}
 	h.decided = h.gen
 	records = append(records, journal.Encode(keyHead, head{h.gen, h.nextRing}))
 	h.j.Persist(records...)
-	h.j.Note(journal.Info, "running rings adopted", journal.Note{Rule: "adopt", Node: -1, Gen: h.gen, Text: fmt.Sprintf("%d rings as their nodes report them", len(h.rings))})
+	h.j.Note(journal.Info, "running rings adopted", journal.Note{Rule: "adopt", Node: -1, Gen: h.gen, Text: fmt.Sprintf("%d rings as their nodes report them", len(h.Placed.rings))})
 }
 
 // claimed is what nodes say of a ring: who is in it, and who says so.
@@ -78,12 +78,12 @@ func (p *placement) running(upTo proto.Generation) (members map[proto.RingID]cla
 	}
 	said, holds := map[plan]claimed{}, map[proto.RingID]map[proto.NodeID]bool{}
 	for i := range p.nodes {
-		m := p.nodes[i].Report
+		m := p.nodes[i].Device.Report
 		if m == nil || m.Gen == 0 || m.Gen > upTo {
 			continue
 		}
-		id := p.nodes[i].ID
-		for _, a := range p.nodes[i].Whole().Rings {
+		id := p.nodes[i].Device.ID
+		for _, a := range p.nodes[i].Device.Whole().Rings {
 			at := plan{a.Ring, *m.Decided}
 			if said[at] == nil {
 				said[at] = claimed{}
@@ -105,7 +105,7 @@ func (p *placement) running(upTo proto.Generation) (members map[proto.RingID]cla
 	for at, who := range said { // any order: the highest rank counts
 		by, heard, ours := 0, 0, 0
 		for id, voices := range who { // any order: counts
-			if p.nodes[id].Report != nil {
+			if p.nodes[id].Device.Report != nil {
 				heard++
 			}
 			if slices.Contains(voices, id) {
@@ -176,8 +176,8 @@ func (p *placement) inOrder(nodes []proto.NodeID) []proto.NodeID {
 // looks. Ours are lines, with loopback at both ends, and never are.
 func (p *placement) mayClose(id proto.RingID, nodes []proto.NodeID) error {
 	open := func(n proto.NodeID, s proto.Side) bool {
-		if p.nodes[n].Report != nil {
-			for _, a := range p.nodes[n].Whole().Rings {
+		if p.nodes[n].Device.Report != nil {
+			for _, a := range p.nodes[n].Device.Whole().Rings {
 				if a.Ring == id {
 					return len([2][]proto.Candidate{a.Left, a.Right}[s]) == 0
 				}
@@ -194,8 +194,8 @@ func (p *placement) mayClose(id proto.RingID, nodes []proto.NodeID) error {
 
 func (p *placement) mayAdopt(nodes []proto.NodeID) error {
 	for _, n := range nodes {
-		if p.nodes[n].Group != 0 {
-			return fmt.Errorf("node %d is in ring %d too", n, p.nodes[n].Group)
+		if p.nodes[n].Device.Group != 0 {
+			return fmt.Errorf("node %d is in ring %d too", n, p.nodes[n].Device.Group)
 		}
 	}
 	if len(nodes) > p.largest() {
@@ -208,27 +208,27 @@ func (p *placement) mayAdopt(nodes []proto.NodeID) error {
 func forget(h *Rings) {
 	h.Drop()
 	records := []journal.Record{{Key: keyHead}}
-	for _, r := range h.rings {
+	for _, r := range h.Placed.rings {
 		records = append(records, journal.Record{Key: ringKey(r.id)})
 		h.nextRing = max(h.nextRing, r.id+1)
 	}
 	for i := range h.drains.list {
 		d := &h.drains.list[i]
-		h.nodes[d.node].leaving = false
+		h.Placed.nodes[d.node].leaving = false
 		records = append(records, journal.Record{Key: drainKey(d.node)})
 	}
 	for _, id := range h.drains.holds.list {
-		h.nodes[id].own().hold = nil
+		h.Placed.nodes[id].own().hold = nil
 		records = append(records, journal.Record{Key: holdKey(id)})
 	}
-	for i := range h.nodes {
-		n := &h.nodes[i]
-		records = append(records, n.Forget())
-		h.place(n.ID, 0)
+	for i := range h.Placed.nodes {
+		n := &h.Placed.nodes[i]
+		records = append(records, n.Device.Forget())
+		h.Placed.place(n.Device.ID, 0)
 		n.unlost()
 		n.stray = false
 	}
-	h.rings, h.drains.list, h.drains.holds.list, h.marked, h.strays, h.stage = nil, nil, nil, nil, nil, nil
+	h.Placed.rings, h.drains.list, h.drains.holds.list, h.Agenda.marked, h.Agenda.strays, h.stage = nil, nil, nil, nil, nil, nil
 	h.fresh = true
 	h.j.Persist(records...)
 }

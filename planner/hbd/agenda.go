@@ -14,8 +14,8 @@ import (
 // lack a node and have one within reach. What could be placed better anywhere
 // the index knows (ring.Tracker), a while later.
 type agenda struct {
-	*placement
-	j *journal.Journal
+	pl *placement
+	j  *journal.Journal
 
 	marked     []proto.RingID // to be looked at
 	strays     []proto.NodeID // perhaps to be told where they stand
@@ -29,7 +29,7 @@ type agenda struct {
 
 // mark makes the next look be at a ring, too.
 func (a *agenda) mark(r *ringView) {
-	a.unsettle(r)
+	a.pl.unsettle(r)
 	if r != nil && !r.marked {
 		r.marked = true
 		a.marked = append(a.marked, r.id)
@@ -38,8 +38,8 @@ func (a *agenda) mark(r *ringView) {
 
 // markNear marks the rings that lack a node and may reach this one.
 func (a *agenda) markNear(id proto.NodeID) {
-	if a.index != nil { // else everything is marked when all have been heard
-		a.index.Short(id, func(r proto.RingID) { a.mark(a.ring(r)) })
+	if a.pl.index != nil { // else everything is marked when all have been heard
+		a.pl.index.Short(id, func(r proto.RingID) { a.mark(a.pl.ring(r)) })
 	}
 }
 
@@ -47,20 +47,20 @@ func (a *agenda) markNear(id proto.NodeID) {
 // could have it. Sooner or later everything is looked at for it.
 func (a *agenda) markNode(n *node) {
 	a.wantBetter = true
-	a.touch(n.ID)
-	a.reads(n.ID)
-	if r := a.ring(n.Group); r != nil {
-		a.tell(r)
+	a.pl.touch(n.Device.ID)
+	a.pl.reads(n.Device.ID)
+	if r := a.pl.ring(n.Device.Group); r != nil {
+		a.pl.tell(r)
 		a.mark(r)
 		return
 	}
-	a.markNear(n.ID)
+	a.markNear(n.Device.ID)
 }
 
 // markAll makes the next look be at everything.
 func (a *agenda) markAll() {
 	a.wantBetter = true
-	for _, r := range a.rings {
+	for _, r := range a.pl.rings {
 		a.mark(r)
 	}
 }
@@ -70,7 +70,7 @@ func (a *agenda) markAll() {
 func (a *agenda) concerned() []*ringView {
 	var out []*ringView
 	for _, id := range a.marked {
-		if r := a.ring(id); r != nil && r.marked {
+		if r := a.pl.ring(id); r != nil && r.marked {
 			out = append(out, r)
 		}
 	}
@@ -84,18 +84,18 @@ func (a *agenda) concerned() []*ringView {
 
 // unassign notes that a node is to be told where it stands.
 func (a *agenda) unassign(n *node) {
-	n.Unassigned = true
+	n.Device.Unassigned = true
 	if !n.stray {
 		n.stray = true
-		a.strays = append(a.strays, n.ID)
+		a.strays = append(a.strays, n.Device.ID)
 	}
 }
 
 // untold lists, in any order, the nodes that are to be told where they stand.
 func (a *agenda) untold() []proto.NodeID {
 	a.strays = slices.DeleteFunc(a.strays, func(id proto.NodeID) bool {
-		n := &a.nodes[id]
-		n.stray = n.Unassigned
+		n := &a.pl.nodes[id]
+		n.stray = n.Device.Unassigned
 		return !n.stray
 	})
 	if len(a.strays) < cap(a.strays)/4 {

@@ -16,27 +16,27 @@ func (h *Rings) Request(q *proto.OpRequest, r *proto.OpReply) *proto.Command {
 		r.Refuse(e)
 		return nil
 	}
-	n := &h.nodes[q.Node]
-	if n.Report == nil || len(n.Whole().Rings) == 0 {
-		return refuse(&proto.Error{Code: proto.NotFound, Field: "node", Limit: "a node in a ring", Reason: fmt.Sprintf("node %d reports no ring", n.ID)})
+	n := &h.Placed.nodes[q.Node]
+	if n.Device.Report == nil || len(n.Device.Whole().Rings) == 0 {
+		return refuse(&proto.Error{Code: proto.NotFound, Field: "node", Limit: "a node in a ring", Reason: fmt.Sprintf("node %d reports no ring", n.Device.ID)})
 	}
 	c := proto.Command{Verb: proto.VerbRequest, Side: q.Side, Request: q.Request, Path: proto.Loopback}
-	list := candidates(n.Whole(), q.Side)
+	list := candidates(n.Device.Whole(), q.Side)
 	switch {
 	case q.Peer != nil:
 		k := slices.IndexFunc(list, func(x proto.Candidate) bool { return x.Peer == *q.Peer })
 		if k < 0 {
 			return refuse(&proto.Error{Code: proto.NotFound, Field: "peer", Limit: "a candidate: " + peers(list),
-				Reason: fmt.Sprintf("node %d is not in reach of the %s side of node %d", *q.Peer, q.Side, n.ID)})
+				Reason: fmt.Sprintf("node %d is not in reach of the %s side of node %d", *q.Peer, q.Side, n.Device.ID)})
 		}
 		c.Bundle, c.Path = list[k].Bundle, list[k].Path
 	case q.Request == proto.ManualSwitch:
 		return refuse(&proto.Error{Code: proto.Invalid, Field: "peer", Limit: "a candidate: " + peers(list), Reason: "a manual switch needs one"})
 	}
 	if q.DryRun {
-		cost := proto.Cost{Rings: []proto.RingID{n.Group}, Jobs: 1, Links: 2, Stages: 0}
-		if v := h.ring(n.Group); v != nil && v.allReady() {
-			e := h.envelope(v.nodes)
+		cost := proto.Cost{Rings: []proto.RingID{n.Device.Group}, Jobs: 1, Links: 2, Stages: 0}
+		if v := h.Placed.ring(n.Device.Group); v != nil && v.allReady() {
+			e := h.Placed.envelope(v.nodes)
 			cost.DarkMicros = uint64(e.SwitchMaxMicros) + 2*uint64(e.DetectMaxMicros)
 		}
 		if q.Request == proto.NoRequest {
@@ -64,16 +64,16 @@ func peers(list []proto.Candidate) string {
 // Undrain makes the command that lets a drained node in again; nil: r says why
 // not. The placement then gives the node a ring that lacks one.
 func (h *Rings) Undrain(q *proto.OpRequest, r *proto.OpReply) *proto.Command {
-	n := &h.nodes[q.Node]
+	n := &h.Placed.nodes[q.Node]
 	if n.hold != nil && n.hold.Quarantine {
-		r.Refuse(&proto.Error{Code: proto.Invalid, Field: "node", Limit: "a drained node", Reason: fmt.Sprintf("node %d is %s; 'ocsctl quarantine %d -lift' ends that", n.ID, n.hold.about(), n.ID)})
+		r.Refuse(&proto.Error{Code: proto.Invalid, Field: "node", Limit: "a drained node", Reason: fmt.Sprintf("node %d is %s; 'ocsctl quarantine %d -lift' ends that", n.Device.ID, n.hold.about(), n.Device.ID)})
 		return nil
 	}
 	if n.hold != nil && !n.drained() && !n.leaving && !q.DryRun {
 		h.drains.drop(n) // its agent does not know of it
-		h.j.Note(journal.Info, "node is let in again", journal.Note{Rule: "drain", Node: int64(n.ID), Cause: proto.CauseOperator, Text: "its agent had not been told to leave"})
-		h.markNode(n)
-		h.replan(0)
+		h.j.Note(journal.Info, "node is let in again", journal.Note{Rule: "drain", Node: int64(n.Device.ID), Cause: proto.CauseOperator, Text: "its agent had not been told to leave"})
+		h.Agenda.markNode(n)
+		h.Agenda.replan(0)
 		return nil
 	}
 	if err := n.mayUndrain(); err != nil {
@@ -81,14 +81,14 @@ func (h *Rings) Undrain(q *proto.OpRequest, r *proto.OpReply) *proto.Command {
 		return nil
 	}
 	if q.DryRun {
-		cost := h.cost(n, func(id proto.NodeID) bool { return h.nodes[id].wanted() }, func(id proto.NodeID) bool { return id == n.ID || h.free(id) })
+		cost := h.Evidence.cost(n, func(id proto.NodeID) bool { return h.Placed.nodes[id].wanted() }, func(id proto.NodeID) bool { return id == n.Device.ID || h.Placed.free(id) })
 		r.Cost = &cost
 		return nil
 	}
-	if n.Online() {
+	if n.Device.Online() {
 		h.drains.drop(n)
 	}
-	tryFirst(&h.evidence, func(f fabric.Fibre) bool { return f.A.Node == n.ID || f.B.Node == n.ID })
+	h.Evidence.tryFirst(func(f fabric.Fibre) bool { return f.A.Node == n.Device.ID || f.B.Node == n.Device.ID })
 	return &proto.Command{Verb: proto.VerbUndrain}
 }
 
@@ -100,8 +100,8 @@ func (p *placement) Answer(q *proto.OpRequest, r *proto.OpReply) {
 		p.nodesPage(q, r)
 	case proto.NounNode:
 		s := p.status(q.Node)
-		if n := &p.nodes[q.Node]; n.Report != nil {
-			s.Reported = n.Whole()
+		if n := &p.nodes[q.Node]; n.Device.Report != nil {
+			s.Reported = n.Device.Whole()
 		}
 		r.Nodes = []proto.NodeStatus{s}
 	case proto.NounRings:
@@ -125,13 +125,13 @@ func (p *placement) Answer(q *proto.OpRequest, r *proto.OpReply) {
 // Drain begins to take a node out, or says why not. It reports whether the
 // answer comes later.
 func (h *Rings) Drain(client string, q *proto.OpRequest, r *proto.OpReply) bool {
-	return h.drains.begin(client, q, &h.nodes[q.Node], r)
+	return h.drains.begin(client, q, &h.Placed.nodes[q.Node], r)
 }
 
 // Subject is a node as the journal knows it.
 func (p *placement) Subject(id proto.NodeID) journal.Subject {
 	n := &p.nodes[id]
-	return journal.Subject{Node: id, Ring: n.Group, Gen: n.Want.Gen}
+	return journal.Subject{Node: id, Ring: n.Device.Group, Gen: n.Device.Want.Gen}
 }
 
 func (p *placement) nodesPage(q *proto.OpRequest, r *proto.OpReply) {
@@ -194,16 +194,16 @@ func (p *placement) Totals() Totals {
 	}
 	for i := range p.nodes {
 		n := &p.nodes[i]
-		if n.Online() {
+		if n.Device.Online() {
 			o.Online++
-			if n.usable() && (n.Pending() || n.Unassigned) {
+			if n.usable() && (n.Device.Pending() || n.Device.Unassigned) {
 				o.Pending++
 			}
 		}
 		if n.spare() {
 			o.Spares++
 		}
-		o.Generation = max(o.Generation, n.Want.Gen)
+		o.Generation = max(o.Generation, n.Device.Want.Gen)
 	}
 	return o
 }

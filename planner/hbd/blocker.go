@@ -9,16 +9,16 @@ import (
 
 // Blocker says why a node must not be without its agent for a moment, "" when it may
 // be: its ring has to be without a fault, and nothing be under way that needs it.
-func Blocker(h *Rings, id proto.NodeID) string {
-	n := &h.nodes[id]
+func (p *placement) Blocker(id proto.NodeID) string {
+	n := &p.nodes[id]
 	if n.leaving {
 		return "it is being drained"
 	}
-	r := h.ring(n.Group)
+	r := p.ring(n.Device.Group)
 	switch {
-	case n.Group != 0 && r != nil:
+	case n.Device.Group != 0 && r != nil:
 		return r.blocker()
-	case n.Pending():
+	case n.Device.Pending():
 		return "it does not hold yet what is wanted of it"
 	}
 	return ""
@@ -28,9 +28,9 @@ func Blocker(h *Rings, id proto.NodeID) string {
 func (r *ringView) blocker() string {
 	for _, id := range r.nodes {
 		switch n := &r.pl.nodes[id]; {
-		case !n.usable() || !n.Ready():
+		case !n.usable() || !n.Device.Ready():
 			return fmt.Sprintf("ring %d has a fault: node %d: %s", r.id, id, n.whyNot())
-		case !n.At(r.Decided):
+		case !n.Device.At(r.Decided):
 			return fmt.Sprintf("ring %d is being changed", r.id)
 		}
 	}
@@ -45,8 +45,8 @@ func Changing(h *Rings) bool { return h.txn.Phase() != member.Resting }
 
 // Facing are the neighbours of a node in its ring, and the bundle of each that has light
 // from it.
-func Facing(h *Rings, id proto.NodeID, tell func(neighbour proto.NodeID, bundle proto.BundleID)) {
-	r := h.ring(h.nodes[id].Group)
+func (p *placement) Facing(id proto.NodeID, tell func(neighbour proto.NodeID, bundle proto.BundleID)) {
+	r := p.ring(p.nodes[id].Device.Group)
 	if r == nil {
 		return
 	}
@@ -58,7 +58,7 @@ func Facing(h *Rings, id proto.NodeID, tell func(neighbour proto.NodeID, bundle 
 			if beside < 0 || beside >= len(r.nodes) {
 				continue
 			}
-			if link, ok := h.fab.Link(r.nodes[beside], id); ok {
+			if link, ok := p.fab.Link(r.nodes[beside], id); ok {
 				tell(r.nodes[beside], link.Local.Bundle)
 			}
 		}

@@ -104,7 +104,7 @@ func (s *stamps) Since(after uint64) (nodes []proto.NodeID, rings []proto.RingID
 
 // touch notes that a node has changed.
 func (p *placement) touch(id proto.NodeID) {
-	if r := p.ring(p.nodes[id].Group); r != nil {
+	if r := p.ring(p.nodes[id].Device.Group); r != nil {
 		r.counted = false
 	}
 	c := &p.changes
@@ -168,9 +168,9 @@ func (r *ringView) strip() Strip {
 
 func (p *placement) cell(id proto.NodeID) Cell {
 	n := &p.nodes[id]
-	c := Cell{Node: id, Ring: n.Group, Leaving: n.leaving, Standing: n.drawn()}
-	r := p.ring(n.Group)
-	if r == nil || n.Report == nil {
+	c := Cell{Node: id, Ring: n.Device.Group, Leaving: n.leaving, Standing: n.drawn()}
+	r := p.ring(n.Device.Group)
+	if r == nil || n.Device.Report == nil {
 		return c
 	}
 	at := slices.Index(r.nodes, id)
@@ -180,7 +180,7 @@ func (p *placement) cell(id proto.NodeID) Cell {
 		}
 		c.Side[s], c.Peer[s] = r.light(at, s)
 	}
-	said := n.Whole()
+	said := n.Device.Whole()
 	for i := range said.Sides {
 		if b := sideBundle(said, &said.Sides[i]); b >= 0 {
 			c.Deficit = max(c.Deficit, n.deficit(proto.BundleID(b)))
@@ -193,7 +193,7 @@ func (p *placement) cell(id proto.NodeID) Cell {
 func (r *ringView) light(at int, s proto.Side) (Light, proto.NodeID) {
 	n, l := r.at(at), &r.at(at).loss[s]
 	switch {
-	case !n.At(r.Decided):
+	case !n.Device.At(r.Decided):
 		return Waiting, 0
 	case l.lost && l.moving:
 		return Moving, 0
@@ -220,11 +220,11 @@ func (n *node) drawn() Standing {
 		return Drained
 	case n.said.out:
 		return Isolated
-	case !n.Heard():
+	case !n.Device.Heard():
 		return Unheard
-	case !n.Online():
+	case !n.Device.Online():
 		return Offline
-	case !n.usable() || !n.Ready():
+	case !n.usable() || !n.Device.Ready():
 		return LeftOut
 	}
 	return Well
@@ -232,7 +232,7 @@ func (n *node) drawn() Standing {
 
 // deficit is by how much a bundle's light is below what is expected of it.
 func (n *node) deficit(b proto.BundleID) int32 {
-	if x, ok := n.Report.Bundle(b); ok && x.Measured != proto.NoPower && x.Expected != proto.NoPower {
+	if x, ok := n.Device.Report.Bundle(b); ok && x.Measured != proto.NoPower && x.Expected != proto.NoPower {
 		return max(0, int32(x.Expected-x.Measured))
 	}
 	return 0

@@ -47,10 +47,10 @@ type Share struct {
 type Claims struct{ h *Rings }
 
 // Bar says which nodes a job must not have, whatever is mended.
-func (c Claims) Bar(bar func(owner string, id proto.NodeID) bool) { c.h.bar = bar }
+func (c Claims) Bar(bar func(owner string, id proto.NodeID) bool) { c.h.Placed.bar = bar }
 
 // Along says of which jobs whole rings move to stay under the ToRs of their others.
-func (c Claims) Along(along func(owner string) bool) { c.h.along = along }
+func (c Claims) Along(along func(owner string) bool) { c.h.Placed.along = along }
 
 // ClaimsOf the rings.
 func ClaimsOf(h *Rings) Claims { return Claims{h} }
@@ -102,7 +102,7 @@ func (p *placement) resize() {
 // Share is what a want would get now. Nothing changes.
 func (c Claims) Share(w Want) (s Share) {
 	h := c.h
-	if w.Ring != 0 && (!w.Again || h.ring(w.Ring) != nil) {
+	if w.Ring != 0 && (!w.Again || h.Placed.ring(w.Ring) != nil) {
 		return c.named(w)
 	}
 	s.As = w.Ring
@@ -114,12 +114,12 @@ func (c Claims) Share(w Want) (s Share) {
 		return s
 	}
 	s.Stock = nil
-	order := ring.Problem{Order: h.order, Usable: may, Spread: w.Spread, Broken: h.broken}
-	if len(h.cuts.known) == 0 {
+	order := ring.Problem{Order: h.Placed.order, Usable: may, Spread: w.Spread, Broken: h.Evidence.broken}
+	if len(h.Evidence.cuts.known) == 0 {
 		order.Broken = nil
 	}
 	if w.AtToR {
-		s.New, _ = underToRs(h, w.Size, w.Rings, may)
+		s.New, _ = h.Placed.underToRs(w.Size, w.Rings, may)
 		s.Spares = beside(order, s.New, w.Spares)
 	} else {
 		s.New, s.Spares = lay(order, w)
@@ -148,7 +148,7 @@ func (c Claims) Share(w Want) (s Share) {
 // named is a ring by its number. Who names one has seen it stand on those nodes, and
 // would not know one of another number or on others for the same.
 func (c Claims) named(w Want) (s Share) {
-	switch r := c.h.ring(w.Ring); {
+	switch r := c.h.Placed.ring(w.Ring); {
 	case r == nil || r.size != w.Size || !slices.Equal(slices.Sorted(slices.Values(r.nodes)), w.Nodes):
 		s.Why, s.Gone = fmt.Sprintf("there is no ring %d of these nodes any more", w.Ring), true
 	case r.owner != "":
@@ -164,7 +164,7 @@ func (c Claims) named(w Want) (s Share) {
 // lendable: a ring is stock, whole and lit.
 func (c Claims) lendable(r *ringView, w Want) bool {
 	return r.owner == "" && r.size == w.Size && r.stateNow() == proto.RingInService && !r.frozen(c.h.j.Now) &&
-		!slices.ContainsFunc(r.nodes, func(n proto.NodeID) bool { return slices.Contains(w.Exclude, n) || !c.h.free(n) })
+		!slices.ContainsFunc(r.nodes, func(n proto.NodeID) bool { return slices.Contains(w.Exclude, n) || !c.h.Placed.free(n) })
 }
 
 // rest are the nodes of a list that no ring has: whoever listed them means them
@@ -195,10 +195,10 @@ func (c Claims) claimable(w Want) func(proto.NodeID) bool {
 		}
 	}
 	return func(id proto.NodeID) bool {
-		if only != nil && !only[id] || slices.Contains(w.Exclude, id) || !h.free(id) {
+		if only != nil && !only[id] || slices.Contains(w.Exclude, id) || !h.Placed.free(id) {
 			return false
 		}
-		r := h.ring(h.nodes[id].Group)
+		r := h.Placed.ring(h.Placed.nodes[id].Device.Group)
 		return r == nil || r.owner == "" && !r.frozen(h.j.Now)
 	}
 }
@@ -208,7 +208,7 @@ func (c Claims) claimable(w Want) func(proto.NodeID) bool {
 func (c Claims) stock(w Want) []proto.RingID {
 	h := c.h
 	var whole []*ringView
-	for _, r := range h.rings {
+	for _, r := range h.Placed.rings {
 		if c.lendable(r, w) {
 			whole = append(whole, r)
 		}
@@ -241,7 +241,7 @@ func (c Claims) stock(w Want) []proto.RingID {
 func (c Claims) keepStock(s *Share, size int) {
 	h := c.h
 	s.New = slices.DeleteFunc(s.New, func(nodes []proto.NodeID) bool {
-		r := h.ring(h.nodes[nodes[0]].Group)
+		r := h.Placed.ring(h.Placed.nodes[nodes[0]].Device.Group)
 		same := r != nil && r.size == size && slices.Equal(r.nodes, nodes)
 		if same {
 			s.Stock = append(s.Stock, r.id)
@@ -254,7 +254,7 @@ func (c Claims) keepStock(s *Share, size int) {
 func (c Claims) ends(s *Share) (gone []proto.RingID) {
 	for _, nodes := range append(slices.Clone(s.New), s.Spares) {
 		for _, n := range nodes {
-			if id := c.h.nodes[n].Group; id != 0 {
+			if id := c.h.Placed.nodes[n].Device.Group; id != 0 {
 				gone = append(gone, id)
 			}
 		}
@@ -338,7 +338,7 @@ func (c Claims) Claim(owner string, size int, s Share, own func([]proto.RingID) 
 		panic("hbd: invariant: rings are claimed at rest")
 	}
 	for _, n := range s.Spares {
-		h.kept[n] = owner
+		h.Placed.kept[n] = owner
 	}
 	if len(s.New) == 0 && len(s.Ends) == 0 {
 		for _, id := range s.Stock {
@@ -347,7 +347,7 @@ func (c Claims) Claim(owner string, size int, s Share, own func([]proto.RingID) 
 		c.claimed()
 		return append(records, own(s.Stock)...)
 	}
-	q := &proposal{pl: h.placement, next: h.nextRing, owner: owner, stock: s.Stock, spares: s.Spares, gone: s.Ends}
+	q := &proposal{pl: h.Placed, next: h.nextRing, owner: owner, stock: s.Stock, spares: s.Spares, gone: s.Ends}
 	ids := slices.Clone(s.Stock)
 	for _, nodes := range s.New {
 		id := s.As
@@ -355,10 +355,10 @@ func (c Claims) Claim(owner string, size int, s Share, own func([]proto.RingID) 
 			id = q.next
 			q.next++
 		}
-		q.rings = append(q.rings, &ringView{pl: h.placement, id: id, nodes: nodes, size: size, owner: owner})
+		q.rings = append(q.rings, &ringView{pl: h.Placed, id: id, nodes: nodes, size: size, owner: owner})
 		ids = append(ids, id)
 	}
-	q.idle = h.toTell(q)
+	q.idle = h.Agenda.toTell(q)
 	q.own = own(ids)
 	h.prepare(q)
 	return nil
@@ -372,10 +372,10 @@ func (c Claims) Claiming(owner string) bool {
 // lendTo assigns a formed ring to a job, or to none.
 func (c Claims) lendTo(id proto.RingID, owner string) journal.Record {
 	h := c.h
-	r := h.ring(id)
+	r := h.Placed.ring(id)
 	r.owner = owner
-	h.touchRing(id)
-	h.tell(r)
+	h.Placed.touchRing(id)
+	h.Placed.tell(r)
 	return journal.Encode(ringKey(id), r.record(r.Decided))
 }
 
@@ -383,23 +383,23 @@ func (c Claims) lendTo(id proto.RingID, owner string) journal.Record {
 func (c Claims) Keep(owner string, nodes []proto.NodeID) {
 	h := c.h
 	for _, n := range nodes {
-		if int(n) < len(h.nodes) {
-			h.kept[n] = owner
+		if int(n) < len(h.Placed.nodes) {
+			h.Placed.kept[n] = owner
 		}
 	}
-	h.resize()
+	h.Placed.resize()
 }
 
 // claimed looks at everything with the present owners in mind.
 func (c Claims) claimed() {
 	h := c.h
-	h.resize()
-	if h.index != nil {
-		h.reindex()
+	h.Placed.resize()
+	if h.Placed.index != nil {
+		h.Evidence.reindex()
 	}
 	h.surplus = true
-	h.markAll()
-	h.replan(0)
+	h.Agenda.markAll()
+	h.Agenda.replan(0)
 }
 
 // trim ends unassigned rings beyond those that are wanted, the last first; nil:
@@ -409,24 +409,24 @@ func trim(h *Rings) *proposal {
 		return nil
 	}
 	room := map[int]int{}
-	for _, d := range h.demands(h.fab) {
+	for _, d := range h.Placed.demands(h.Placed.fab) {
 		room[d.Size] = d.Want
 	}
-	for _, r := range h.rings {
+	for _, r := range h.Placed.rings {
 		room[r.size]--
 	}
-	q := &proposal{pl: h.placement, next: h.nextRing}
-	for i := len(h.rings) - 1; i >= 0; i-- {
-		if r := h.rings[i]; r.owner == "" && room[r.size] < 0 && !r.frozen(h.j.Now) {
+	q := &proposal{pl: h.Placed, next: h.nextRing}
+	for i := len(h.Placed.rings) - 1; i >= 0; i-- {
+		if r := h.Placed.rings[i]; r.owner == "" && room[r.size] < 0 && !r.frozen(h.j.Now) {
 			room[r.size]++
 			q.gone = append(q.gone, r.id)
 		}
 	}
 	if len(q.gone) == 0 {
-		h.surplus = slices.ContainsFunc(h.rings, func(r *ringView) bool { return r.owner == "" && room[r.size] < 0 })
+		h.surplus = slices.ContainsFunc(h.Placed.rings, func(r *ringView) bool { return r.owner == "" && room[r.size] < 0 })
 		return nil
 	}
 	slices.Sort(q.gone)
-	q.idle = h.toTell(q)
+	q.idle = h.Agenda.toTell(q)
 	return q
 }

@@ -22,7 +22,7 @@ func TestSparesOfAClaimThatIsGivenUpAreFree(t *testing.T) {
 		}
 		c.Claim("a", 8, s, func([]proto.RingID) []journal.Record { return nil })
 		for _, n := range s.Spares {
-			if p.free(n) {
+			if p.Placed.free(n) {
 				t.Errorf("node %d is not kept while the claim is under way", n)
 			}
 		}
@@ -32,7 +32,7 @@ func TestSparesOfAClaimThatIsGivenUpAreFree(t *testing.T) {
 			carry(p, p.proposal)
 		}
 		for _, n := range s.Spares {
-			if kept := p.kept[n] != ""; kept == given {
+			if kept := p.Placed.kept[n] != ""; kept == given {
 				t.Errorf("given up %t: node %d is kept: %t", given, n, kept)
 			}
 		}
@@ -60,7 +60,7 @@ func TestAReleaseDuringARepairLeavesNothing(t *testing.T) {
 				}
 			}
 		}
-		r := p.rings[1]
+		r := p.Placed.rings[1]
 		p.j.Persist(c.Claim("a", r.size, Share{Stock: []proto.RingID{r.id}}, func([]proto.RingID) []journal.Record { return nil })...)
 		was := slices.Clone(r.nodes)
 		turns(p, was[3], proto.ModeHostDown)
@@ -97,7 +97,7 @@ func TestAReleaseDuringARepairLeavesNothing(t *testing.T) {
 			keep()
 			p.Persisted(last)
 		}
-		is, on := p.ring(r.id), stored[ringKey(r.id)]
+		is, on := p.Placed.ring(r.id), stored[ringKey(r.id)]
 		if is.owner != "" || on.Job != "" || !slices.Equal(on.Nodes, is.nodes) || slices.Equal(is.nodes, was) {
 			t.Errorf("decided %t: ring of %q on %v, stored of %q on %v; it was on %v", deciding, is.owner, is.nodes, on.Job, on.Nodes, was)
 		}

@@ -11,40 +11,40 @@ import (
 // costWithout is what it costs to take a node out, those of its ring that cannot take
 // part stepped over as they will be after a while (stepover.go); costWith what it would
 // change to let the node in.
-func (h *Rings) costWithout(n *node) proto.Cost {
-	if r := h.ring(n.Group); r != nil && n.blocks() {
+func (e *evidence) costWithout(n *node) proto.Cost {
+	if r := e.pl.ring(n.Device.Group); r != nil && n.blocks() {
 		for _, id := range r.nodes {
-			if m := &h.nodes[id]; m.blocks() {
+			if m := &e.pl.nodes[id]; m.blocks() {
 				m.stepped("asked what it costs")
-				h.reads(id)
-				defer func() { m.stepped(""); h.reads(id) }()
+				e.pl.reads(id)
+				defer func() { m.stepped(""); e.pl.reads(id) }()
 			}
 		}
 	}
-	return h.cost(n, func(id proto.NodeID) bool { return h.nodes[id].wanted() && id != n.ID },
-		func(id proto.NodeID) bool { return h.free(id) && id != n.ID })
+	return e.cost(n, func(id proto.NodeID) bool { return e.pl.nodes[id].wanted() && id != n.Device.ID },
+		func(id proto.NodeID) bool { return e.pl.free(id) && id != n.Device.ID })
 }
 
 // cost compares the rings as they are with those that plans would make of
 // them: one for the rings that are concerned, then one that places better, as
 // far as whole rings may move.
-func (h *Rings) cost(n *node, usable, free func(proto.NodeID) bool) proto.Cost {
+func (e *evidence) cost(n *node, usable, free func(proto.NodeID) bool) proto.Cost {
 	c := proto.Cost{Rings: []proto.RingID{}}
-	if h.index == nil {
-		h.reindex() // asked before all have been heard
+	if e.pl.index == nil {
+		e.reindex() // asked before all have been heard
 	}
-	is := h.index.Mend
-	h.index.Usable, h.index.Free, h.index.Fetch = usable, free, 0
-	h.reads(n.ID)
-	after, stages, back := try(h.index, n.ID, func(id proto.RingID) ring.Group {
-		r := h.ring(id)
+	is := e.pl.index.Mend
+	e.pl.index.Usable, e.pl.index.Free, e.pl.index.Fetch = usable, free, 0
+	e.pl.reads(n.Device.ID)
+	after, stages, back := try(e.pl.index, n.Device.ID, func(id proto.RingID) ring.Group {
+		r := e.pl.ring(id)
 		return r.group()
 	}, nil)
 	c.Stages = stages
-	h.index.Mend = is
-	h.index.Carry(back)
-	h.reads(n.ID)
-	for _, r := range h.rings {
+	e.pl.index.Mend = is
+	e.pl.index.Carry(back)
+	e.pl.reads(n.Device.ID)
+	for _, r := range e.pl.rings {
 		nodes, touched := after[r.id]
 		if !touched {
 			continue
@@ -55,15 +55,15 @@ func (h *Rings) cost(n *node, usable, free func(proto.NodeID) bool) proto.Cost {
 		}
 		c.Links += uint32(differing(r.nodes, nodes) + differing(nodes, r.nodes))
 		if len(nodes) < len(r.nodes) {
-			c.GPUs += uint32((len(r.nodes) - len(nodes)) * h.fab.GPUsPerNode)
+			c.GPUs += uint32((len(r.nodes) - len(nodes)) * e.pl.fab.GPUsPerNode)
 		}
 		for _, id := range nodes {
 			if !slices.Contains(r.nodes, id) && len(c.Joins) < proto.MaxArray {
 				c.Joins = append(c.Joins, id)
 			}
 		}
-		if told := slices.IndexFunc(r.nodes, func(id proto.NodeID) bool { return h.nodes[id].Report == nil }); told < 0 {
-			e := h.envelope(r.nodes)
+		if told := slices.IndexFunc(r.nodes, func(id proto.NodeID) bool { return e.pl.nodes[id].Device.Report == nil }); told < 0 {
+			e := e.pl.envelope(r.nodes)
 			c.DarkMicros = max(c.DarkMicros, uint64(e.SwitchMaxMicros)+2*uint64(e.DetectMaxMicros)+uint64(commitSpread.Microseconds()))
 		}
 	}

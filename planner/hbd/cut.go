@@ -152,41 +152,41 @@ func between(a, b proto.NodeID) string { return fmt.Sprintf("%d-%d", min(a, b), 
 func FibreName(x *fabric.Fibre) string { return cmp.Or(x.ID, between(x.A.Node, x.B.Node)) }
 
 // Engaged is why a node's fibres are not to be touched, "" when they may be.
-func Engaged(h *Rings, id proto.NodeID) string {
-	n := &h.nodes[id]
+func (p *placement) Engaged(id proto.NodeID) string {
+	n := &p.nodes[id]
 	switch {
 	case n.bare():
 		return ""
-	case n.Group != 0:
-		return fmt.Sprintf("node %d carries ring %d", id, n.Group)
-	case n.Online() && n.Report != nil && len(n.Whole().Rings) > 0:
+	case n.Device.Group != 0:
+		return fmt.Sprintf("node %d carries ring %d", id, n.Device.Group)
+	case n.Device.Online() && n.Device.Report != nil && len(n.Device.Whole().Rings) > 0:
 		return fmt.Sprintf("node %d has the light of a ring still", id)
 	}
 	return fmt.Sprintf("node %d: %s", id, cmp.Or(n.whyNot(), "it is being told where it stands"))
 }
 
 // LinkOf is a fibre as operators see it.
-func LinkOf(h *Rings, x *fabric.Fibre) proto.LinkStatus {
+func (e *evidence) LinkOf(x *fabric.Fibre) proto.LinkStatus {
 	a, b := x.A, x.B
-	m, n := &h.nodes[a.Node], &h.nodes[b.Node]
+	m, n := &e.pl.nodes[a.Node], &e.pl.nodes[b.Node]
 	s := proto.LinkStatus{Fibre: FibreName(x), A: m.end(a), B: n.end(b)}
-	r, wanted := h.ring(m.Group), false
-	if r != nil && m.Group == n.Group {
+	r, wanted := e.pl.ring(m.Device.Group), false
+	if r != nil && m.Device.Group == n.Device.Group {
 		i, j := slices.Index(r.nodes, a.Node), slices.Index(r.nodes, b.Node)
 		wanted = i-j == 1 || j-i == 1
 	}
-	lit := s.A.State.Lit() && s.B.State.Lit() && m.Online() && n.Online() && (wanted || m.faces(b.Node) && n.faces(a.Node))
-	known := h.cuts.known[pair(a.Node, b.Node)]
+	lit := s.A.State.Lit() && s.B.State.Lit() && m.Device.Online() && n.Device.Online() && (wanted || m.faces(b.Node) && n.faces(a.Node))
+	known := e.cuts.known[pair(a.Node, b.Node)]
 	switch {
 	case known != nil && known.first:
 		s.State, s.SinceMillis = proto.FibreDoubted, known.since
-	case h.broken(a.Node, b.Node):
-		s.State, s.SinceMillis, s.NextMillis = proto.FibreDark, known.since, h.j.Wall+uint64((known.until-h.j.Now).Milliseconds())
+	case e.broken(a.Node, b.Node):
+		s.State, s.SinceMillis, s.NextMillis = proto.FibreDark, known.since, e.j.Wall+uint64((known.until-e.j.Now).Milliseconds())
 	case lit:
 		s.State = proto.FibreLit
 	case known != nil && !known.proven:
 		s.State, s.SinceMillis = proto.FibreDoubted, known.since
-	case wanted && !(m.Online() && n.Online()): // what they said is of before
+	case wanted && !(m.Device.Online() && n.Device.Online()): // what they said is of before
 		s.State = proto.FibreDoubted
 	case wanted:
 		s.State, s.SinceMillis = proto.FibreDark, r.since
@@ -199,7 +199,7 @@ func LinkOf(h *Rings, x *fabric.Fibre) proto.LinkStatus {
 
 // faces: one of its sides has the light of a peer.
 func (n *node) faces(peer proto.NodeID) bool {
-	for s := range n.Report.Sides {
+	for s := range n.Device.Report.Sides {
 		if s.State == proto.SideWork && s.Peer == peer {
 			return true
 		}
@@ -208,18 +208,18 @@ func (n *node) faces(peer proto.NodeID) bool {
 }
 
 // Asked answers about rings and their fibres.
-func Asked(h *Rings, q *proto.OpRequest, r *proto.OpReply) {
+func (e *evidence) Asked(q *proto.OpRequest, r *proto.OpReply) {
 	if q.Noun != proto.NounLinks {
-		h.Answer(q, r)
+		e.pl.Answer(q, r)
 		return
 	}
-	all := h.fab.AllFibres()
+	all := e.pl.fab.AllFibres()
 	for i := min(q.Page, uint64(len(all))); i < uint64(len(all)); i++ {
 		if len(r.Links) == proto.MaxPage {
 			r.Next = i
 			return
 		}
-		r.Links = append(r.Links, LinkOf(h, &all[i]))
+		r.Links = append(r.Links, e.LinkOf(&all[i]))
 	}
 }
 
@@ -227,15 +227,15 @@ func Asked(h *Rings, q *proto.OpRequest, r *proto.OpReply) {
 // name was.
 func (e *evidence) ClearFibre(name string) bool {
 	for at := range e.cuts.known { // any order: a name is one fibre's
-		if e.fibre(at[0], at[1]) != name {
+		if e.pl.fibre(at[0], at[1]) != name {
 			continue
 		}
 		delete(e.cuts.known, at)
 		e.usableAgain(at[0], at[1])
 		for _, id := range at {
-			e.mark(e.ring(e.nodes[id].Group))
+			e.agenda.mark(e.pl.ring(e.pl.nodes[id].Device.Group))
 		}
-		e.replan(0)
+		e.agenda.replan(0)
 		return true
 	}
 	return false
@@ -243,10 +243,10 @@ func (e *evidence) ClearFibre(name string) bool {
 
 // usableAgain enters the fibre between two nodes anew, and marks rings that lack a node.
 func (e *evidence) usableAgain(a, b proto.NodeID) {
-	e.reads(a)
-	e.markNear(a)
-	e.wantBetter = true
-	e.replan(debounce)
+	e.pl.reads(a)
+	e.agenda.markNear(a)
+	e.agenda.wantBetter = true
+	e.agenda.replan(debounce)
 }
 
 func (e *evidence) broken(a, b proto.NodeID) bool { return e.cuts.broken(a, b, e.j.Now) }
@@ -258,9 +258,9 @@ func (e *evidence) hold(r *ringView, at int, why string) {
 
 func (e *evidence) holdOff(a, b proto.NodeID, ring proto.RingID, gen proto.Generation, why string) {
 	wait := e.cuts.hold(a, b, e.j.Now, e.j.Wall)
-	e.reads(a)
+	e.pl.reads(a)
 	e.j.Note(journal.Error, "fibre is held to be cut", journal.Note{Rule: "cut", Node: int64(a), Ring: ring, Gen: gen, Cause: proto.CauseLightLost,
-		Text: fmt.Sprintf("%s of fibre %s between nodes %d and %d, both well; no ring uses it for %v", why, e.fibre(a, b), a, b, wait)})
+		Text: fmt.Sprintf("%s of fibre %s between nodes %d and %d, both well; no ring uses it for %v", why, e.pl.fibre(a, b), a, b, wait)})
 }
 
 // checkCuts gives fibres another chance that have waited.
@@ -269,8 +269,8 @@ func (e *evidence) checkCuts() {
 		return
 	}
 	e.cuts.due(e.j.Now, func(a, b proto.NodeID) bool {
-		if link, ok := e.fab.Link(a, b); ok {
-			if _, may := e.MayTry(link.Local, link.Remote); may || awaits(e.fab, &e.nodes[a], &e.nodes[b]) {
+		if link, ok := e.pl.fab.Link(a, b); ok {
+			if _, may := e.pl.MayTry(link.Local, link.Remote); may || awaits(e.pl.fab, &e.pl.nodes[a], &e.pl.nodes[b]) {
 				return true
 			}
 		}
@@ -281,11 +281,11 @@ func (e *evidence) checkCuts() {
 
 // tryFirst keeps rings off some fibres until they were tried, where the description asks
 // for it. One whose node is in a ring by then is left to that.
-func tryFirst(e *evidence, of func(fabric.Fibre) bool) {
-	if !e.fab.Qualifies().BeforeUse {
+func (e *evidence) tryFirst(of func(fabric.Fibre) bool) {
+	if !e.pl.fab.Qualifies().BeforeUse {
 		return
 	}
-	for _, f := range e.fab.AllFibres() {
+	for _, f := range e.pl.fab.AllFibres() {
 		at := pair(f.A.Node, f.B.Node)
 		x := e.cuts.known[at]
 		if !of(f) || x != nil && x.held {
@@ -296,7 +296,7 @@ func tryFirst(e *evidence, of func(fabric.Fibre) bool) {
 			e.cuts.known[at] = x
 		}
 		x.since, x.held, x.tried, x.first, x.hits = e.j.Wall, true, true, true, 0
-		e.reads(f.A.Node)
+		e.pl.reads(f.A.Node)
 	}
 }
 
@@ -314,27 +314,27 @@ func (p *placement) MayTry(a, b fabric.Port) (looks [2]bool, may bool) {
 // awaits: a fibre is to be tried before use, and no ring has a node of it that it would be
 // late for: a trial waits until both are there.
 func awaits(f *fabric.Fabric, a, b *node) bool {
-	return f.Qualifies().BeforeUse && a.Group == 0 && b.Group == 0
+	return f.Qualifies().BeforeUse && a.Device.Group == 0 && b.Device.Group == 0
 }
 
 // Doubted are the fibres that are to be looked at now: held to be cut for as long as they
 // were to be, and with a node in no ring. One whose nodes have rings since is left to those.
-func Doubted(h *Rings) (out []fabric.Fibre) {
-	for at, x := range h.cuts.known { // any order: sorted below
-		link, ok := h.fab.Link(at[0], at[1])
+func (e *evidence) Doubted() (out []fabric.Fibre) {
+	for at, x := range e.cuts.known { // any order: sorted below
+		link, ok := e.pl.fab.Link(at[0], at[1])
 		if !ok || !x.tried {
 			continue
 		}
-		switch _, may := h.MayTry(link.Local, link.Remote); {
-		case !may && awaits(h.fab, &h.nodes[at[0]], &h.nodes[at[1]]): // they come
+		switch _, may := e.pl.MayTry(link.Local, link.Remote); {
+		case !may && awaits(e.pl.fab, &e.pl.nodes[at[0]], &e.pl.nodes[at[1]]): // they come
 		case !may && x.first && x.count == 0:
-			delete(h.cuts.known, at)
-			h.usableAgain(at[0], at[1])
+			delete(e.cuts.known, at)
+			e.usableAgain(at[0], at[1])
 		case !may:
-			h.cuts.again(at, h.j.Now)
-			h.usableAgain(at[0], at[1])
+			e.cuts.again(at, e.j.Now)
+			e.usableAgain(at[0], at[1])
 		default:
-			out = append(out, fabric.Fibre{ID: h.fibre(at[0], at[1]), A: link.Local, B: link.Remote, Crossed: link.Crossed})
+			out = append(out, fabric.Fibre{ID: e.pl.fibre(at[0], at[1]), A: link.Local, B: link.Remote, Crossed: link.Crossed})
 		}
 	}
 	slices.SortFunc(out, func(a, b fabric.Fibre) int {
@@ -347,40 +347,40 @@ func Doubted(h *Rings) (out []fabric.Fibre) {
 // light rings may have it again, else it waits for longer. Without an answer it is as it was,
 // as is one before its first ring whose bits were not counted and whose node left or joined
 // a ring since it was asked for, with ends that only looked: that says nothing of the fibre.
-func Looked(h *Rings, f *fabric.Fibre, looked [2]bool, counted bool, dark string) {
+func (e *evidence) Looked(f *fabric.Fibre, looked [2]bool, counted bool, dark string) {
 	a, b := f.A.Node, f.B.Node
-	x := h.cuts.known[pair(a, b)]
+	x := e.cuts.known[pair(a, b)]
 	if x == nil || !x.tried {
 		return
 	}
-	if looks, may := h.MayTry(f.A, f.B); x.first && !counted && (!may || looks != looked) {
+	if looks, may := e.pl.MayTry(f.A, f.B); x.first && !counted && (!may || looks != looked) {
 		return
 	}
 	x.tried, x.shown = false, dark
 	lit := dark == ""
 	if x.first && lit && x.count == 0 {
-		delete(h.cuts.known, pair(a, b))
-		h.usableAgain(a, b)
+		delete(e.cuts.known, pair(a, b))
+		e.usableAgain(a, b)
 		return
 	}
 	x.first = false
 	switch x.hits++; {
 	case lit && x.hits < steadyHits: // it may rattle still
-		x.until = h.j.Now + steadyWait
-		h.cuts.at = min(h.cuts.at, x.until)
+		x.until = e.j.Now + steadyWait
+		e.cuts.at = min(e.cuts.at, x.until)
 		return
 	case lit:
 		x.held, x.proven = false, true
-		h.usableAgain(a, b)
+		e.usableAgain(a, b)
 		return
 	}
 	x.hits = 0
 	x.misses++
 	wait := min(dampFirst<<min(x.count+x.misses-1, dampMost), dampLast)
-	x.until = h.j.Now + wait
-	h.cuts.at = min(h.cuts.at, x.until)
-	h.j.Note(journal.Info, "fibre is still dark", journal.Note{Rule: "cut", Node: int64(a), Cause: proto.CauseLightLost,
-		Text: fmt.Sprintf("fibre %s between nodes %d and %d shows no light with no ring on it; no ring uses it for %v more", h.fibre(a, b), a, b, wait)})
+	x.until = e.j.Now + wait
+	e.cuts.at = min(e.cuts.at, x.until)
+	e.j.Note(journal.Info, "fibre is still dark", journal.Note{Rule: "cut", Node: int64(a), Cause: proto.CauseLightLost,
+		Text: fmt.Sprintf("fibre %s between nodes %d and %d shows no light with no ring on it; no ring uses it for %v more", e.pl.fibre(a, b), a, b, wait)})
 }
 
 // A fibre that was held to be cut is used again when it had light at each of so many looks
@@ -407,8 +407,8 @@ func (e *evidence) concludeParted(r *ringView) (apart bool) {
 		}
 		r.lit[at] = false
 		e.hold(r, at, "light lost at one end, or at both,")
-		e.mark(r)
-		e.replan(debounce)
+		e.agenda.mark(r)
+		e.agenda.replan(debounce)
 	}
 	return apart
 }

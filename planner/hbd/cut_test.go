@@ -28,16 +28,16 @@ func mend(p *Rings) (times int) {
 // nobody can look from.
 func TestAFibreThatIsWellMendsItsRingAtOnce(t *testing.T) {
 	p, r := shining(t, 0)
-	p.hold(r, 7, "no light")
-	p.mark(r)
-	if mend(p) == 0 || len(p.ring(r.id).nodes) != 15 {
-		t.Fatalf("ring %d of %v", r.id, p.ring(r.id).nodes)
+	p.Evidence.hold(r, 7, "no light")
+	p.Agenda.mark(r)
+	if mend(p) == 0 || len(p.Placed.ring(r.id).nodes) != 15 {
+		t.Fatalf("ring %d of %v", r.id, p.Placed.ring(r.id).nodes)
 	}
-	p.betterAt = journal.Never
-	p.j.Now = p.cuts.at
-	p.Conclude()
-	if mend(p) != 1 || len(p.ring(r.id).nodes) != 16 {
-		t.Errorf("ring %d of %v", r.id, p.ring(r.id).nodes)
+	p.Agenda.betterAt = journal.Never
+	p.j.Now = p.Evidence.cuts.at
+	p.Evidence.Conclude()
+	if mend(p) != 1 || len(p.Placed.ring(r.id).nodes) != 16 {
+		t.Errorf("ring %d of %v", r.id, p.Placed.ring(r.id).nodes)
 	}
 }
 
@@ -47,40 +47,40 @@ func TestAFibreThatIsWellMendsItsRingAtOnce(t *testing.T) {
 // goes on having it: it is used after three looks in a row.
 func TestAFibreThatIsWellLetsARingBeFormed(t *testing.T) {
 	p := standing(t, 64, 0)
-	gone := p.rings[1]
-	p.dropRing(gone.id)
+	gone := p.Placed.rings[1]
+	p.Placed.dropRing(gone.id)
 	for _, id := range gone.nodes {
-		p.place(id, 0)
+		p.Placed.place(id, 0)
 	}
 	mid := gone.nodes[8]
 	for a := mid - 3; a < mid; a++ {
 		for b := mid; b <= a+3; b++ {
-			p.cuts.hold(a, b, p.j.Now, 0)
-			p.cuts.known[pair(a, b)].until = p.j.Now + time.Hour
-			p.reads(a)
+			p.Evidence.cuts.hold(a, b, p.j.Now, 0)
+			p.Evidence.cuts.known[pair(a, b)].until = p.j.Now + time.Hour
+			p.Placed.reads(a)
 		}
 	}
-	p.markAll()
-	if mend(p) != 0 || len(p.rings) != 3 {
-		t.Fatalf("%d rings", len(p.rings))
+	p.Agenda.markAll()
+	if mend(p) != 0 || len(p.Placed.rings) != 3 {
+		t.Fatalf("%d rings", len(p.Placed.rings))
 	}
-	p.cuts.known[pair(mid-1, mid)].until, p.cuts.at = p.j.Now, p.j.Now
+	p.Evidence.cuts.known[pair(mid-1, mid)].until, p.Evidence.cuts.at = p.j.Now, p.j.Now
 	for i, dark := range []string{"", "no light at node 3", "", "", ""} {
-		p.j.Now = p.cuts.at
-		p.Conclude()
-		tried := Doubted(p)
-		if len(tried) != 1 || !p.broken(mid-1, mid) {
+		p.j.Now = p.Evidence.cuts.at
+		p.Evidence.Conclude()
+		tried := p.Evidence.Doubted()
+		if len(tried) != 1 || !p.Evidence.broken(mid-1, mid) {
 			t.Fatalf("look %d: %+v are looked at", i, tried)
 		}
-		if Looked(p, &tried[0], [2]bool{}, false, dark); p.broken(mid-1, mid) == (i == 4) {
+		if p.Evidence.Looked(&tried[0], [2]bool{}, false, dark); p.Evidence.broken(mid-1, mid) == (i == 4) {
 			t.Errorf("look %d: broken %t", i, i == 4)
 		}
 	}
-	if p.planAt != p.j.Now+debounce {
-		t.Errorf("looked at again at %v, it is %v", p.planAt, p.j.Now)
+	if p.Agenda.planAt != p.j.Now+debounce {
+		t.Errorf("looked at again at %v, it is %v", p.Agenda.planAt, p.j.Now)
 	}
-	if mend(p) != 1 || len(p.rings) != 4 {
-		t.Errorf("%d rings", len(p.rings))
+	if mend(p) != 1 || len(p.Placed.rings) != 4 {
+		t.Errorf("%d rings", len(p.Placed.rings))
 	}
 }
 
@@ -89,11 +89,11 @@ func TestAFibreThatIsWellLetsARingBeFormed(t *testing.T) {
 func TestAttemptsAreOfTheMembers(t *testing.T) {
 	p, r := shining(t, 0)
 	for _, nodes := range [][]proto.NodeID{r.nodes, r.nodes[1:]} {
-		old := p.ring(r.id)
+		old := p.Placed.ring(r.id)
 		old.renewed, old.renewAt, old.retold = 2, time.Hour, time.Minute
 		same := len(nodes) == len(old.nodes)
-		p.enter(p.view(r.id, nodes, r.size), r.Decided)
-		if now := p.ring(r.id); (now.renewed == 2 && now.renewAt == time.Hour) != same || !same && now.renewed+int(now.renewAt) != 0 || now.retold != time.Minute {
+		p.Placed.enter(p.Placed.view(r.id, nodes, r.size), r.Decided)
+		if now := p.Placed.ring(r.id); (now.renewed == 2 && now.renewAt == time.Hour) != same || !same && now.renewed+int(now.renewAt) != 0 || now.retold != time.Minute {
 			t.Errorf("the same %t: %d attempts, not before %v", same, now.renewed, now.renewAt)
 		}
 	}
@@ -105,13 +105,13 @@ func TestAFibreOnProbationIsBlamedFirst(t *testing.T) {
 	for _, after := range []time.Duration{probation - time.Second, probation} {
 		p, r := shining(t, 0)
 		p.j.Now = time.Minute
-		p.hold(r, 3, "no light")
-		p.cuts.known[pair(r.nodes[3], r.nodes[4])].held = false
-		p.cuts.known[pair(r.nodes[3], r.nodes[4])].until = p.j.Now
+		p.Evidence.hold(r, 3, "no light")
+		p.Evidence.cuts.known[pair(r.nodes[3], r.nodes[4])].held = false
+		p.Evidence.cuts.known[pair(r.nodes[3], r.nodes[4])].until = p.j.Now
 		p.j.Now += after
 		r.splitAt = p.j.Now - splitWait
-		p.dueSplit(r)
-		if held := p.broken(r.nodes[3], r.nodes[4]); held != (after < probation) || r.renew == held {
+		p.Evidence.dueSplit(r)
+		if held := p.Evidence.broken(r.nodes[3], r.nodes[4]); held != (after < probation) || r.renew == held {
 			t.Errorf("after %v: held %t, told again %t", after, held, r.renew)
 		}
 	}

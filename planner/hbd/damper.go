@@ -27,14 +27,14 @@ const renewsFree = 2
 // undamp lets nodes in again that have waited.
 func (o *obstacles) undamp() {
 	o.damped = slices.DeleteFunc(o.damped, func(id proto.NodeID) bool {
-		n := &o.h.nodes[id]
+		n := &o.h.Placed.nodes[id]
 		if n.outs.held && o.h.j.Now < n.outs.until {
 			o.at = min(o.at, n.outs.until)
 			return false
 		}
 		if n.outs.held {
 			n.own().outs.held = false
-			o.h.markNode(n)
+			o.h.Agenda.markNode(n)
 		}
 		return true
 	})

@@ -59,7 +59,7 @@ type drains struct {
 // begin begins a drain, or says why not. It reports whether the answer
 // comes later.
 func (ds *drains) begin(client string, q *proto.OpRequest, n *node, r *proto.OpReply) bool {
-	cost, said := ds.h.costWithout(n), hold{Author: q.Author, Reason: q.Reason, Millis: ds.h.j.Wall}
+	cost, said := ds.h.Evidence.costWithout(n), hold{Author: q.Author, Reason: q.Reason, Millis: ds.h.j.Wall}
 	refuse := func(code proto.Code, limit, format string, args ...any) bool {
 		r.Refuse(&proto.Error{Code: code, Field: "node", Limit: limit, Reason: fmt.Sprintf(format, args...)})
 		return false
@@ -73,32 +73,32 @@ func (ds *drains) begin(client string, q *proto.OpRequest, n *node, r *proto.OpR
 			said.Quarantine = n.hold != nil && n.hold.Quarantine
 			ds.h.j.Persist(ds.take(n, said))
 		}
-		return refuse(proto.Duplicate, "a node in service", "node %d is drained already", n.ID)
+		return refuse(proto.Duplicate, "a node in service", "node %d is drained already", n.Device.ID)
 	case slices.ContainsFunc(ds.list, func(d draining) bool { return d.client == client && d.corr == q.Corr }):
 		return true // asked again: the answer is under way
 	case n.leaving:
-		return refuse(proto.Busy, "", "node %d is being drained", n.ID)
+		return refuse(proto.Busy, "", "node %d is being drained", n.Device.ID)
 	case ds.h.root.Busy() != "":
 		return refuse(proto.Busy, "", "the planner is %s", ds.h.root.Busy())
 	case len(ds.list) >= maxDrains:
 		return refuse(proto.Busy, fmt.Sprintf("%d at a time", maxDrains), "too many nodes are being drained")
 	}
-	if !n.Online() || n.Session == 0 || n.Report == nil {
+	if !n.Device.Online() || n.Device.Session == 0 || n.Device.Report == nil {
 		ds.h.j.Persist(ds.take(n, said))
-		r.Cost, r.Reason = &cost, proto.Clip(fmt.Sprintf("the agent of node %d is offline: its ring is formed without it within some %v, and it is drained when it is back", n.ID, 2*stepWait))
-		ds.h.j.Note(journal.Info, "node is kept out", journal.Note{Rule: "drain", Node: int64(n.ID), Ring: n.Group, Cause: proto.CauseOperator, Text: proto.Clip(said.about() + "; its agent is offline")})
-		ds.h.markNode(n)
-		ds.h.replan(0)
+		r.Cost, r.Reason = &cost, proto.Clip(fmt.Sprintf("the agent of node %d is offline: its ring is formed without it within some %v, and it is drained when it is back", n.Device.ID, 2*stepWait))
+		ds.h.j.Note(journal.Info, "node is kept out", journal.Note{Rule: "drain", Node: int64(n.Device.ID), Ring: n.Device.Group, Cause: proto.CauseOperator, Text: proto.Clip(said.about() + "; its agent is offline")})
+		ds.h.Agenda.markNode(n)
+		ds.h.Agenda.replan(0)
 		return false
 	}
 	wait := time.Duration(q.TTLMillis) * time.Millisecond
-	ds.list = append(ds.list, draining{node: n.ID, ring: n.Group, hold: said, client: client, corr: q.Corr, cost: cost, ttl: wait, deadline: ds.h.j.Now + wait, qualify: journal.Never, again: journal.Never})
+	ds.list = append(ds.list, draining{node: n.Device.ID, ring: n.Device.Group, hold: said, client: client, corr: q.Corr, cost: cost, ttl: wait, deadline: ds.h.j.Now + wait, qualify: journal.Never, again: journal.Never})
 	ds.keep(&ds.list[len(ds.list)-1])
 	n.leaving = true
-	ds.h.j.Note(journal.Info, "drain begins", journal.Note{Rule: "drain", Node: int64(n.ID), Ring: n.Group, Cause: proto.CauseOperator,
+	ds.h.j.Note(journal.Info, "drain begins", journal.Note{Rule: "drain", Node: int64(n.Device.ID), Ring: n.Device.Group, Cause: proto.CauseOperator,
 		Text: proto.Clip(said.told() + fmt.Sprintf("%s and %s touched, %s fewer", proto.Count(len(cost.Rings), "ring"), proto.Count(int(cost.Links), "link"), proto.Count(int(cost.GPUs), "GPU")))})
-	ds.h.markNode(n)
-	ds.h.replan(0)
+	ds.h.Agenda.markNode(n)
+	ds.h.Agenda.replan(0)
 	return true
 }
 
@@ -110,18 +110,18 @@ func (ds *drains) check() {
 	for i := 0; i < len(ds.list); {
 		if r, done := ds.run(&ds.list[i]); done {
 			d := &ds.list[i]
-			ds.h.nodes[d.node].leaving = false
-			ds.h.touch(d.node)
+			ds.h.Placed.nodes[d.node].leaving = false
+			ds.h.Placed.touch(d.node)
 			r.Corr = d.corr
 			records := []journal.Record{{Key: drainKey(d.node)}}
 			if r.Code == proto.OK {
-				records = append(records, ds.take(&ds.h.nodes[d.node], d.hold))
+				records = append(records, ds.take(&ds.h.Placed.nodes[d.node], d.hold))
 			}
 			ds.h.j.Persist(records...)
 			ds.h.root.Reply(d.client, r)
-			ds.h.markNode(&ds.h.nodes[d.node])
+			ds.h.Agenda.markNode(&ds.h.Placed.nodes[d.node])
 			ds.list = slices.Delete(ds.list, i, i+1)
-			ds.h.replan(debounce)
+			ds.h.Agenda.replan(debounce)
 			continue
 		}
 		i++
@@ -130,27 +130,27 @@ func (ds *drains) check() {
 }
 
 func (ds *drains) run(d *draining) (*proto.OpReply, bool) {
-	n, v := &ds.h.nodes[d.node], ds.h.ring(d.ring)
+	n, v := &ds.h.Placed.nodes[d.node], ds.h.Placed.ring(d.ring)
 	stop := func(code proto.Code, why string) (*proto.OpReply, bool) {
-		ds.h.j.Note(journal.Warn, "drain stopped", journal.Note{Rule: "drain_stop", Node: int64(n.ID), Ring: d.ring, Cause: proto.CauseOperator, Text: why})
+		ds.h.j.Note(journal.Warn, "drain stopped", journal.Note{Rule: "drain_stop", Node: int64(n.Device.ID), Ring: d.ring, Cause: proto.CauseOperator, Text: why})
 		r := &proto.OpReply{}
 		r.Refuse(&proto.Error{Code: code, Field: "node", Reason: why})
 		return r, true
 	}
 	switch {
 	case n.drained():
-		ds.h.j.Note(journal.Info, "node is drained", journal.Note{Rule: "drain", Node: int64(n.ID), Ring: d.ring, Cause: proto.CauseOperator, Text: "its ring has light without it"})
+		ds.h.j.Note(journal.Info, "node is drained", journal.Note{Rule: "drain", Node: int64(n.Device.ID), Ring: d.ring, Cause: proto.CauseOperator, Text: "its ring has light without it"})
 		return &proto.OpReply{Cost: &d.cost}, true
 	case !n.usable() && !n.said.out && n.over == "":
 		if n.dead { // which says nothing of its hardware
 			return stop(proto.Expired, n.whyNot())
 		}
 		return stop(proto.HardwareFailed, n.whyNot())
-	case n.Group == 0 && (v == nil || v.hasLight()) && (!n.Online() || n.Unassigned && !n.Ready() || ds.h.j.Now >= d.deadline):
+	case n.Device.Group == 0 && (v == nil || v.hasLight()) && (!n.Device.Online() || n.Device.Unassigned && !n.Device.Ready() || ds.h.j.Now >= d.deadline):
 		text := "it is in no ring; its agent does not answer, and it is drained when it does"
-		ds.h.j.Note(journal.Info, "node is kept out", journal.Note{Rule: "drain", Node: int64(n.ID), Ring: d.ring, Cause: proto.CauseOperator, Text: text})
+		ds.h.j.Note(journal.Info, "node is kept out", journal.Note{Rule: "drain", Node: int64(n.Device.ID), Ring: d.ring, Cause: proto.CauseOperator, Text: text})
 		return &proto.OpReply{Cost: &d.cost, Reason: text}, true
-	case !n.Online() && !n.blocks():
+	case !n.Device.Online() && !n.blocks():
 		return stop(proto.NotFound, "the agent went offline")
 	case ds.h.j.Now >= d.deadline:
 		return stop(proto.Expired, "not done in time")
@@ -163,7 +163,7 @@ func (ds *drains) run(d *draining) (*proto.OpReply, bool) {
 		d.sent = true
 		ds.tell(d, n)
 		return nil, false
-	case n.Group != 0 || n.Unassigned || n.Pending() || ds.h.txn.Phase() != member.Resting:
+	case n.Device.Group != 0 || n.Device.Unassigned || n.Device.Pending() || ds.h.txn.Phase() != member.Resting:
 		return nil, false
 	}
 	if v != nil && !v.hasLight() {
@@ -184,7 +184,7 @@ func (ds *drains) run(d *draining) (*proto.OpReply, bool) {
 func (ds *drains) tell(d *draining, n *node) {
 	d.qualify, d.again = journal.Never, ds.h.j.Now+member.ResendFirst
 	if ds.h.j.LinkUp {
-		ds.h.j.Command(n.ID, n.Session, proto.Command{Verb: proto.VerbDrain})
+		ds.h.j.Command(n.Device.ID, n.Device.Session, proto.Command{Verb: proto.VerbDrain})
 	}
 }
 
@@ -234,7 +234,7 @@ func (ds *drains) restore(n *node, raw []byte) error {
 	if err := json.Unmarshal(raw, &r); err != nil {
 		return err
 	}
-	d := draining{node: n.ID, ring: r.Ring, hold: r.Hold, client: r.Client, cost: r.Cost, ttl: time.Duration(r.TTLMillis) * time.Millisecond,
+	d := draining{node: n.Device.ID, ring: r.Ring, hold: r.Hold, client: r.Client, cost: r.Cost, ttl: time.Duration(r.TTLMillis) * time.Millisecond,
 		deadline: journal.Never, qualify: journal.Never, again: journal.Never}
 	corr, err := hex.DecodeString(r.Corr)
 	if err != nil || len(corr) != len(d.corr) {

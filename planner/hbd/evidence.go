@@ -14,7 +14,9 @@ import (
 // about its light: only when both neighbours have lost it is the node held to
 // be dead, or when one has and its agent stays away.
 type evidence struct {
-	agenda
+	pl       *placement
+	agenda   *agenda
+	j        *journal.Journal
 	root     Root
 	died     func(n *node, why string) // tells who may wait for a node that is dead
 	doubt    func(d *member.Device)    // has one asked until it answers
@@ -27,9 +29,9 @@ type evidence struct {
 func (e *evidence) Conclude() {
 	for _, n := range e.probes.due() {
 		e.doubt(n.Device) // the question or its answer may be lost
-		if r := e.ring(n.Group); r != nil {
+		if r := e.pl.ring(n.Device.Group); r != nil {
 			e.watch(r)
-			e.replan(0) // silence is the last that was waited for, unless others of the ring are asked
+			e.agenda.replan(0) // silence is the last that was waited for, unless others of the ring are asked
 		}
 	}
 	e.checkCuts()
@@ -37,13 +39,13 @@ func (e *evidence) Conclude() {
 
 // askOther asks a well member of a node's ring whether it is there.
 func (e *evidence) askOther(n *node) {
-	r := e.ring(n.Group)
+	r := e.pl.ring(n.Device.Group)
 	if r == nil {
 		return
 	}
 	for _, id := range r.nodes {
-		if m := &e.nodes[id]; m != n && m.usable() && m.Ready() && !m.probe.open && m.Session != 0 {
-			e.j.Command(id, m.Session, proto.Command{Verb: proto.VerbReannounce})
+		if m := &e.pl.nodes[id]; m != n && m.usable() && m.Device.Ready() && !m.probe.open && m.Device.Session != 0 {
+			e.j.Command(id, m.Device.Session, proto.Command{Verb: proto.VerbReannounce})
 			return
 		}
 	}
@@ -64,14 +66,14 @@ func (e *evidence) watch(r *ringView) {
 // doubtIdle asks the idle nodes within reach of a member that is asked, too:
 // one of them would take its place, and may have gone with it unmissed.
 func (e *evidence) doubtIdle(member *node) {
-	for hop := -e.order.K; hop <= e.order.K; hop++ {
-		at := int(member.ID) + hop
-		if e.order.Wrap {
-			at = (at + e.order.Nodes) % e.order.Nodes
+	for hop := -e.pl.order.K; hop <= e.pl.order.K; hop++ {
+		at := int(member.Device.ID) + hop
+		if e.pl.order.Wrap {
+			at = (at + e.pl.order.Nodes) % e.pl.order.Nodes
 		}
-		if at >= 0 && at < e.order.Nodes && e.nodes[at].Group == 0 && e.free(proto.NodeID(at)) {
-			e.probes.ask(&e.nodes[at], member.probe.at, probeWait)
-			e.reads(proto.NodeID(at))
+		if at >= 0 && at < e.pl.order.Nodes && e.pl.nodes[at].Device.Group == 0 && e.pl.free(proto.NodeID(at)) {
+			e.probes.ask(&e.pl.nodes[at], member.probe.at, probeWait)
+			e.pl.reads(proto.NodeID(at))
 		}
 	}
 }
@@ -109,17 +111,17 @@ func (e *evidence) abandoned(r *ringView, first, end int) bool {
 		return false
 	}
 	for _, id := range r.nodes[first:end] {
-		n := &e.nodes[id]
+		n := &e.pl.nodes[id]
 		if !n.usable() {
 			continue
 		}
-		gone := n.GoneAt
-		if n.Online() {
+		gone := n.Device.GoneAt
+		if n.Device.Online() {
 			gone = n.probe.at
 		}
 		if wait := gone + agentPatience - e.j.Now; wait > 0 {
-			e.mark(r)
-			e.replan(wait)
+			e.agenda.mark(r)
+			e.agenda.replan(wait)
 			return false
 		}
 	}
@@ -134,18 +136,18 @@ func (e *evidence) die(r *ringView, at, first, end int) {
 	case first == 0 || !r.lost(first-1, proto.Right):
 		by = fmt.Sprintf("node %d has lost its light", r.nodes[end])
 		if at == end-1 {
-			n.own().parted = parting{n.Session, r.nodes[end]}
+			n.own().parted = parting{n.Device.Session, r.nodes[end]}
 		}
 	case end == len(r.nodes) || !r.lost(end, proto.Left):
 		by = fmt.Sprintf("node %d has lost its light", r.nodes[first-1])
 		if at == first {
-			n.own().parted = parting{n.Session, r.nodes[first-1]}
+			n.own().parted = parting{n.Device.Session, r.nodes[first-1]}
 		}
 	default:
 		by = fmt.Sprintf("nodes %d and %d have lost its light", r.nodes[first-1], r.nodes[end])
 	}
 	what, word := "is offline", "dead"
-	if n.Online() {
+	if n.Device.Online() {
 		what = "does not answer"
 	}
 	if !r.missed(at, first, end) {
@@ -153,11 +155,11 @@ func (e *evidence) die(r *ringView, at, first, end int) {
 	}
 	shown := "its agent " + what + " and " + by
 	n.because(word + ": " + shown)
-	e.j.Note(journal.Warn, "node is "+word, journal.Note{Rule: word, Node: int64(n.ID), Ring: r.id, Gen: r.Gen, Cause: proto.CauseLightLost, Text: shown})
-	e.markNode(n)
-	e.replan(debounce)
+	e.j.Note(journal.Warn, "node is "+word, journal.Note{Rule: word, Node: int64(n.Device.ID), Ring: r.id, Gen: r.Gen, Cause: proto.CauseLightLost, Text: shown})
+	e.agenda.markNode(n)
+	e.agenda.replan(debounce)
 	e.died(n, n.reason)
-	if n.Online() {
+	if n.Device.Online() {
 		e.doubt(n.Device) // it may only not have heard the question, or we not its answer
 	}
 }
@@ -169,7 +171,7 @@ func (r *ringView) missed(at, first, end int) bool {
 	if (left || first == 0) && (right || end == len(r.nodes)) {
 		return true
 	}
-	sees := func(by int, s proto.Side) bool { return r.at(by).Ready() && r.side(by, s) }
+	sees := func(by int, s proto.Side) bool { return r.at(by).Device.Ready() && r.side(by, s) }
 	lit := at == first && first > 0 && sees(first-1, proto.Right) || at == end-1 && end < len(r.nodes) && sees(end, proto.Left)
 	return !lit && (left && at == first || right && at == end-1)
 }
@@ -179,11 +181,11 @@ func (r *ringView) missed(at, first, end int) bool {
 func (e *evidence) watchRing(r *ringView) {
 	was := r.state
 	r.state = r.stateNow()
-	e.tell(r)
-	e.unsettle(r)
+	e.pl.tell(r)
+	e.pl.unsettle(r)
 	if r.state != was {
 		r.since = e.j.Wall
-		e.touchRing(r.id)
+		e.pl.touchRing(r.id)
 		level := journal.Info
 		if r.state == proto.RingDown || r.state == proto.RingDegraded {
 			level = journal.Warn
@@ -211,8 +213,8 @@ func (e *evidence) watchRing(r *ringView) {
 	} else if apart {
 		r.splitAt = max(1, min(r.splitAt, e.j.Now-splitWait)) // both ends say so: nothing to wait for
 	}
-	e.mark(r)
-	e.replan(max(r.splitAt+splitWait, r.renewAt) - e.j.Now)
+	e.agenda.mark(r)
+	e.agenda.replan(max(r.splitAt+splitWait, r.renewAt) - e.j.Now)
 }
 
 // dueSplit marks a split ring for a new attempt. After some attempts the
@@ -226,8 +228,8 @@ func (e *evidence) dueSplit(r *ringView) {
 		for _, at := range blamed {
 			e.hold(r, at, "no steady light")
 		}
-		e.mark(r)
-		e.replan(debounce)
+		e.agenda.mark(r)
+		e.agenda.replan(debounce)
 		return
 	}
 	if r.renewed >= renewsToCut || r.slow == 0 && e.cuts.doubtful(r) {

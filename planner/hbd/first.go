@@ -13,8 +13,8 @@ import (
 // network come to stand under the same one ([IHBD] sec 4.3, by the exact
 // program of ring.Orchestrate), the largest rings first; else, or where fewer
 // rings would fit so, Mend decides.
-func (h *Rings) first(m ring.Mend) (ring.Result, bool) {
-	if len(h.rings) > 0 || m.Racks == nil || h.cuts.at != journal.Never {
+func (e *evidence) first(m ring.Mend) (ring.Result, bool) {
+	if len(e.pl.rings) > 0 || m.Racks == nil || e.cuts.at != journal.Never {
 		return ring.Result{}, false
 	}
 	blind := ring.PlaceSizes(ring.Problem{Order: m.Order, Usable: m.Free}, m.Sizes)
@@ -24,9 +24,9 @@ func (h *Rings) first(m ring.Mend) (ring.Result, bool) {
 	largest := indices(m.Sizes)
 	slices.SortStableFunc(largest, func(a, b int) int { return m.Sizes[b].Size - m.Sizes[a].Size })
 	for _, d := range largest {
-		groups, most := underToRs(h, m.Sizes[d].Size, m.Sizes[d].Want, free)
+		groups, most := e.pl.underToRs(m.Sizes[d].Size, m.Sizes[d].Want, free)
 		if groups == nil && most >= len(blind[d]) {
-			groups, _ = underToRs(h, m.Sizes[d].Size, len(blind[d]), free)
+			groups, _ = e.pl.underToRs(m.Sizes[d].Size, len(blind[d]), free)
 		}
 		if len(groups) < len(blind[d]) {
 			return ring.Result{}, false
@@ -53,9 +53,9 @@ func indices[E any](list []E) []int {
 
 // underToRs places exactly so many groups on free nodes, those one after the
 // other that talk to one another; nil: they do not fit, but most may.
-func underToRs(h *Rings, size, want int, free func(proto.NodeID) bool) (groups [][]proto.NodeID, most int) {
+func (p *placement) underToRs(size, want int, free func(proto.NodeID) bool) (groups [][]proto.NodeID, most int) {
 	o := ring.Orchestrate(ring.Job{
-		Deployment: ring.Deployment{Nodes: h.fab.Nodes}, Racks: h.racks, K: h.order.K, Wrap: h.order.Wrap, Shared: h.order.Shared,
+		Deployment: ring.Deployment{Nodes: p.fab.Nodes}, Racks: p.racks, K: p.order.K, Wrap: p.order.Wrap, Shared: p.order.Shared,
 		Size: size, Want: want, Faulty: func(n proto.NodeID) bool { return !free(n) },
 	})
 	return o.Groups, o.Most

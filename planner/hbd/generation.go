@@ -15,15 +15,15 @@ import (
 func (h *Rings) prepare(q *proposal) {
 	h.gen++
 	for _, r := range q.rings {
-		h.tell(r)
+		h.Placed.tell(r)
 	}
 	h.proposal, h.text = q, q.explain()
-	h.txn.Prepare(h.gen, h.text, h.dirtySince, q.desired(h.j.Term, h.gen, h.broken), func(*member.Device) bool { return false })
+	h.txn.Prepare(h.gen, h.text, h.Agenda.dirtySince, q.desired(h.j.Term, h.gen, h.Evidence.broken), func(*member.Device) bool { return false })
 	h.markJoins()
 	for _, id := range q.idle {
-		h.txn.Part(h.nodes[id].Device).Idle = true
+		h.txn.Part(h.Placed.nodes[id].Device).Idle = true
 	}
-	h.doubtAt = h.j.Now + h.probes.joins()
+	h.doubtAt = h.j.Now + h.Evidence.probes.joins()
 	h.j.Line(journal.Line{Level: journal.Info, Message: "generation prepares", Rule: "prepare", Node: -1, Generation: h.gen, Text: h.text})
 	h.txn.Resend()
 	if h.txn.Complete() {
@@ -37,18 +37,18 @@ func (h *Rings) markJoins() {
 	h.joinAt, h.joinDue = journal.Never, false
 	joins, silences := 0, 0
 	for _, r := range h.proposal.rings {
-		if h.ring(r.id) == nil {
+		if h.Placed.ring(r.id) == nil {
 			continue
 		}
 		for _, id := range r.nodes {
-			if n := &h.nodes[id]; n.Group == 0 {
+			if n := &h.Placed.nodes[id]; n.Device.Group == 0 {
 				h.txn.Part(n.Device).Optional = true
-				joins, silences = joins+1, max(silences, n.Silences())
+				joins, silences = joins+1, max(silences, n.Device.Silences())
 			}
 		}
 	}
 	if len(h.proposal.rings) > 0 && joins+len(h.proposal.idle) > 0 && joins < len(h.txn.Parts) {
-		h.joinAt = h.j.Now + min(h.probes.joins()<<min(silences, maxJoinWaits), probeMost)
+		h.joinAt = h.j.Now + min(h.Evidence.probes.joins()<<min(silences, maxJoinWaits), probeMost)
 	}
 }
 
@@ -71,7 +71,7 @@ func (h *Rings) leaveOut() bool {
 		return true
 	}
 	h.silence("left_out", fmt.Sprintf("generation %d goes on without it after %v", h.txn.Gen, (h.j.Now-h.txn.Began()).Round(time.Millisecond)))
-	h.betterAt = max(h.betterAt, h.j.Now+slowWait)
+	h.Agenda.betterAt = max(h.Agenda.betterAt, h.j.Now+slowWait)
 	h.abort("a node that would join did not answer")
 	return true
 }
@@ -79,11 +79,11 @@ func (h *Rings) leaveOut() bool {
 // silence leaves out members that did not answer, until they speak.
 func (h *Rings) silence(rule, text string) {
 	h.txn.Unanswered(func(part *member.Part) {
-		h.touch(part.Device.ID)
+		h.Placed.touch(part.Device.ID)
 		if h.table.Silence(part.Device, journal.Never); part.Device.Refusal.Code != proto.OK {
 			h.refusing = append(h.refusing, part.Device.ID)
 		}
-		if r := h.ring(h.nodes[part.Device.ID].Group); r != nil {
+		if r := h.Placed.ring(h.Placed.nodes[part.Device.ID].Device.Group); r != nil {
 			r.balked = true
 		}
 		h.j.Note(journal.Warn, "node did not answer a prepare", journal.Note{Rule: rule, Node: int64(part.Device.ID), Gen: h.txn.Gen, Text: text})
@@ -95,13 +95,13 @@ func (h *Rings) checkPrepare() {
 		return
 	}
 	if h.j.Now >= h.doubtAt {
-		h.doubtAt = h.j.Now + h.probes.joins()
+		h.doubtAt = h.j.Now + h.Evidence.probes.joins()
 		if slices.ContainsFunc(h.txn.Parts, func(part member.Part) bool { return part.Prepared }) { // else it is the planner's own link that is slow
 			since := h.j.Now
 			h.doubtAt = journal.Never
 			h.txn.Unanswered(func(part *member.Part) {
-				if n := &h.nodes[part.Device.ID]; h.ring(n.Group).unmissed(n.ID) {
-					h.probes.ask(n, since, probeWait)
+				if n := &h.Placed.nodes[part.Device.ID]; h.Placed.ring(n.Device.Group).unmissed(n.Device.ID) {
+					h.Evidence.probes.ask(n, since, probeWait)
 				}
 			})
 		}
@@ -117,13 +117,13 @@ func (h *Rings) checkPrepare() {
 // participantLost ends a generation that waits for a node which is gone. One that is
 // only told that it is in no ring may be anything but out: it ends no ring's repair.
 func (h *Rings) participantLost(n *node, why string) {
-	timeOutage(&h.patience, n, h.j.Now)
+	timeOutage(&h.Evidence.patience, n, h.j.Now)
 	switch part := h.txn.Part(n.Device); {
-	case part == nil || part.Idle && n.Ready() && n.able():
+	case part == nil || part.Idle && n.Device.Ready() && n.able():
 	case part.Idle && len(h.proposal.rings) > 0:
 		h.obstacles.leftOut(part)
 	default:
-		h.abort(fmt.Sprintf("node %d: %s", n.ID, why))
+		h.abort(fmt.Sprintf("node %d: %s", n.Device.ID, why))
 	}
 }
 
@@ -141,17 +141,17 @@ func (o *obstacles) leftOut(part *member.Part) {
 // abort gives the generation up; the next look is at what it was about.
 func (h *Rings) abort(why string) {
 	q := h.proposal
-	h.wantBetter = true
+	h.Agenda.wantBetter = true
 	h.Drop()
 	for _, r := range q.rings {
-		h.tell(r)
-		h.mark(h.ring(r.id))
+		h.Placed.tell(r)
+		h.Agenda.mark(h.Placed.ring(r.id))
 	}
 	for _, id := range q.gone {
-		h.mark(h.ring(id))
+		h.Agenda.mark(h.Placed.ring(id))
 	}
 	h.j.Note(journal.Warn, "generation aborted", journal.Note{Rule: "presumed_abort", Node: -1, Gen: h.txn.Gen, Text: why})
-	h.replan(0)
+	h.Agenda.replan(0)
 }
 
 // Drop forgets what is being prepared and sends nothing.
@@ -159,7 +159,7 @@ func (h *Rings) Drop() {
 	if h.txn.Phase() == member.Preparing {
 		h.txn.Drop()
 		for _, n := range h.proposal.spares {
-			delete(h.kept, n)
+			delete(h.Placed.kept, n)
 		}
 		h.proposal = nil
 	}
@@ -169,7 +169,7 @@ func (h *Rings) Drop() {
 func (h *Rings) prepared(n *node, m *proto.Ack) {
 	switch h.txn.Answer(n.Device, m) {
 	case member.Lost:
-		h.renew(n, fmt.Sprintf("node %d refuses generation %d sent again: %s", n.ID, n.Want.Gen, m.Words()))
+		h.Agenda.renew(n, fmt.Sprintf("node %d refuses generation %d sent again: %s", n.Device.ID, n.Device.Want.Gen, m.Words()))
 	case member.Refused:
 		h.refused(n, m)
 	case member.Prepared:
@@ -184,36 +184,36 @@ func (h *Rings) prepared(n *node, m *proto.Ack) {
 // refused takes a node's no: the generation is given up, and the next goes
 // without the node until what it was about has changed, or some time is over.
 func (h *Rings) refused(n *node, m *proto.Ack) {
-	n.Refuse(m, h.j.Now)
-	h.refusing = append(h.refusing, n.ID)
+	n.Device.Refuse(m, h.j.Now)
+	h.refusing = append(h.refusing, n.Device.ID)
 	part := h.txn.Part(n.Device)
-	quoted, r := part.Bypass, n.Refusal
+	quoted, r := part.Bypass, n.Device.Refusal
 	r.BypassSeq = quoted
-	if n.Report != nil {
-		r.LastEvent = n.Report.LastEvent()
+	if n.Device.Report != nil {
+		r.LastEvent = n.Device.Report.LastEvent()
 	}
 	switch m.Code {
 	case proto.Conflict:
-		if n.Refusals <= member.MaxRecounts {
+		if n.Device.Refusals <= member.MaxRecounts {
 			r.Until = h.j.Now + settleWait
 		}
-		if m.BypassSeq > quoted && m.BypassSeq >= n.bypass && n.Refusals <= member.MaxRecounts {
+		if m.BypassSeq > quoted && m.BypassSeq >= n.bypass && n.Device.Refusals <= member.MaxRecounts {
 			n.bypass, r = m.BypassSeq, member.Refusal{} // it says itself what to quote
 		}
 	case proto.NotCalibrated:
-		r.Calibs = calibrationsOf(n.Report)
+		r.Calibs = calibrationsOf(n.Device.Report)
 	}
-	if m.Field == "bypass_seq" && n.Report != nil && m.Code == proto.Invalid {
-		n.bypass = n.Report.BypassSeq() // what it said in between was false
+	if m.Field == "bypass_seq" && n.Device.Report != nil && m.Code == proto.Invalid {
+		n.bypass = n.Device.Report.BypassSeq() // what it said in between was false
 	}
-	n.Refused(r)
-	h.j.Note(journal.Warn, "node refused a plan", journal.Note{Rule: "refused", Node: int64(n.ID), Gen: h.txn.Gen,
+	n.Device.Refused(r)
+	h.j.Note(journal.Warn, "node refused a plan", journal.Note{Rule: "refused", Node: int64(n.Device.ID), Gen: h.txn.Gen,
 		Text: m.Words()})
 	if part.Idle && len(h.proposal.rings) > 0 {
 		h.obstacles.leftOut(part)
 		return
 	}
-	h.abort(fmt.Sprintf("node %d refused: %s", n.ID, m.Code))
+	h.abort(fmt.Sprintf("node %d refused: %s", n.Device.ID, m.Code))
 }
 
 func (h *Rings) decide() { h.txn.Decide(h.proposal.records(&h.txn)) }
@@ -228,31 +228,31 @@ func (h *Rings) Persisted(id uint64) bool {
 	h.proposal, h.obstacles.yields = nil, 0
 	h.nextRing, h.decided = q.next, h.txn.Gen
 	for _, id := range q.gone {
-		for _, n := range h.ring(id).nodes {
+		for _, n := range h.Placed.ring(id).nodes {
 			h.leave(n)
 		}
-		h.dropRing(id)
+		h.Placed.dropRing(id)
 	}
 	// All leave before any enters: a node may go from one ring to another.
 	for _, r := range q.rings {
-		if old := h.ring(r.id); old != nil {
+		if old := h.Placed.ring(r.id); old != nil {
 			for _, n := range old.nodes {
 				h.leave(n)
 			}
-			h.index.Put(ring.Group{ID: r.id, Size: r.size})
+			h.Placed.index.Put(ring.Group{ID: r.id, Size: r.size})
 		}
 	}
 	for _, r := range q.rings {
 		if took := h.j.Now - h.txn.Began(); took > slowPrepare {
 			r.toldAt, r.slow = h.j.Now, min(followTurns*took, followMost)
 		}
-		h.enter(r, h.txn.Decided)
-		h.mark(h.ring(r.id))
+		h.Placed.enter(r, h.txn.Decided)
+		h.Agenda.mark(h.Placed.ring(r.id))
 	}
 	if q.owner != "" {
 		for _, id := range q.stock {
-			h.ring(id).owner = q.owner
-			h.touchRing(id)
+			h.Placed.ring(id).owner = q.owner
+			h.Placed.touchRing(id)
 		}
 		ClaimsOf(h).claimed()
 	}
@@ -264,11 +264,11 @@ func (h *Rings) Persisted(id uint64) bool {
 	}
 	h.released = nil
 	for i := range h.txn.Parts {
-		h.nodes[h.txn.Parts[i].Device.ID].unlost()
+		h.Placed.nodes[h.txn.Parts[i].Device.ID].unlost()
 	}
 	for _, id := range q.idle {
-		h.place(id, 0)
-		h.markNear(id)
+		h.Placed.place(id, 0)
+		h.Agenda.markNear(id)
 	}
 	h.j.Note(journal.Info, "generation committed", journal.Note{Rule: "commit", Node: -1, Gen: h.txn.Gen, Cause: proto.CausePlan, Text: h.text})
 	for _, r := range q.rings {
@@ -281,13 +281,13 @@ func (h *Rings) Persisted(id uint64) bool {
 	if len(q.stage) > 0 {
 		h.stage, h.stageAt = q.stage, h.j.Now
 	}
-	h.replan(debounce)
+	h.Agenda.replan(debounce)
 	return true
 }
 
 // leave takes a node out of its ring; whoever can be told is a participant
 // and gets its new place after this.
 func (h *Rings) leave(id proto.NodeID) {
-	h.place(id, 0)
-	h.unassign(&h.nodes[id])
+	h.Placed.place(id, 0)
+	h.Agenda.unassign(&h.Placed.nodes[id])
 }

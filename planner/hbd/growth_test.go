@@ -96,20 +96,20 @@ func processor(t *testing.T, f func()) time.Duration {
 // onPaper is the time of placing all nodes from nothing, and of mending a plan of
 // all of them after a fault, the shortest of three.
 func onPaper(t *testing.T, p *Rings) (place, replace time.Duration) {
-	m := p.mending()
+	m := p.Evidence.mending()
 	m.Frozen = nil
 	place, replace = time.Hour, time.Hour
 	for range 3 {
 		var groups [][]proto.NodeID
 		place = min(place, processor(t, func() {
-			groups = ring.Place(ring.Problem{Order: m.Order, Size: p.largest(), Usable: m.Usable, Want: m.Sizes[0].Want, Spread: m.Spread})
+			groups = ring.Place(ring.Problem{Order: m.Order, Size: p.Placed.largest(), Usable: m.Usable, Want: m.Sizes[0].Want, Spread: m.Spread})
 		}))
 		running := make([]ring.Group, len(groups))
 		for i, g := range groups {
 			running[i] = ring.Group{ID: proto.RingID(i + 1), Nodes: g, Size: len(g)}
 		}
 		lost := groups[len(groups)/2][3]
-		m.Usable = func(id proto.NodeID) bool { return id != lost && p.nodes[id].wanted() }
+		m.Usable = func(id proto.NodeID) bool { return id != lost && p.Placed.nodes[id].wanted() }
 		m.Free = m.Usable
 		replace = min(replace, processor(t, func() { m.Replace(running) }))
 	}
@@ -118,7 +118,7 @@ func onPaper(t *testing.T, p *Rings) (place, replace time.Duration) {
 
 func growth(t *testing.T, nodes, spares int, timed bool) grown {
 	p := standing(t, nodes, spares)
-	p.fab.MovePriceMS = 86_400_000 // what is paid by waiting would go on between the faults
+	p.Placed.fab.MovePriceMS = 86_400_000 // what is paid by waiting would go on between the faults
 	rng := rand.New(rand.NewPCG(uint64(nodes), 1))
 	var longest, near, all time.Duration
 	clock := func(f func()) (took time.Duration) {
@@ -152,7 +152,7 @@ func growth(t *testing.T, nodes, spares int, timed bool) grown {
 			clock(func() { p.Persisted(p.j.Persist() - 1) })
 			clock(p.Resend)
 			for _, r := range q.rings {
-				shine(p, p.ring(r.id))
+				shine(p, p.Placed.ring(r.id))
 			}
 			for _, id := range q.idle {
 				report(p, &proto.Reported{Node: id, Session: 1, Term: p.txn.Term, Generation: p.txn.Gen, Plan: p.txn.Plan})
@@ -164,7 +164,7 @@ func growth(t *testing.T, nodes, spares int, timed bool) grown {
 	}
 	fault := func() {
 		for {
-			n := &p.nodes[rng.IntN(nodes)]
+			n := &p.Placed.nodes[rng.IntN(nodes)]
 			if before := n.flags(); !n.said.out {
 				p.say(n, true, proto.ModeHostDown, 0)
 				clock(func() { p.changed(n, before) })
@@ -183,7 +183,7 @@ func growth(t *testing.T, nodes, spares int, timed bool) grown {
 		nears, seconds, alls, steps = append(nears, near), append(seconds, all-near), append(alls, all), append(steps, longest)
 	}
 	short := 0
-	for _, r := range p.rings {
+	for _, r := range p.Placed.rings {
 		if len(r.nodes) < r.size {
 			short++
 		}

@@ -31,18 +31,18 @@ func worse(s proto.Sensor, a, b int32) bool {
 
 // Health takes a node's telemetry, which replaces what it told of the same
 // sensors before. What a former life sent late is dropped.
-func (h *Rings) Health(m *proto.Health) {
-	n := &h.nodes[m.Node]
-	if m.Session != n.Session {
+func (a *agenda) Health(m *proto.Health) {
+	n := &a.pl.nodes[m.Node]
+	if m.Session != n.Device.Session {
 		return
 	}
-	h.Stamps.node(m.Node)
+	a.pl.Stamps.node(m.Node)
 	var fresh []reading
 	for _, s := range m.Samples {
-		if int(s.Bundle) >= h.fab.Bundles || s.Sensor > proto.SensorLowerBias {
+		if int(s.Bundle) >= a.pl.fab.Bundles || s.Sensor > proto.SensorLowerBias {
 			continue // nothing that a person could look up
 		}
-		r := reading{s.Bundle, s.Sensor, s.Module, s.Value, h.j.Now - time.Duration(s.AgeMillis)*time.Millisecond}
+		r := reading{s.Bundle, s.Sensor, s.Module, s.Value, a.j.Now - time.Duration(s.AgeMillis)*time.Millisecond}
 		at := slices.IndexFunc(fresh, r.same)
 		if at < 0 {
 			fresh = append(fresh, r)
@@ -61,9 +61,9 @@ func (h *Rings) Health(m *proto.Health) {
 }
 
 // ReadingsOf are the last of a node's readings, of each bundle and sensor the worst.
-func ReadingsOf(h *Rings, id proto.NodeID) (out []proto.Sample) {
-	for _, r := range h.nodes[id].health {
-		out = append(out, proto.Sample{Bundle: r.bundle, Module: r.module, Sensor: r.sensor, Value: r.value, AgeMillis: uint32((h.j.Now - r.at).Milliseconds())})
+func (a *agenda) ReadingsOf(id proto.NodeID) (out []proto.Sample) {
+	for _, r := range a.pl.nodes[id].health {
+		out = append(out, proto.Sample{Bundle: r.bundle, Module: r.module, Sensor: r.sensor, Value: r.value, AgeMillis: uint32((a.j.Now - r.at).Milliseconds())})
 	}
 	return out
 }

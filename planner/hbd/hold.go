@@ -70,15 +70,15 @@ type holds struct {
 // take keeps a node out from now on, and says what the store is to know.
 func (hs *holds) take(n *node, x hold) journal.Record {
 	if n.hold == nil {
-		hs.list = append(hs.list, n.ID)
+		hs.list = append(hs.list, n.Device.ID)
 	}
 	n.own().hold = &x
 	if x.Quarantine {
 		n.stepped(x.about())
-		n.Ignored = true
-		hs.h.reads(n.ID)
+		n.Device.Ignored = true
+		hs.h.Placed.reads(n.Device.ID)
 	}
-	return journal.Encode(holdKey(n.ID), x)
+	return journal.Encode(holdKey(n.Device.ID), x)
 }
 
 // drop lets a node in again.
@@ -88,13 +88,13 @@ func (hs *holds) drop(n *node) {
 	}
 	if n.hold.Quarantine {
 		n.stepped("")
-		n.Ignored = false
+		n.Device.Ignored = false
 	}
 	n.own().hold = nil
 	n.eased()
-	hs.h.reads(n.ID)
-	hs.list = slices.DeleteFunc(hs.list, func(id proto.NodeID) bool { return id == n.ID })
-	hs.h.j.Persist(journal.Record{Key: holdKey(n.ID)})
+	hs.h.Placed.reads(n.Device.ID)
+	hs.list = slices.DeleteFunc(hs.list, func(id proto.NodeID) bool { return id == n.Device.ID })
+	hs.h.j.Persist(journal.Record{Key: holdKey(n.Device.ID)})
 }
 
 // restore takes one from the store.
@@ -104,7 +104,7 @@ func (hs *holds) restore(n *node, raw []byte) error {
 		return err
 	}
 	if n.hold != nil {
-		return fmt.Errorf("node %d twice", n.ID)
+		return fmt.Errorf("node %d twice", n.Device.ID)
 	}
 	hs.take(n, x)
 	return nil
@@ -113,24 +113,24 @@ func (hs *holds) restore(n *node, raw []byte) error {
 // check drains those that came back and are in no ring any more.
 func (hs *holds) check() {
 	for _, id := range hs.list {
-		if n := &hs.h.nodes[id]; hs.due(n) && hs.h.j.Now >= n.hold.again {
+		if n := &hs.h.Placed.nodes[id]; hs.due(n) && hs.h.j.Now >= n.hold.again {
 			n.hold.again = hs.h.j.Now + member.ResendFirst
-			hs.h.j.Command(n.ID, n.Session, proto.Command{Verb: proto.VerbDrain})
+			hs.h.j.Command(n.Device.ID, n.Device.Session, proto.Command{Verb: proto.VerbDrain})
 		}
 	}
 }
 
 // due: its agent is there and does not know, and no ring needs it.
 func (hs *holds) due(n *node) bool {
-	return hs.h.j.LinkUp && !n.hold.Quarantine && n.Online() && n.Session != 0 && n.Report != nil && !n.drained() && !n.leaving &&
-		(n.said.out || n.Group == 0 && hs.h.txn.Phase() == member.Resting && (len(n.Whole().Rings) == 0 || !n.Unassigned && !n.Pending()))
+	return hs.h.j.LinkUp && !n.hold.Quarantine && n.Device.Online() && n.Device.Session != 0 && n.Device.Report != nil && !n.drained() && !n.leaving &&
+		(n.said.out || n.Device.Group == 0 && hs.h.txn.Phase() == member.Resting && (len(n.Device.Whole().Rings) == 0 || !n.Device.Unassigned && !n.Device.Pending()))
 }
 
 // next is when one is to be told again.
 func (hs *holds) next() time.Duration {
 	next := journal.Never
 	for _, id := range hs.list {
-		if n := &hs.h.nodes[id]; hs.due(n) {
+		if n := &hs.h.Placed.nodes[id]; hs.due(n) {
 			next = min(next, n.hold.again)
 		}
 	}
@@ -140,7 +140,7 @@ func (hs *holds) next() time.Duration {
 // Quarantine leaves a node out of everything: nothing that it says counts, its ring is
 // formed without it at once, and nobody waits for it.
 func Quarantine(h *Rings, q *proto.OpRequest, r *proto.OpReply) {
-	n := &h.nodes[q.Node]
+	n := &h.Placed.nodes[q.Node]
 	refuse := func(code proto.Code, field, limit, reason string) {
 		r.Refuse(&proto.Error{Code: code, Field: field, Limit: limit, Reason: reason})
 	}
@@ -149,35 +149,35 @@ func Quarantine(h *Rings, q *proto.OpRequest, r *proto.OpReply) {
 		refuse(proto.Invalid, "reason", "a text", "who comes after has to know why")
 		return
 	case n.hold != nil && n.hold.Quarantine:
-		refuse(proto.Duplicate, "node", "one that is not quarantined", fmt.Sprintf("node %d is %s", n.ID, n.hold.about()))
+		refuse(proto.Duplicate, "node", "one that is not quarantined", fmt.Sprintf("node %d is %s", n.Device.ID, n.hold.about()))
 		return
 	case n.leaving:
-		refuse(proto.Busy, "node", "", fmt.Sprintf("node %d is being drained", n.ID))
+		refuse(proto.Busy, "node", "", fmt.Sprintf("node %d is being drained", n.Device.ID))
 		return
 	}
-	cost := h.costWithout(n)
+	cost := h.Evidence.costWithout(n)
 	if r.Cost = &cost; q.DryRun {
 		return
 	}
 	x := hold{Author: q.Author, Reason: q.Reason, Millis: h.j.Wall, Quarantine: true}
 	h.j.Persist(h.drains.take(n, x))
-	h.j.Note(journal.Warn, "node is quarantined", journal.Note{Rule: "quarantine", Node: int64(n.ID), Ring: n.Group, Cause: proto.CauseOperator, Text: proto.Clip(x.about())})
+	h.j.Note(journal.Warn, "node is quarantined", journal.Note{Rule: "quarantine", Node: int64(n.Device.ID), Ring: n.Device.Group, Cause: proto.CauseOperator, Text: proto.Clip(x.about())})
 	h.participantLost(n, "it is quarantined")
-	h.markNode(n)
-	h.replan(0)
+	h.Agenda.markNode(n)
+	h.Agenda.replan(0)
 }
 
 // Lift ends a quarantine: the node is asked to announce itself, and told where it
 // stands before it may join a ring.
 func Lift(h *Rings, q *proto.OpRequest, r *proto.OpReply) {
-	n := &h.nodes[q.Node]
+	n := &h.Placed.nodes[q.Node]
 	if n.hold == nil || !n.hold.Quarantine {
-		r.Refuse(&proto.Error{Code: proto.Invalid, Field: "node", Limit: "one that is quarantined", Reason: fmt.Sprintf("node %d is not", n.ID)})
+		r.Refuse(&proto.Error{Code: proto.Invalid, Field: "node", Limit: "one that is quarantined", Reason: fmt.Sprintf("node %d is not", n.Device.ID)})
 		return
 	}
-	h.j.Note(journal.Info, "node is let in again", journal.Note{Rule: "quarantine", Node: int64(n.ID), Cause: proto.CauseOperator, Text: "its quarantine is lifted"})
+	h.j.Note(journal.Info, "node is let in again", journal.Note{Rule: "quarantine", Node: int64(n.Device.ID), Cause: proto.CauseOperator, Text: "its quarantine is lifted"})
 	h.drains.drop(n)
 	h.table.Clear(n.Device)
-	h.markNode(n)
-	h.replan(0)
+	h.Agenda.markNode(n)
+	h.Agenda.replan(0)
 }

@@ -22,8 +22,8 @@ func commands(p *Rings, id proto.NodeID) (count int) {
 // idle are the first nodes that are in no ring.
 func idle(t *testing.T, p *Rings, count int) (out []*node) {
 	t.Helper()
-	for i := range p.nodes {
-		if n := &p.nodes[i]; n.Group == 0 && len(out) < count {
+	for i := range p.Placed.nodes {
+		if n := &p.Placed.nodes[i]; n.Device.Group == 0 && len(out) < count {
 			out = append(out, n)
 		}
 	}
@@ -38,10 +38,10 @@ func idle(t *testing.T, p *Rings, count int) (out []*node) {
 func TestWhoStaysOutIsToldNowAndThen(t *testing.T) {
 	p := standing(t, 80, 16)
 	n := idle(t, p, 1)[0]
-	n.Unassigned = true
+	n.Device.Unassigned = true
 	p.drains.take(n, hold{Reason: "a fan"})
 	for _, want := range []int{1, 0} {
-		if p.drains.holds.check(); commands(p, n.ID) != want {
+		if p.drains.holds.check(); commands(p, n.Device.ID) != want {
 			t.Errorf("at %v it is not told %d times", p.j.Now, want)
 		}
 	}
@@ -49,10 +49,10 @@ func TestWhoStaysOutIsToldNowAndThen(t *testing.T) {
 		t.Errorf("told again at %v, want %v", at, p.j.Now+member.ResendFirst)
 	}
 	p.j.Now += member.ResendFirst
-	if p.drains.holds.check(); commands(p, n.ID) != 1 {
+	if p.drains.holds.check(); commands(p, n.Device.ID) != 1 {
 		t.Error("it is not told again")
 	}
-	p.table.Keep(n.Device, &proto.Reported{Node: n.ID, Session: 1, Rings: []proto.RingAssignment{{Ring: 1}}})
+	p.table.Keep(n.Device, &proto.Reported{Node: n.Device.ID, Session: 1, Rings: []proto.RingAssignment{{Ring: 1}}})
 	if p.drains.due(n) {
 		t.Error("it carries a ring still, and is to be told first that it is in none")
 	}
@@ -66,13 +66,13 @@ func TestWhoGoesOutTooOftenWaits(t *testing.T) {
 	for _, n := range nodes {
 		for range outsFree + 1 {
 			if n.whyNot() != "" {
-				t.Fatalf("node %d: %s", n.ID, n.whyNot())
+				t.Fatalf("node %d: %s", n.Device.ID, n.whyNot())
 			}
 			p.say(n, true, proto.ModeHostDown, 0)
 			p.say(n, false, proto.ModeService, 0)
 		}
-		if p.free(n.ID) || !strings.Contains(n.whyNot(), "times in a row") {
-			t.Errorf("node %d may join: %q", n.ID, n.whyNot())
+		if p.Placed.free(n.Device.ID) || !strings.Contains(n.whyNot(), "times in a row") {
+			t.Errorf("node %d may join: %q", n.Device.ID, n.whyNot())
 		}
 		p.j.Now += dampFirst / 4
 	}
@@ -82,8 +82,8 @@ func TestWhoGoesOutTooOftenWaits(t *testing.T) {
 			t.Fatalf("looked at again at %v, want %v", p.obstacles.at, n.outs.until)
 		}
 		p.j.Now = p.obstacles.at
-		if p.Plan(); !p.free(n.ID) || n.whyNot() != "" {
-			t.Errorf("node %d may not join: %q", n.ID, n.whyNot())
+		if p.Plan(); !p.Placed.free(n.Device.ID) || n.whyNot() != "" {
+			t.Errorf("node %d may not join: %q", n.Device.ID, n.whyNot())
 		}
 	}
 	if p.obstacles.at != journal.Never || len(p.obstacles.damped) != 0 {
@@ -97,18 +97,18 @@ func TestQuarantineOutlivesADrain(t *testing.T) {
 	p := standing(t, 80, 16)
 	n := idle(t, p, 1)[0]
 	var r proto.OpReply
-	if Quarantine(p, &proto.OpRequest{Node: n.ID, Reason: "it lies"}, &r); r.Code != proto.OK {
+	if Quarantine(p, &proto.OpRequest{Node: n.Device.ID, Reason: "it lies"}, &r); r.Code != proto.OK {
 		t.Fatalf("%+v", r)
 	}
-	if later := p.drains.begin("c", &proto.OpRequest{Node: n.ID, Reason: "a fan"}, n, &r); later || r.Code != proto.Duplicate {
+	if later := p.drains.begin("c", &proto.OpRequest{Node: n.Device.ID, Reason: "a fan"}, n, &r); later || r.Code != proto.Duplicate {
 		t.Fatalf("%t: %+v", later, r)
 	}
-	if n.hold.about() != "quarantined: a fan" || !n.Ignored {
-		t.Errorf("%s, ignored %t", n.hold.about(), n.Ignored)
+	if n.hold.about() != "quarantined: a fan" || !n.Device.Ignored {
+		t.Errorf("%s, ignored %t", n.hold.about(), n.Device.Ignored)
 	}
 	r = proto.OpReply{}
-	if Lift(p, &proto.OpRequest{Node: n.ID}, &r); r.Code != proto.OK || n.Ignored || n.hold != nil {
-		t.Errorf("%+v, ignored %t", r, n.Ignored)
+	if Lift(p, &proto.OpRequest{Node: n.Device.ID}, &r); r.Code != proto.OK || n.Device.Ignored || n.hold != nil {
+		t.Errorf("%+v, ignored %t", r, n.Device.Ignored)
 	}
 }
 
@@ -117,7 +117,7 @@ func TestWhyOfWhoIsOffline(t *testing.T) {
 	p, r := shining(t, 0)
 	n := r.at(3)
 	said := func() (bundles, before int) {
-		for _, l := range p.Facts(n.ID, -1) {
+		for _, l := range p.Agenda.Facts(n.Device.ID, -1) {
 			if l.Rule == "bundle" {
 				bundles++
 				before += strings.Count(l.Text, ", as its report of 1s ago says")
@@ -128,7 +128,7 @@ func TestWhyOfWhoIsOffline(t *testing.T) {
 	if bundles, before := said(); bundles != 2 || before != 0 {
 		t.Errorf("online: %d bundles, %d of before", bundles, before)
 	}
-	p.table.Presence(n.Device, &proto.Presence{Node: n.ID, Session: 1})
+	p.table.Presence(n.Device, &proto.Presence{Node: n.Device.ID, Session: 1})
 	if bundles, before := said(); bundles != 2 || before != 2 {
 		t.Errorf("offline: %d bundles, %d of before", bundles, before)
 	}

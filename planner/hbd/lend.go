@@ -31,21 +31,21 @@ type Lost struct {
 // Moved are the jobs whose rings have changed since this was asked, sorted.
 func (c Claims) Moved() []string {
 	h := c.h
-	if len(h.moved) == 0 {
+	if len(h.Placed.moved) == 0 {
 		return nil
 	}
-	out := slices.Sorted(maps.Keys(h.moved))
-	clear(h.moved)
+	out := slices.Sorted(maps.Keys(h.Placed.moved))
+	clear(h.Placed.moved)
 	return out
 }
 
 // Touched are the nodes that may stand otherwise since this was asked, sorted.
 func (c Claims) Touched() []proto.NodeID {
-	if len(c.h.heard) == 0 {
+	if len(c.h.Placed.heard) == 0 {
 		return nil
 	}
-	out := slices.Sorted(maps.Keys(c.h.heard))
-	c.h.heard = map[proto.NodeID]bool{} // one that held all nodes once is as long to go through for ever
+	out := slices.Sorted(maps.Keys(c.h.Placed.heard))
+	c.h.Placed.heard = map[proto.NodeID]bool{} // one that held all nodes once is as long to go through for ever
 	return out
 }
 
@@ -53,7 +53,7 @@ func (c Claims) Touched() []proto.NodeID {
 // the job's record says whose it is.
 func (c Claims) Own(owner string, id proto.RingID, size int) (records []journal.Record) {
 	h := c.h
-	if r := h.ring(id); r != nil && r.owner == "" && r.size == size {
+	if r := h.Placed.ring(id); r != nil && r.owner == "" && r.size == size {
 		records = append(records, c.lendTo(id, owner))
 		c.claimed()
 	}
@@ -63,15 +63,15 @@ func (c Claims) Own(owner string, id proto.RingID, size int) (records []journal.
 // Lent is how a ring stands, and whether there is one.
 func (c Claims) Lent(id proto.RingID) (l Lend, ok bool) {
 	h := c.h
-	r := h.ring(id)
+	r := h.Placed.ring(id)
 	if r == nil {
 		return l, false
 	}
 	l = Lend{RingStatus: r.status(), Owner: r.owner, Size: r.size, Bypass: r.bypass}
 	l.GPUOrder = r.gpuOrder()
-	l.Coming = func() []proto.RingGPU { return r.coming(h.broken) }
+	l.Coming = func() []proto.RingGPU { return r.coming(h.Evidence.broken) }
 	for _, n := range r.nodes {
-		if why := h.nodes[n].whyNot(); !h.nodes[n].usable() {
+		if why := h.Placed.nodes[n].whyNot(); !h.Placed.nodes[n].usable() {
 			l.Lost = append(l.Lost, Lost{n, why})
 		}
 	}
@@ -83,17 +83,17 @@ func (c Claims) Lent(id proto.RingID) (l Lend, ok bool) {
 // it may take a place.
 func (c Claims) Near(id proto.RingID) bool {
 	h := c.h
-	r := h.ring(id)
+	r := h.Placed.ring(id)
 	if r == nil {
 		return false
 	}
-	for n := range h.nodes {
+	for n := range h.Placed.nodes {
 		n := proto.NodeID(n)
 		reach := func(o proto.NodeID) bool {
-			_, ok := h.fab.Link(n, o)
-			return ok && !h.broken(n, o)
+			_, ok := h.Placed.fab.Link(n, o)
+			return ok && !h.Evidence.broken(n, o)
 		}
-		if h.nodes[n].Group == 0 && (h.free(n) && !h.barred(n, r) || h.own(n, r)) && slices.ContainsFunc(r.nodes, reach) {
+		if h.Placed.nodes[n].Device.Group == 0 && (h.Placed.free(n) && !h.Placed.barred(n, r) || h.Placed.own(n, r)) && slices.ContainsFunc(r.nodes, reach) {
 			return true
 		}
 	}
@@ -102,7 +102,7 @@ func (c Claims) Near(id proto.RingID) bool {
 
 // All are the rings that there are, by number.
 func (c Claims) All() (out []proto.RingID) {
-	for _, r := range c.h.rings {
+	for _, r := range c.h.Placed.rings {
 		out = append(out, r.id)
 	}
 	return out
@@ -117,7 +117,7 @@ func (c Claims) Release(owner string) (records []journal.Record) {
 	if h.proposal != nil {
 		forming = h.proposal.rings
 	}
-	for _, r := range h.rings {
+	for _, r := range h.Placed.rings {
 		if r.owner == owner && !(h.Deciding() && slices.ContainsFunc(forming, func(x *ringView) bool { return x.id == r.id })) {
 			records = append(records, c.lendTo(r.id, ""))
 		}
@@ -131,9 +131,9 @@ func (c Claims) Release(owner string) (records []journal.Record) {
 			}
 		}
 	}
-	for n, o := range h.kept { // any order: a set
+	for n, o := range h.Placed.kept { // any order: a set
 		if o == owner {
-			delete(h.kept, n)
+			delete(h.Placed.kept, n)
 		}
 	}
 	c.claimed()
@@ -149,7 +149,7 @@ func (c Claims) Return(id proto.RingID) journal.Record {
 
 // Node is how a node stands, and whether its light or its host is out.
 func (c Claims) Node(id proto.NodeID) (s proto.NodeStatus, lost bool) {
-	return c.h.status(id), !c.h.nodes[id].able()
+	return c.h.Placed.status(id), !c.h.Placed.nodes[id].able()
 }
 
 // Unclaim gives up a claim that is under way.
@@ -163,19 +163,19 @@ func (c Claims) Unclaim(owner string) {
 // reports whether it can. It is called at rest.
 func (c Claims) Shrink(id proto.RingID, size int) bool {
 	h := c.h
-	r := h.ring(id)
-	p := ring.Problem{Order: h.order, Size: size, Want: 1, Usable: func(n proto.NodeID) bool {
-		return slices.Contains(r.nodes, n) && h.nodes[n].wanted() && h.nodes[n].Ready()
+	r := h.Placed.ring(id)
+	p := ring.Problem{Order: h.Placed.order, Size: size, Want: 1, Usable: func(n proto.NodeID) bool {
+		return slices.Contains(r.nodes, n) && h.Placed.nodes[n].wanted() && h.Placed.nodes[n].Device.Ready()
 	}}
-	if len(h.cuts.known) > 0 {
-		p.Broken = h.broken
+	if len(h.Evidence.cuts.known) > 0 {
+		p.Broken = h.Evidence.broken
 	}
 	groups := ring.Place(p)
 	if len(groups) == 0 {
 		return false
 	}
-	q := &proposal{pl: h.placement, next: h.nextRing, owner: r.owner, rings: []*ringView{{pl: h.placement, id: id, nodes: groups[0], size: size, owner: r.owner}}}
-	q.idle = h.toTell(q)
+	q := &proposal{pl: h.Placed, next: h.nextRing, owner: r.owner, rings: []*ringView{{pl: h.Placed, id: id, nodes: groups[0], size: size, owner: r.owner}}}
+	q.idle = h.Agenda.toTell(q)
 	h.prepare(q)
 	return true
 }

@@ -62,32 +62,25 @@ type Census struct {
 // Count looks at all rings and nodes. A GPU is wasted that is well and in no ring of full
 // size that has light; those of as many spares as are wanted are not.
 func Count(h *Rings) Census {
-	c := Census{GPUs: len(h.nodes) * h.fab.GPUsPerNode, Commits: h.txn.Took.Clone(), Aborts: h.txn.Aborts}
+	t := h.Placed.Totals()
+	c := Census{Links: t.LinksTotal, LinksConfirmed: t.LinksConfirmed, Spares: t.Spares, Pending: t.Pending, GPUs: len(h.Placed.nodes) * h.Placed.fab.GPUsPerNode, Commits: h.txn.Took.Clone(), Aborts: h.txn.Aborts}
 	for i := range h.bypasses {
 		c.Bypasses = append(c.Bypasses, h.bypasses[i].Clone())
 	}
 	used := 0
-	for _, r := range h.rings {
+	for _, r := range h.Placed.rings {
 		state := r.stateNow()
 		c.Rings[state]++
-		c.Links += len(r.nodes) - 1
-		c.LinksConfirmed += r.linksConfirmed()
 		if len(r.nodes) >= r.size && (state == proto.RingInService || state == proto.RingDegraded) &&
-			!slices.ContainsFunc(r.nodes, func(id proto.NodeID) bool { return !h.nodes[id].usable() }) {
+			!slices.ContainsFunc(r.nodes, func(id proto.NodeID) bool { return !h.Placed.nodes[id].usable() }) {
 			used += len(r.nodes)
 		}
 	}
 	well := 0
-	for i := range h.nodes {
-		n := &h.nodes[i]
-		if n.Heard() && n.usable() {
+	for i := range h.Placed.nodes {
+		n := &h.Placed.nodes[i]
+		if n.Device.Heard() && n.usable() {
 			well++
-		}
-		if n.spare() {
-			c.Spares++
-		}
-		if n.Online() && n.usable() && (n.Pending() || n.Unassigned) {
-			c.Pending++
 		}
 		switch {
 		case !n.said.out:
@@ -99,7 +92,7 @@ func Count(h *Rings) Census {
 			c.Isolated++
 		}
 	}
-	c.GPUsWasted = max(0, well-used-min(c.Spares, h.fab.Spares)) * h.fab.GPUsPerNode
+	c.GPUsWasted = max(0, well-used-min(c.Spares, h.Placed.fab.Spares)) * h.Placed.fab.GPUsPerNode
 	return c
 }
 
@@ -118,11 +111,11 @@ type NodeCensus struct {
 
 // CountNodes appends every node. linkSince: nobody could be heard before.
 func CountNodes(h *Rings, out []NodeCensus, linkSince time.Duration) []NodeCensus {
-	for i := range h.nodes {
-		n := &h.nodes[i]
-		c := NodeCensus{Node: n.ID, Ring: n.Group, Online: n.Online(), Usable: n.usable() && n.Ready(), Silent: n.hold == nil && (!n.Answers() || h.table.Mute(n.Device, linkSince))}
-		if m := n.Report; m != nil {
-			c.Bypasses, c.Refused, c.Alarms = m.BypassSeq(), n.Scalars().RefusedMessages, int16(m.Alarms())
+	for i := range h.Placed.nodes {
+		n := &h.Placed.nodes[i]
+		c := NodeCensus{Node: n.Device.ID, Ring: n.Device.Group, Online: n.Device.Online(), Usable: n.usable() && n.Device.Ready(), Silent: n.hold == nil && (!n.Device.Answers() || h.table.Mute(n.Device, linkSince))}
+		if m := n.Device.Report; m != nil {
+			c.Bypasses, c.Refused, c.Alarms = m.BypassSeq(), n.Device.Scalars().RefusedMessages, int16(m.Alarms())
 			for s := range m.Sides {
 				if s.State == proto.SideWork && int(s.Current) != int(s.Working) {
 					c.Bypassed++

@@ -11,37 +11,37 @@ import (
 
 // News follows up on one word of a node.
 func (h *Rings) News(x member.News) {
-	n := &h.nodes[x.Device.ID]
-	h.touch(n.ID)
-	if h.probes.heard = h.j.Now; h.probes.alone {
-		h.probes.at = h.j.Now
+	n := &h.Placed.nodes[x.Device.ID]
+	h.Placed.touch(n.Device.ID)
+	if h.Evidence.probes.heard = h.j.Now; h.Evidence.probes.alone {
+		h.Evidence.probes.at = h.j.Now
 	}
 	before := n.flagsOf(x.Before)
 	switch x.Kind {
 	case member.Birth:
 		if !x.Again {
 			// A node that speaks is not dead, and what was seen on its fibres is over.
-			h.answered(n, "a new birth")
-			h.cuts.reborn(n.ID, h.j.Now, h.fab.Qualifies().BeforeUse)
-			h.reads(n.ID)
-			h.unseen(n)
+			h.Evidence.answered(n, "a new birth")
+			h.Evidence.cuts.reborn(n.Device.ID, h.j.Now, h.Placed.fab.Qualifies().BeforeUse)
+			h.Placed.reads(n.Device.ID)
+			h.Placed.unseen(n)
 		}
 		if n.probe.open {
-			h.answered(n, "it answers")
+			h.Evidence.answered(n, "it answers")
 		}
 	case member.Gone:
-		h.j.Note(journal.Info, "agent offline", journal.Note{Rule: "offline", Node: int64(n.ID), Ring: n.Group, Text: x.Why + "; light is judged by its neighbours"})
+		h.j.Note(journal.Info, "agent offline", journal.Note{Rule: "offline", Node: int64(n.Device.ID), Ring: n.Device.Group, Text: x.Why + "; light is judged by its neighbours"})
 		h.participantLost(n, "went offline")
 	case member.Reported:
 		h.reported(n, x.First)
 	case member.Spoke:
 		// A sign that it lives now, not one that it sent before it was asked.
-		answered := n.probe.open && x.Ack.Corr == n.probe.corr || (n.dead || n.probe.open) && n.Quotes(x.Ack)
+		answered := n.probe.open && x.Ack.Corr == n.probe.corr || (n.dead || n.probe.open) && n.Device.Quotes(x.Ack)
 		if answered {
 			if n.probe.open && x.Ack.Corr == n.probe.corr {
-				h.probes.answered(n)
+				h.Evidence.probes.answered(n)
 			}
-			h.answered(n, "it answers")
+			h.Evidence.answered(n, "it answers")
 		}
 		if answered || x.Broke {
 			h.changed(n, before)
@@ -51,12 +51,12 @@ func (h *Rings) News(x member.News) {
 		}
 		return
 	case member.Weighed:
-		if n.Trails() && !slices.Contains(h.refusing, n.ID) {
-			h.refusing = append(h.refusing, n.ID)
+		if n.Device.Trails() && !slices.Contains(h.refusing, n.Device.ID) {
+			h.refusing = append(h.refusing, n.Device.ID)
 		}
 	case member.Told:
-		h.bypasses.take(h.ring(x.Event.Ring), x.Event)
-		if n.Report != nil && x.Event.Seq <= n.Report.LastEvent() && x.Event.Session == n.Report.Session {
+		h.bypasses.take(h.Placed.ring(x.Event.Ring), x.Event)
+		if n.Device.Report != nil && x.Event.Seq <= n.Device.Report.LastEvent() && x.Event.Session == n.Device.Report.Session {
 			return // the report, which is newer, has told already
 		}
 		before = n.flags()
@@ -66,15 +66,15 @@ func (h *Rings) News(x member.News) {
 }
 
 // answered: a node has spoken, so it lives.
-func (h *Rings) answered(n *node, why string) {
+func (e *evidence) answered(n *node, why string) {
 	if n.probe.open {
 		n.heard()
-		h.reads(n.ID)
-		if r := h.ring(n.Group); r != nil && r.marked || n.Group == 0 {
-			h.replan(debounce) // perhaps its answer was all that was waited for
+		e.pl.reads(n.Device.ID)
+		if r := e.pl.ring(n.Device.Group); r != nil && r.marked || n.Device.Group == 0 {
+			e.agenda.replan(debounce) // perhaps its answer was all that was waited for
 		}
-		if n.Group == 0 {
-			h.markNode(n)
+		if n.Device.Group == 0 {
+			e.agenda.markNode(n)
 		}
 	}
 	if n.dead {
@@ -82,27 +82,27 @@ func (h *Rings) answered(n *node, why string) {
 		if was := n.parted; was.life != 0 {
 			n.own().parted = parting{}
 			n.eased()
-			if was.life == n.Session { // it was there all the time: what is dark is the fibre
-				h.holdOff(n.ID, was.from, n.Group, 0, "light lost at one end")
+			if was.life == n.Device.Session { // it was there all the time: what is dark is the fibre
+				e.holdOff(n.Device.ID, was.from, n.Device.Group, 0, "light lost at one end")
 			}
 		}
 		n.because("")
-		h.j.Note(journal.Info, "node is back", journal.Note{Rule: "presence", Node: int64(n.ID), Ring: n.Group, Text: why})
+		e.j.Note(journal.Info, "node is back", journal.Note{Rule: "presence", Node: int64(n.Device.ID), Ring: n.Device.Group, Text: why})
 	}
 }
 
 // reported takes a report; first: of this life.
 func (h *Rings) reported(n *node, first bool) {
-	m := n.Report
+	m := n.Device.Report
 	if first || n.fresh() { // what it counts now is so, however high it was said to be before
 		n.bypass = 0
 	}
 	n.bypass = max(n.bypass, m.BypassSeq())
-	if n.Refusal.Code != proto.OK && over(&n.Refusal, m) {
-		n.Refused(member.Refusal{})
+	if n.Device.Refusal.Code != proto.OK && over(&n.Device.Refusal, m) {
+		n.Device.Refused(member.Refusal{})
 	}
-	if h.measured(n) {
-		h.tellMeasured(n)
+	if h.Placed.measured(n) {
+		h.Agenda.tellMeasured(n)
 	}
 	h.obstacles.sooner(n)
 	n.readAlarms()
@@ -118,10 +118,10 @@ func (h *Rings) reported(n *node, first bool) {
 		n.said.mode = mode
 		n.because(outReason(mode))
 	}
-	if n.Want.Gen == 0 && !h.fresh {
-		h.unassign(n)
+	if n.Device.Want.Gen == 0 && !h.fresh {
+		h.Agenda.unassign(n)
 	}
-	update(h, n)
+	h.Evidence.update(n)
 }
 
 // told draws from an event what the placement needs before the next report.
@@ -151,7 +151,7 @@ func (h *Rings) told(n *node, m *proto.Event) {
 			h.say(n, false, proto.ModeService, m.Seq)
 		}
 	case proto.EvSplitBrain:
-		h.j.Note(journal.Error, "another plan with the same number", journal.Note{Rule: "split_brain", Node: int64(n.ID), Gen: m.Generation, Text: m.Text})
+		h.j.Note(journal.Error, "another plan with the same number", journal.Note{Rule: "split_brain", Node: int64(n.Device.ID), Gen: m.Generation, Text: m.Text})
 	}
 }
 
@@ -163,39 +163,39 @@ func (h *Rings) say(n *node, out bool, mode proto.Mode, seq uint64) {
 	was := n.said.mode.Words()
 	n.said, n.saidSeq = saidFault{out: out, mode: mode}, seq
 	if out {
-		h.unseen(n)
+		h.Placed.unseen(n)
 	}
 	rules := map[proto.Mode]string{proto.ModeHostDown: "host_fault", proto.ModeIsolated: "own_fault", proto.ModeDrained: "drained"}
 	if out {
 		if wait := n.own().outs.strike(h.j.Now, outsFree, outsLast); wait > 0 {
-			h.obstacles.damped = append(h.obstacles.damped, n.ID)
+			h.obstacles.damped = append(h.obstacles.damped, n.Device.ID)
 		}
 		n.eased()
 	}
 	if !out {
 		n.because("")
-		h.j.Note(journal.Info, "node recovered", journal.Note{Rule: "returned", Node: int64(n.ID), Ring: n.Group, Text: "reported by the node, which was: " + was})
+		h.j.Note(journal.Info, "node recovered", journal.Note{Rule: "returned", Node: int64(n.Device.ID), Ring: n.Device.Group, Text: "reported by the node, which was: " + was})
 		return
 	}
 	n.because(outReason(mode))
-	h.j.Note(journal.Warn, "node is out of service", journal.Note{Rule: rules[mode], Node: int64(n.ID), Ring: n.Group, Text: n.reason})
+	h.j.Note(journal.Warn, "node is out of service", journal.Note{Rule: rules[mode], Node: int64(n.Device.ID), Ring: n.Device.Group, Text: n.reason})
 }
 
 // tellMeasured writes down that a node is left out for what it measured, or no longer.
-func (h *Rings) tellMeasured(n *node) {
+func (a *agenda) tellMeasured(n *node) {
 	if n.unmeasured == "" {
-		h.j.Note(journal.Info, "node recovered", journal.Note{Rule: "measured", Node: int64(n.ID), Ring: n.Group, Text: "rings can be built with its measured times"})
+		a.j.Note(journal.Info, "node recovered", journal.Note{Rule: "measured", Node: int64(n.Device.ID), Ring: n.Device.Group, Text: "rings can be built with its measured times"})
 		return
 	}
-	h.unseen(n)
-	h.j.Note(journal.Warn, "node is left out", journal.Note{Rule: "measured", Node: int64(n.ID), Ring: n.Group, Text: n.unmeasured})
+	a.pl.unseen(n)
+	a.j.Note(journal.Warn, "node is left out", journal.Note{Rule: "measured", Node: int64(n.Device.ID), Ring: n.Device.Group, Text: n.unmeasured})
 }
 
 // unseen forgets that a node's links had light: the node was away, and that
 // is reason enough for them to be dark.
-func (h *Rings) unseen(n *node) {
-	if r := h.ring(n.Group); r != nil {
-		r.unseen(n.ID)
+func (p *placement) unseen(n *node) {
+	if r := p.ring(n.Device.Group); r != nil {
+		r.unseen(n.Device.ID)
 	}
 }
 
@@ -203,19 +203,19 @@ func (h *Rings) unseen(n *node) {
 func (h *Rings) changed(n *node, before flags) {
 	h.judge(n)
 	h.obstacles.takesPart(n)
-	timeOutage(&h.patience, n, h.j.Now)
-	if (n.dead || n.unanswered()) && n.Online() && n.AskAt() == journal.Never {
+	timeOutage(&h.Evidence.patience, n, h.j.Now)
+	if (n.dead || n.unanswered()) && n.Device.Online() && n.Device.AskAt() == journal.Never {
 		h.table.Doubt(n.Device)
 	}
 	if n.flags() != before {
-		h.markNode(n)
-		h.replan(debounce)
+		h.Agenda.markNode(n)
+		h.Agenda.replan(debounce)
 	}
-	if r := h.ring(n.Group); r != nil {
-		h.watch(r)
-		h.watchRing(r)
+	if r := h.Placed.ring(n.Device.Group); r != nil {
+		h.Evidence.watch(r)
+		h.Evidence.watchRing(r)
 		if r.hurtAt != 0 && !r.settling(h.j.Now) {
-			h.replan(0) // that was the last report that the ring waited for
+			h.Agenda.replan(0) // that was the last report that the ring waited for
 		}
 	}
 	if !n.usable() {
@@ -227,37 +227,37 @@ func (h *Rings) changed(n *node, before flags) {
 // term has moved on, ring 0's topic holds a later decision, or the node holds
 // a later plan, which we did not make.
 func (h *Rings) judge(n *node) {
-	if h.root.Listening() || n.Unassigned || !n.Pending() || n.Report == nil {
+	if h.root.Listening() || n.Device.Unassigned || !n.Device.Pending() || n.Device.Report == nil {
 		return
 	}
 	// An adopted target has no bytes to send again.
-	if n.Want.Term != h.j.Term || n.Want.Payload == "" || n.Beyond() || n.Group == 0 && *n.Want.Decided != h.idleDecision {
-		if n.Beyond() && n.Want.Term == h.j.Term { // it says that it has what was never given: told again, later and later
-			n.Strayed(h.j.Now)
+	if n.Device.Want.Term != h.j.Term || n.Device.Want.Payload == "" || n.Device.Beyond() || n.Device.Group == 0 && *n.Device.Want.Decided != h.idleDecision {
+		if n.Device.Beyond() && n.Device.Want.Term == h.j.Term { // it says that it has what was never given: told again, later and later
+			n.Device.Strayed(h.j.Now)
 			if h.j.Now < n.again.until {
 				return
 			}
 			n.own().again.strike(h.j.Now, renewsFree, dampLast)
 		}
-		h.renew(n, fmt.Sprintf("node %d is not at generation %d, which is of another term or planner", n.ID, n.Want.Gen))
+		h.Agenda.renew(n, fmt.Sprintf("node %d is not at generation %d, which is of another term or planner", n.Device.ID, n.Device.Want.Gen))
 	}
 }
 
 // Resendable: what is committed for a node is still what it is to be told.
 func (h *Rings) Resendable(d *member.Device) bool {
-	h.judge(&h.nodes[d.ID])
+	h.judge(&h.Placed.nodes[d.ID])
 	return !d.Unassigned && d.Want.Term == h.j.Term && d.Want.Payload != "" && !d.Beyond() // else a new generation tells it
 }
 
 // renew asks for a generation that tells a node where it stands, its whole
 // ring with it.
-func (h *Rings) renew(n *node, why string) {
-	if r := h.ring(n.Group); r == nil {
-		h.unassign(n)
+func (a *agenda) renew(n *node, why string) {
+	if r := a.pl.ring(n.Device.Group); r == nil {
+		a.unassign(n)
 	} else if !r.renew {
 		r.renew = true
-		h.mark(r)
-		h.j.Note(journal.Info, "plan goes to the ring again", journal.Note{Rule: "renew", Node: int64(n.ID), Ring: r.id, Text: why})
+		a.mark(r)
+		a.j.Note(journal.Info, "plan goes to the ring again", journal.Note{Rule: "renew", Node: int64(n.Device.ID), Ring: r.id, Text: why})
 	}
-	h.replan(debounce)
+	a.replan(debounce)
 }

@@ -13,7 +13,7 @@ import (
 
 // node is what the rings know of one node; Group is its ring.
 type node struct {
-	*member.Device
+	Device  *member.Device
 	*plight           // read at will; own gives the one to write
 	leaving bool      // is being drained
 	stray   bool      // is on the list of those to be told where they stand
@@ -126,12 +126,12 @@ func (n *node) wanted() bool { return n.usable() && !n.leaving && n.hold == nil 
 // free: it may join a ring, and nobody asks whether it lives. One that refused or
 // did not answer is first told where it stands, and takes that.
 func (n *node) free() bool {
-	return n.Ready() && n.wanted() && !n.probe.open && !n.outs.held && told(n.Standing()) && n.failed == ""
+	return n.Device.Ready() && n.wanted() && !n.probe.open && !n.outs.held && told(n.Device.Standing()) && n.failed == ""
 }
 
 // spare: in no ring, and well.
 func (n *node) spare() bool {
-	if n.Group != 0 || !n.Ready() || !n.usable() || n.failed != "" {
+	if n.Device.Group != 0 || !n.Device.Ready() || !n.usable() || n.failed != "" {
 		return false
 	}
 	_, silent := n.boardSilent()
@@ -145,12 +145,12 @@ func (n *node) whyNot() string {
 		return "its key is revoked, and it has not come with another"
 	case n.usable() && n.hold != nil:
 		return n.hold.about()
-	case n.usable() && n.Group == 0 && n.Ready() && n.failed != "":
+	case n.usable() && n.Device.Group == 0 && n.Device.Ready() && n.failed != "":
 		return n.failed
-	case n.usable() && n.outs.held && n.Ready():
+	case n.usable() && n.outs.held && n.Device.Ready():
 		return fmt.Sprintf("went out of service %d times in a row; it joins a ring again a while after the last", n.outs.count)
 	case n.usable():
-		return n.WhyNot()
+		return n.Device.WhyNot()
 	case n.drained() && n.said.mode == proto.ModeDrained && n.hold != nil:
 		return n.hold.about()
 	case n.drained() && n.said.mode != proto.ModeDrained:
@@ -165,7 +165,7 @@ func (n *node) whyNot() string {
 
 // envelope is what the node has measured, the default board's when it has not.
 func (n *node) envelope() proto.Envelope {
-	for _, m := range [2]proto.Envelope{n.Scalars().Measured, n.Birth.Measured} {
+	for _, m := range [2]proto.Envelope{n.Device.Scalars().Measured, n.Device.Birth.Measured} {
 		if m != (proto.Envelope{}) {
 			return m
 		}
@@ -176,8 +176,8 @@ func (n *node) envelope() proto.Envelope {
 // readAlarms looks for a bundle that has failed.
 func (n *node) readAlarms() {
 	failed := ""
-	if n.Report.Alarms() > 0 {
-		for _, a := range n.Whole().Alarms {
+	if n.Device.Report.Alarms() > 0 {
+		for _, a := range n.Device.Whole().Alarms {
 			if a.Kind == proto.EvPathFailed {
 				failed = fmt.Sprintf("its bundle %d has failed: %s", a.Bundle, a.Text)
 			}
@@ -196,7 +196,7 @@ func (p *placement) measured(n *node) (news bool) {
 	if err := e.Usable(); err != nil {
 		is = fmt.Sprintf("no ring can be built with its measured times: %s is %s, want %s; calibrate its bundles", err.Field, err.Reason, err.Limit)
 	} else if own := slowest(e); own > slowLeast {
-		if others := p.typical(n.ID); others > 0 && own > slowTimes*others {
+		if others := p.typical(n.Device.ID); others > 0 && own > slowTimes*others {
 			is = fmt.Sprintf("it says that it takes %d us to find light or to switch, and the nodes round it %d: it would slow its whole ring, or is wrong; calibrate its bundles", own, others)
 		}
 	}
@@ -227,8 +227,8 @@ func slowest(e proto.Envelope) uint32 {
 
 // SlowOf is the member that makes the ring of a node wait at least twice as long as all
 // others would, or what all take where none does; nil: it is in no ring.
-func SlowOf(h *Rings, id proto.NodeID) (slow *health.Slow) {
-	r := h.ring(h.nodes[id].Group)
+func (p *placement) SlowOf(id proto.NodeID) (slow *health.Slow) {
+	r := p.ring(p.nodes[id].Device.Group)
 	if r == nil {
 		return nil
 	}
@@ -243,7 +243,7 @@ func SlowOf(h *Rings, id proto.NodeID) (slow *health.Slow) {
 	} {
 		most, second, who := uint32(0), uint32(0), id
 		for _, m := range r.nodes {
-			if own := t.of(h.nodes[m].envelope()); own > most {
+			if own := t.of(p.nodes[m].envelope()); own > most {
 				most, second, who = own, most, m
 			} else {
 				second = max(second, own)
@@ -256,7 +256,7 @@ func SlowOf(h *Rings, id proto.NodeID) (slow *health.Slow) {
 		}
 	}
 	if slow == nil {
-		slow = &health.Slow{All: true, Text: fmt.Sprintf("its members say that they take %s; hold_off_us is %d", strings.Join(all, ", "), h.fab.HoldOffUS)}
+		slow = &health.Slow{All: true, Text: fmt.Sprintf("its members say that they take %s; hold_off_us is %d", strings.Join(all, ", "), p.fab.HoldOffUS)}
 	}
 	return slow
 }
@@ -266,7 +266,7 @@ func SlowOf(h *Rings, id proto.NodeID) (slow *health.Slow) {
 func (p *placement) typical(id proto.NodeID) uint32 {
 	var all []uint32
 	for at := max(0, int(id)-typicalOf); at <= min(len(p.nodes)-1, int(id)+typicalOf); at++ {
-		if m := &p.nodes[at]; at != int(id) && m.Report != nil {
+		if m := &p.nodes[at]; at != int(id) && m.Device.Report != nil {
 			all = append(all, slowest(m.envelope()))
 		}
 	}
@@ -280,13 +280,13 @@ func (p *placement) typical(id proto.NodeID) uint32 {
 // fresh reports whether the node's bypass count is known as of the last event
 // that moves a side, so that a plan can quote it.
 func (n *node) fresh() bool {
-	return n.Report != nil && (n.Events.Counted() || n.Report.LastEvent() >= n.Events.Moved())
+	return n.Device.Report != nil && (n.Device.Events.Counted() || n.Device.Report.LastEvent() >= n.Device.Events.Moved())
 }
 
 // flags are what a placement depends on; a change asks for a new look.
 type flags struct{ usable, ready, unassigned, told, sound bool }
 
-func (n *node) flags() flags { return n.flagsOf(n.Standing()) }
+func (n *node) flags() flags { return n.flagsOf(n.Device.Standing()) }
 
 func (n *node) flagsOf(s member.Standing) flags {
 	return flags{n.usable(), s.Ready, s.Unassigned, told(s), n.failed == ""}
@@ -325,8 +325,8 @@ func calibrationsOf(m *member.Report) proto.Digest {
 // readSides takes the losses that a report tells. What a later event told
 // stays.
 func (n *node) readSides(now time.Duration) {
-	m := n.Report
-	if m.Gen != n.Want.Gen || m.Term != n.Want.Term {
+	m := n.Device.Report
+	if m.Gen != n.Device.Want.Gen || m.Term != n.Device.Want.Term {
 		return
 	}
 	for s := range m.Sides {
@@ -345,11 +345,13 @@ func (n *node) readSides(now time.Duration) {
 
 // after: an event of that number came after the last report, as far as its numbers are
 // true; one above the last that was taken was false.
-func (n *node) after(seq uint64) bool { return seq > n.Report.LastEvent() && seq <= n.Events.Last }
+func (n *node) after(seq uint64) bool {
+	return seq > n.Device.Report.LastEvent() && seq <= n.Device.Events.Last
+}
 
 // readLoss takes what an event tells of a side.
 func (n *node) readLoss(m *proto.Event, now time.Duration) {
-	if m.Side > proto.Right || m.Generation != n.Want.Gen || m.Ring != n.Group || m.Ring == 0 {
+	if m.Side > proto.Right || m.Generation != n.Device.Want.Gen || m.Ring != n.Device.Group || m.Ring == 0 {
 		return
 	}
 	l := n.loss[m.Side]
@@ -365,8 +367,8 @@ func (n *node) readLoss(m *proto.Event, now time.Duration) {
 
 // moved takes the bypass count that came with a move.
 func (n *node) moved(m *proto.Event) {
-	n.Events.Move(m.Seq, m.BypassSeq > 0)
-	if m.Session == n.Session {
+	n.Device.Events.Move(m.Seq, m.BypassSeq > 0)
+	if m.Session == n.Device.Session {
 		n.bypass = max(n.bypass, m.BypassSeq)
 	}
 }
@@ -374,13 +376,13 @@ func (n *node) moved(m *proto.Event) {
 // settled reports whether no side is on the move, as far as events and reports
 // tell, whichever is newer.
 func (n *node) settled() bool {
-	if n.Report == nil {
+	if n.Device.Report == nil {
 		return false
 	}
-	if n.Events.Moved() > n.Report.LastEvent() {
+	if n.Device.Events.Moved() > n.Device.Report.LastEvent() {
 		return !n.loss[proto.Left].moving && !n.loss[proto.Right].moving
 	}
-	for s := range n.Report.Sides {
+	for s := range n.Device.Report.Sides {
 		switch s.State {
 		case proto.SideSwitch, proto.SideListen, proto.SideClosing:
 			return false
@@ -392,7 +394,7 @@ func (n *node) settled() bool {
 // held: an operator's request, not its light, keeps a side of the node where
 // it is.
 func (n *node) held() bool {
-	for s := range n.Report.Sides {
+	for s := range n.Device.Report.Sides {
 		if s.Request >= proto.ForcedSwitch || s.Request == proto.ManualSwitch && s.State == proto.SideWork {
 			return true
 		}
@@ -403,24 +405,24 @@ func (n *node) held() bool {
 // suspect: offline, silent to a probe, or already known to be out, so that its
 // own silence about its neighbours says nothing.
 func (n *node) suspect() bool {
-	return n.Heard() && (!n.Online() || n.unanswered()) || !n.usable()
+	return n.Device.Heard() && (!n.Device.Online() || n.unanswered()) || !n.usable()
 }
 
 // drained: an operator took it out, whatever else keeps it out.
 func (n *node) drained() bool {
-	return n.said.out && (n.said.mode == proto.ModeDrained || n.Report != nil && n.Report.Drained())
+	return n.said.out && (n.said.mode == proto.ModeDrained || n.Device.Report != nil && n.Device.Report.Drained())
 }
 
 // mayUndrain says why a node must not be let in again, nil when it may: in
 // its own loopback it must show light on every bundle.
 func (n *node) mayUndrain() *proto.Error {
 	if !n.drained() {
-		return &proto.Error{Code: proto.Invalid, Field: "node", Limit: "a drained node", Reason: fmt.Sprintf("node %d is not drained", n.ID)}
+		return &proto.Error{Code: proto.Invalid, Field: "node", Limit: "a drained node", Reason: fmt.Sprintf("node %d is not drained", n.Device.ID)}
 	}
-	for b := range n.Report.Bundles {
+	for b := range n.Device.Report.Bundles {
 		if b.State == proto.Failed || b.Path == proto.Loopback && !b.State.Lit() {
 			return &proto.Error{Code: proto.HardwareFailed, Field: "bundle", Limit: "light on every bundle",
-				Reason: fmt.Sprintf("bundle %d of node %d is on %s, %s", b.Bundle, n.ID, b.Path, b.State)}
+				Reason: fmt.Sprintf("bundle %d of node %d is on %s, %s", b.Bundle, n.Device.ID, b.Path, b.State)}
 		}
 	}
 	return nil
@@ -428,10 +430,10 @@ func (n *node) mayUndrain() *proto.Error {
 
 // status is the node as operators see it.
 func (n *node) status() proto.NodeStatus {
-	s := proto.NodeStatus{Node: n.ID, Online: n.Online(), Ring: n.Group, Want: n.Want.Gen, Reason: n.whyNot(), Drain: n.hold.note(), Features: n.Birth.Features}
-	s.Usable = n.usable() && n.Ready() && n.hold == nil && (n.Group != 0 || n.failed == "")
-	if n.Report != nil {
-		s.Mode, s.Generation = n.Report.Mode(), n.Report.Gen
+	s := proto.NodeStatus{Node: n.Device.ID, Online: n.Device.Online(), Ring: n.Device.Group, Want: n.Device.Want.Gen, Reason: n.whyNot(), Drain: n.hold.note(), Features: n.Device.Birth.Features}
+	s.Usable = n.usable() && n.Device.Ready() && n.hold == nil && (n.Device.Group != 0 || n.failed == "")
+	if n.Device.Report != nil {
+		s.Mode, s.Generation = n.Device.Report.Mode(), n.Device.Report.Gen
 	}
 	if n.said.out {
 		s.Mode = n.said.mode

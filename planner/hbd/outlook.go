@@ -104,18 +104,18 @@ const nobodyLost = ^proto.NodeID(0)
 
 // Outlook copies what is committed. It costs some bytes a node, and no look.
 func (h *evidence) Outlook() *Outlook {
-	n := len(h.nodes)
-	o := &Outlook{fab: h.fab, order: h.order, rings: make([]outlookRing, 0, len(h.rings)), of: make([]int32, n),
+	n := len(h.pl.nodes)
+	o := &Outlook{fab: h.pl.fab, order: h.pl.order, rings: make([]outlookRing, 0, len(h.pl.rings)), of: make([]int32, n),
 		wanted: make([]bool, n), free: make([]bool, n), still: make([]bool, n), broken: map[[2]proto.NodeID]bool{}, lost: nobodyLost}
-	for i := range h.nodes {
-		m := &h.nodes[i]
+	for i := range h.pl.nodes {
+		m := &h.pl.nodes[i]
 		_, silent := m.boardSilent()
-		o.still[i] = silent || !m.Answers()
-		if o.wanted[i], o.free[i] = m.wanted(), h.free(m.ID) && !silent; o.free[i] && m.Group == 0 {
+		o.still[i] = silent || !m.Device.Answers()
+		if o.wanted[i], o.free[i] = m.wanted(), h.pl.free(m.Device.ID) && !silent; o.free[i] && m.Device.Group == 0 {
 			o.Spares++
 		}
 	}
-	for i, r := range h.rings {
+	for i, r := range h.pl.rings {
 		o.rings = append(o.rings, outlookRing{r.id, slices.Clone(r.nodes), r.size, r.state == proto.RingInService, r.frozen(h.j.Now), r.owner})
 		for _, id := range r.nodes {
 			o.of[id] = int32(i) + 1

@@ -15,7 +15,7 @@ func BenchmarkOutlook(b *testing.B) {
 	for _, nodes := range []int{1_000, 10_000, 100_000} {
 		b.Run(fmt.Sprint(nodes), func(b *testing.B) {
 			h := standing(b, nodes, nodes/64)
-			o := h.Outlook()
+			o := h.Evidence.Outlook()
 			o.Try(0)
 			for b.Loop() {
 				if o.next = (o.next + 7919) % (2 * nodes); o.Try(1) {
@@ -30,13 +30,13 @@ func BenchmarkOutlook(b *testing.B) {
 // index as one that is made anew. Method: try all, compare, try all again.
 func TestAnOutlookLeavesNoTrace(t *testing.T) {
 	h := standing(t, 593, 1)
-	o := h.Outlook()
+	o := h.Evidence.Outlook()
 	for range 2 {
 		o.next, o.Losses = 0, nil
 		if !o.Try(2 * len(o.of)) {
 			t.Fatal("not all were tried")
 		}
-		fresh := h.Outlook()
+		fresh := h.Evidence.Outlook()
 		fresh.Try(0)
 		for _, r := range o.rings {
 			if got, want := fmt.Sprint(o.index.Members(r.id)), fmt.Sprint(fresh.index.Members(r.id)); got != want {
@@ -48,7 +48,7 @@ func TestAnOutlookLeavesNoTrace(t *testing.T) {
 		if o.of[id] == 0 {
 			continue
 		}
-		fresh := h.Outlook()
+		fresh := h.Evidence.Outlook()
 		fresh.next = 2 * id
 		for fresh.next < 2*id+2 && !fresh.Try(1) {
 		}

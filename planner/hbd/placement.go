@@ -102,7 +102,7 @@ func (p *placement) largest() int { return p.sizes[len(p.sizes)-1] }
 
 // place notes which ring a node is in.
 func (p *placement) place(id proto.NodeID, r proto.RingID) {
-	p.nodes[id].Group = r
+	p.nodes[id].Device.Group = r
 	p.touch(id)
 }
 

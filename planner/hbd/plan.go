@@ -14,16 +14,16 @@ import (
 // look compares what should be with what is committed, and finds what is to be
 // changed: nil when that is nothing.
 func (h *Rings) look() *proposal {
-	h.dirty, h.planAt = false, journal.Never
-	if len(h.nodes) == 0 {
+	h.Agenda.dirty, h.Agenda.planAt = false, journal.Never
+	if len(h.Placed.nodes) == 0 {
 		return nil // circuits only
 	}
-	rings := h.concerned()
+	rings := h.Agenda.concerned()
 	for _, r := range rings {
-		h.concludeDead(r)
-		h.dueSplit(r)
+		h.Evidence.concludeDead(r)
+		h.Evidence.dueSplit(r)
 		if r.splitAt != 0 {
-			h.replan(max(r.splitAt+splitWait, r.renewAt) - h.j.Now)
+			h.Agenda.replan(max(r.splitAt+splitWait, r.renewAt) - h.j.Now)
 		}
 		h.obstacles.stepOver(r)
 		h.obstacles.retell(r)
@@ -36,7 +36,7 @@ func (h *Rings) look() *proposal {
 	}
 	for _, r := range rings {
 		if r.waits() {
-			h.mark(r)
+			h.Agenda.mark(r)
 		}
 	}
 	return q
@@ -45,22 +45,22 @@ func (h *Rings) look() *proposal {
 // choose mends what is hurt first, and alone: few nodes to ask, and none that
 // has light elsewhere. What could be better placed waits until that is over.
 func (h *Rings) choose(rings []*ringView) *proposal {
-	if len(h.rings) > 0 {
+	if len(h.Placed.rings) > 0 {
 		if q := h.propose(rings, true); !q.empty() {
-			h.betterAt, h.wantBetter = max(h.betterAt, h.j.Now+betterWait), true
+			h.Agenda.betterAt, h.Agenda.wantBetter = max(h.Agenda.betterAt, h.j.Now+betterWait), true
 			return q
 		}
-		if !h.wantBetter {
+		if !h.Agenda.wantBetter {
 			return nil
 		}
-		if h.j.Now < h.betterAt {
-			h.lookAt = h.betterAt
+		if h.j.Now < h.Agenda.betterAt {
+			h.Agenda.lookAt = h.Agenda.betterAt
 			return nil
 		}
 	}
-	h.wantBetter = false
+	h.Agenda.wantBetter = false
 	if q := h.propose(rings, false); !q.empty() {
-		h.wantBetter = true
+		h.Agenda.wantBetter = true
 		return q
 	}
 	return nil
@@ -69,19 +69,19 @@ func (h *Rings) choose(rings []*ringView) *proposal {
 // retryRefused asks nodes again that refused some time ago.
 func (h *Rings) retryRefused() {
 	h.refusing = slices.DeleteFunc(h.refusing, func(id proto.NodeID) bool {
-		n := &h.nodes[id]
+		n := &h.Placed.nodes[id]
 		switch {
-		case n.Refusal.Code == proto.OK:
+		case n.Device.Refusal.Code == proto.OK:
 			return true
-		case n.Retry(h.j.Now):
-			h.markNode(n)
-			h.replan(0)
-			if r := h.ring(n.Group); r != nil {
-				h.watchRing(r) // it may be in pieces, and waited for that node alone
+		case n.Device.Retry(h.j.Now):
+			h.Agenda.markNode(n)
+			h.Agenda.replan(0)
+			if r := h.Placed.ring(n.Device.Group); r != nil {
+				h.Evidence.watchRing(r) // it may be in pieces, and waited for that node alone
 			}
 			return true
 		}
-		h.replan(n.Refusal.Until - h.j.Now)
+		h.Agenda.replan(n.Device.Refusal.Until - h.j.Now)
 		return false
 	})
 }
@@ -92,7 +92,7 @@ func (h *Rings) retryRefused() {
 func (h *Rings) propose(rings []*ringView, near bool) *proposal {
 	for _, r := range rings {
 		if wait := r.hurtAt + settleWait - h.j.Now; r.hurtAt != 0 && wait > 0 {
-			h.replan(wait)
+			h.Agenda.replan(wait)
 		}
 	}
 	// A ring of which a member did not answer would keep the others waiting once more.
@@ -101,67 +101,67 @@ func (h *Rings) propose(rings []*ringView, near bool) *proposal {
 			return q
 		}
 	}
-	res, ok := h.first(h.index.Mend)
+	res, ok := h.Evidence.first(h.Placed.index.Mend)
 	if !ok {
 		ids := make([]proto.RingID, len(rings))
 		for i, r := range rings {
 			ids[i] = r.id
 		}
-		_, _, waits := h.Expected()
-		h.patience.Price = h.fab.MovePrice()
-		h.index.Moves, h.index.AtOnce, h.index.Fetch = ring.MovesOf(h.fab.Moves), h.patience.AtOnce(), 0
+		_, _, waits := h.Placed.Expected()
+		h.Evidence.patience.Price = h.Placed.fab.MovePrice()
+		h.Placed.index.Moves, h.Placed.index.AtOnce, h.Placed.index.Fetch = ring.MovesOf(h.Placed.fab.Moves), h.Evidence.patience.AtOnce(), 0
 		switch {
 		case waits > 0: // what they are to carry would be laid on others
-			h.index.Moves = 0
-		case !near && h.patience.Paid(h.j.Now):
-			h.index.Fetch = maxFetch
+			h.Placed.index.Moves = 0
+		case !near && h.Evidence.patience.Paid(h.j.Now):
+			h.Placed.index.Fetch = maxFetch
 		}
-		if res = h.index.Look(ids, near); !near && waits == 0 {
-			if due, waits := h.patience.Saw(&res, h.j.Now); waits && res.Fetched == 0 {
-				h.lookAt, h.wantBetter = min(h.lookAt, max(due, h.j.Now+betterWait)), true
+		if res = h.Placed.index.Look(ids, near); !near && waits == 0 {
+			if due, waits := h.Evidence.patience.Saw(&res, h.j.Now); waits && res.Fetched == 0 {
+				h.Agenda.lookAt, h.Agenda.wantBetter = min(h.Agenda.lookAt, max(due, h.j.Now+betterWait)), true
 			}
 		}
 	}
-	q := &proposal{pl: h.placement, next: h.nextRing, gone: res.Gone}
+	q := &proposal{pl: h.Placed, next: h.nextRing, gone: res.Gone}
 	h.take(q, &res)
 	h.renewals(q, rings)
 	slices.SortFunc(q.rings, func(a, b *ringView) int { return cmp.Compare(a.id, b.id) })
-	q.idle = h.toTell(q)
+	q.idle = h.Agenda.toTell(q)
 	return q
 }
 
 // mending is the placement's task as things stand.
 func (h *evidence) mending() ring.Mend {
 	return ring.Mend{
-		Order: h.order, Sizes: h.demands(h.fab), Moves: ring.MovesOf(h.fab.Moves), AtOnce: h.patience.AtOnce(), Spread: h.fab.SpareLayout == fabric.Beside,
-		Usable: func(id proto.NodeID) bool { return h.nodes[id].wanted() },
-		Free:   h.free,
-		Own:    func(id proto.NodeID, r proto.RingID) bool { return h.own(id, h.ring(r)) },
-		Bar:    func(id proto.NodeID, r proto.RingID) bool { return h.barred(id, h.ring(r)) },
+		Order: h.pl.order, Sizes: h.pl.demands(h.pl.fab), Moves: ring.MovesOf(h.pl.fab.Moves), AtOnce: h.patience.AtOnce(), Spread: h.pl.fab.SpareLayout == fabric.Beside,
+		Usable: func(id proto.NodeID) bool { return h.pl.nodes[id].wanted() },
+		Free:   h.pl.free,
+		Own:    func(id proto.NodeID, r proto.RingID) bool { return h.pl.own(id, h.pl.ring(r)) },
+		Bar:    func(id proto.NodeID, r proto.RingID) bool { return h.pl.barred(id, h.pl.ring(r)) },
 		Broken: h.broken,
-		Frozen: func(id proto.RingID) bool { return h.ring(id).frozen(h.j.Now) },
-		Racks:  h.racks,
+		Frozen: func(id proto.RingID) bool { return h.pl.ring(id).frozen(h.j.Now) },
+		Racks:  h.pl.racks,
 		Along: func(id proto.RingID) bool {
-			r := h.ring(id)
-			return r.owner != "" && h.along != nil && h.along(r.owner)
+			r := h.pl.ring(id)
+			return r.owner != "" && h.pl.along != nil && h.pl.along(r.owner)
 		},
 	}
 }
 
 // reindex builds the index again from the committed rings.
-func (h *Rings) reindex() {
-	running := make([]ring.Group, len(h.rings))
-	for i, r := range h.rings {
+func (e *evidence) reindex() {
+	running := make([]ring.Group, len(e.pl.rings))
+	for i, r := range e.pl.rings {
 		running[i] = r.group()
 	}
-	h.index = ring.NewTracker(h.mending(), running...)
+	e.pl.index = ring.NewTracker(e.mending(), running...)
 }
 
 // take turns the groups that a placement touched into rings.
 func (h *Rings) take(q *proposal, res *ring.Result) {
 	for _, at := range res.Touched {
 		g := res.Groups[at]
-		if g.ID != 0 && len(g.Nodes) < g.Size && h.fab.OnLoss == fabric.Dissolve && g.Owner == "" {
+		if g.ID != 0 && len(g.Nodes) < g.Size && h.Placed.fab.OnLoss == fabric.Dissolve && g.Owner == "" {
 			q.gone = append(q.gone, g.ID) // its nodes are told that they are spares
 			continue
 		}
@@ -169,7 +169,7 @@ func (h *Rings) take(q *proposal, res *ring.Result) {
 			g.ID = q.next
 			q.next++
 		}
-		q.rings = append(q.rings, h.view(g.ID, g.Nodes, g.Size))
+		q.rings = append(q.rings, h.Placed.view(g.ID, g.Nodes, g.Size))
 	}
 }
 
@@ -184,7 +184,7 @@ func (h *Rings) renewals(q *proposal, rings []*ringView) {
 			continue
 		}
 		if r.renew && !r.frozen(h.j.Now) && !slices.ContainsFunc(q.rings, func(x *ringView) bool { return x.id == r.id }) && !slices.Contains(q.gone, r.id) {
-			q.rings = append(q.rings, h.view(r.id, slices.Clone(r.nodes), r.size))
+			q.rings = append(q.rings, h.Placed.view(r.id, slices.Clone(r.nodes), r.size))
 			if told(r) {
 				q.stage = append(q.stage, r.id)
 			}
@@ -196,12 +196,12 @@ func (h *Rings) renewals(q *proposal, rings []*ringView) {
 // the next ones may be told. A stage that gets none stops the rest.
 func (h *Rings) stageClear() bool {
 	for _, id := range h.stage {
-		r := h.ring(id)
+		r := h.Placed.ring(id)
 		if r == nil || r.hasLight() || !r.allReady() {
 			continue // gone, well, or hurt since: that is another matter
 		}
 		if h.j.Now < h.stageAt+qualifyWait {
-			h.replan(stagePoll)
+			h.Agenda.replan(stagePoll)
 			return false
 		}
 		if !h.stageStopped {
@@ -210,7 +210,7 @@ func (h *Rings) stageClear() bool {
 				Text: fmt.Sprintf("ring %d has light on %d of %d links %v after it was told; the others are told in %v", id, r.linksConfirmed(), len(r.nodes)-1, qualifyWait, renewLast)})
 		}
 		if h.j.Now < h.stageAt+renewLast {
-			h.replan(h.stageAt + renewLast - h.j.Now)
+			h.Agenda.replan(h.stageAt + renewLast - h.j.Now)
 			return false
 		}
 	}
@@ -220,7 +220,7 @@ func (h *Rings) stageClear() bool {
 
 // toTell lists the nodes that a proposal leaves without a ring, or that were
 // never told where they stand, and that can be told.
-func (h *Rings) toTell(q *proposal) []proto.NodeID {
+func (a *agenda) toTell(q *proposal) []proto.NodeID {
 	placed := map[proto.NodeID]bool{}
 	for _, r := range q.rings {
 		for _, n := range r.nodes {
@@ -229,15 +229,15 @@ func (h *Rings) toTell(q *proposal) []proto.NodeID {
 	}
 	var idle []proto.NodeID
 	tell := func(id proto.NodeID) {
-		if n := &h.nodes[id]; !placed[id] && n.Ready() && n.able() {
+		if n := &a.pl.nodes[id]; !placed[id] && n.Device.Ready() && n.able() {
 			idle = append(idle, id)
 		}
 	}
-	for _, id := range h.untold() {
+	for _, id := range a.untold() {
 		tell(id)
 	}
 	leave := func(id proto.RingID) {
-		if r := h.ring(id); r != nil {
+		if r := a.pl.ring(id); r != nil {
 			for _, n := range r.nodes {
 				tell(n)
 			}

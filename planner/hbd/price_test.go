@@ -12,7 +12,7 @@ import (
 
 // turns has a node report that its host is in another mode.
 func turns(p *Rings, id proto.NodeID, mode proto.Mode) {
-	n := &p.nodes[id]
+	n := &p.Placed.nodes[id]
 	before := n.flags()
 	p.say(n, mode != proto.ModeService, mode, 0)
 	p.changed(n, before)
@@ -25,13 +25,13 @@ func turns(p *Rings, id proto.NodeID, mode proto.Mode) {
 // between the two that are short.
 func TestMovesArePaidByShortage(t *testing.T) {
 	p := standing(t, 400, 0)
-	p.fab.MovePriceMS = 1000
+	p.Placed.fab.MovePriceMS = 1000
 	for _, id := range []proto.NodeID{5, 395} {
 		turns(p, id, proto.ModeHostDown)
 	}
 	start, moved, last, said := p.j.Now, 0, time.Duration(0), false
 	short := func() (count int) {
-		for _, r := range p.rings {
+		for _, r := range p.Placed.rings {
 			if len(r.nodes) < r.size {
 				count++
 			}
@@ -48,7 +48,7 @@ func TestMovesArePaidByShortage(t *testing.T) {
 		}
 		whole := 0
 		for _, r := range q.rings {
-			if old := p.ring(r.id); len(old.nodes) == old.size && len(r.nodes) == r.size && old.hasLight() && old.allReady() {
+			if old := p.Placed.ring(r.id); len(old.nodes) == old.size && len(r.nodes) == r.size && old.hasLight() && old.allReady() {
 				whole++
 			}
 		}
@@ -64,8 +64,8 @@ func TestMovesArePaidByShortage(t *testing.T) {
 	if !said || short() != 1 || moved != 23 || last > 25*time.Second {
 		t.Errorf("%d rings are short, %d whole ones moved in %v; want 1, 23 in 23 to 25 s; it was said: %t", short(), moved, last, said)
 	}
-	if p.lookAt != journal.Never && p.patience.Waits() != 0 {
-		t.Errorf("something is still waited for: %d", p.patience.Waits())
+	if p.Agenda.lookAt != journal.Never && p.Evidence.patience.Waits() != 0 {
+		t.Errorf("something is still waited for: %d", p.Evidence.patience.Waits())
 	}
 }
 
@@ -73,7 +73,7 @@ func TestMovesArePaidByShortage(t *testing.T) {
 // Method: the same, after the 16 nodes of a ring were out for four minutes each.
 func TestOutagesTeachToMoveAtOnce(t *testing.T) {
 	p := standing(t, 400, 0)
-	p.fab.MovePriceMS = 1000
+	p.Placed.fab.MovePriceMS = 1000
 	for i := range 16 {
 		id := proto.NodeID(i)
 		turns(p, id, proto.ModeHostDown)
@@ -91,7 +91,7 @@ func TestOutagesTeachToMoveAtOnce(t *testing.T) {
 			continue
 		}
 		for _, r := range q.rings {
-			if old := p.ring(r.id); len(old.nodes) == old.size && len(r.nodes) == r.size && old.hasLight() && old.allReady() {
+			if old := p.Placed.ring(r.id); len(old.nodes) == old.size && len(r.nodes) == r.size && old.hasLight() && old.allReady() {
 				moved++
 			}
 		}
@@ -106,7 +106,7 @@ func TestOutagesTeachToMoveAtOnce(t *testing.T) {
 // Method: as above, and after half of the price one of the idle nodes is away for a look.
 func TestAMomentDoesNotBeginThePriceAnew(t *testing.T) {
 	p := standing(t, 400, 0)
-	p.fab.MovePriceMS = 1000
+	p.Placed.fab.MovePriceMS = 1000
 	turns(p, 5, proto.ModeHostDown)
 	turns(p, 395, proto.ModeHostDown)
 	var idle proto.NodeID
@@ -116,8 +116,8 @@ func TestAMomentDoesNotBeginThePriceAnew(t *testing.T) {
 		waited := p.j.Now - start
 		switch {
 		case !away && waited > 12*time.Second:
-			for i := range p.nodes {
-				if p.nodes[i].free() {
+			for i := range p.Placed.nodes {
+				if p.Placed.nodes[i].free() {
 					idle = proto.NodeID(i)
 				}
 			}
@@ -132,7 +132,7 @@ func TestAMomentDoesNotBeginThePriceAnew(t *testing.T) {
 			continue
 		}
 		for _, r := range q.rings {
-			if old := p.ring(r.id); len(old.nodes) == old.size && old.allReady() {
+			if old := p.Placed.ring(r.id); len(old.nodes) == old.size && old.allReady() {
 				if waited < 23*time.Second || waited > 29*time.Second {
 					t.Errorf("a whole ring moves after %v, want 23 s and what node %d was away for: %s", waited, idle, q.explain())
 				}
@@ -153,7 +153,7 @@ func TestAMomentDoesNotBeginThePriceAnew(t *testing.T) {
 // be three whole ones; the time to the first move of a whole ring.
 func TestAllShortRingsPay(t *testing.T) {
 	p := standing(t, 800, 0)
-	p.fab.MovePriceMS = 1000
+	p.Placed.fab.MovePriceMS = 1000
 	for _, id := range []proto.NodeID{5, 265, 530, 795} {
 		turns(p, id, proto.ModeHostDown)
 	}
@@ -164,7 +164,7 @@ func TestAllShortRingsPay(t *testing.T) {
 			continue
 		}
 		for _, r := range q.rings {
-			if old := p.ring(r.id); len(old.nodes) == old.size && old.allReady() {
+			if old := p.Placed.ring(r.id); len(old.nodes) == old.size && old.allReady() {
 				if want := 15 * time.Second / 3; waited < want || waited > want+time.Second {
 					t.Errorf("a whole ring moves after %v, want %v: %s", waited, want, q.explain())
 				}
@@ -188,8 +188,8 @@ func TestADrainDoesNotCostWhatMovesLater(t *testing.T) {
 			commit(p, q)
 		}
 	}
-	n := &p.nodes[395]
-	if cost := p.costWithout(n); !slices.Equal(cost.Rings, []proto.RingID{n.Group}) {
-		t.Errorf("rings %v, want %d alone", cost.Rings, n.Group)
+	n := &p.Placed.nodes[395]
+	if cost := p.Evidence.costWithout(n); !slices.Equal(cost.Rings, []proto.RingID{n.Device.Group}) {
+		t.Errorf("rings %v, want %d alone", cost.Rings, n.Device.Group)
 	}
 }

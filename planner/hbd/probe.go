@@ -92,10 +92,10 @@ func (p *probes) joins() time.Duration {
 
 // ask probes a node, unless it has been since the loss that speaks against it.
 func (p *probes) ask(n *node, since, wait time.Duration) {
-	if !n.Online() || !n.usable() || n.probe.open || n.probe.at >= since || !p.j.LinkUp || n.Session == 0 {
+	if !n.Device.Online() || !n.usable() || n.probe.open || n.probe.at >= since || !p.j.LinkUp || n.Device.Session == 0 {
 		return
 	}
-	n.own().probe = probe{open: true, at: p.j.Now, due: p.j.Now + max(wait, p.patience()), corr: p.j.Command(n.ID, n.Session, proto.Command{Verb: proto.VerbReannounce})}
+	n.own().probe = probe{open: true, at: p.j.Now, due: p.j.Now + max(wait, p.patience()), corr: p.j.Command(n.Device.ID, n.Device.Session, proto.Command{Verb: proto.VerbReannounce})}
 	p.open = append(p.open, n)
 	p.at = min(p.at, n.probe.due)
 }
@@ -134,7 +134,7 @@ func (p *probes) due() (unanswered []*node) {
 func (p *probes) forget(of func(proto.NodeID)) {
 	for _, n := range p.open {
 		n.heard()
-		of(n.ID)
+		of(n.Device.ID)
 	}
 	p.open, p.at = p.open[:0], journal.Never
 }
@@ -189,7 +189,7 @@ func (p *probes) doubtEnd(r *ringView, by, to int, s proto.Side) {
 	case a.unanswered() || a.dead && a.probe.open:
 		since = a.probe.at
 	case wait == probeWait:
-	case !a.Online() && beyond >= 0 && beyond < len(r.nodes) && r.lost(beyond, 1-s):
+	case !a.Device.Online() && beyond >= 0 && beyond < len(r.nodes) && r.lost(beyond, 1-s):
 		since = r.at(beyond).loss[1-s].at
 	default:
 		return

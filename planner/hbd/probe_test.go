@@ -15,7 +15,7 @@ import (
 func shining(t *testing.T, spares int) (*Rings, *ringView) {
 	t.Helper()
 	p := standing(t, 64+spares, spares)
-	r := p.rings[min(1, spares)]
+	r := p.Placed.rings[min(1, spares)]
 	r.seeLight()
 	p.j.Now += time.Second
 	return p, r
@@ -44,7 +44,7 @@ func TestOneThatToldAndWentIsProbedToo(t *testing.T) {
 	p, r := shining(t, 0)
 	lostBetween(p, r, 2, 4)
 	lostBetween(p, r, 2, 6)
-	p.probes.doubt(r)
+	p.Evidence.probes.doubt(r)
 	for at := range r.nodes {
 		if open, want := r.at(at).probe.open, at > 2 && at < 6; open != want {
 			t.Errorf("member %d is probed: %t, want %t", at, open, want)
@@ -80,13 +80,13 @@ func silentEnd(t *testing.T, stalled bool) {
 	}
 	for range 4 {
 		p.j.Now = min(p.Next(), p.j.Now+member.PrepareTimeout)
-		p.probes.heard = p.j.Now // the others talk
-		p.Conclude()
+		p.Evidence.probes.heard = p.j.Now // the others talk
+		p.Evidence.Conclude()
 		p.Resend()
 	}
 	if stalled {
 		for _, id := range r.nodes {
-			if p.nodes[id].dead || p.nodes[id].probe.open {
+			if p.Placed.nodes[id].dead || p.Placed.nodes[id].probe.open {
 				t.Errorf("nobody answers, and node %d is doubted", id)
 			}
 		}
@@ -104,25 +104,25 @@ func silentEnd(t *testing.T, stalled bool) {
 func TestWhoIsAskedIsWaitedFor(t *testing.T) {
 	p, r := shining(t, 0)
 	lostBetween(p, r, 3, 5) // the last one told, and went
-	p.watch(r)
+	p.Evidence.watch(r)
 	p.j.Now += 4 * time.Millisecond
 	r.at(7).lose(proto.Left, lossView{lost: true, at: p.j.Now})
-	p.watch(r)
+	p.Evidence.watch(r)
 	p.j.Now += probeWait - 4*time.Millisecond
-	p.probes.heard = p.j.Now
-	p.Conclude()
+	p.Evidence.probes.heard = p.j.Now
+	p.Evidence.Conclude()
 	if !r.at(4).dead || r.at(5).dead || !r.at(5).asked() {
 		t.Fatalf("dead %t and %t, asked %t", r.at(4).dead, r.at(5).dead, r.at(5).asked())
 	}
-	p.j.Now = max(p.j.Now, p.planAt)
+	p.j.Now = max(p.j.Now, p.Agenda.planAt)
 	if q := p.look(); q != nil {
 		t.Fatalf("before they have answered: %s", q.explain())
 	}
-	p.j.Now = p.probes.at
-	p.probes.heard = p.j.Now
-	p.Conclude()
-	if !r.at(5).dead || !r.at(6).dead || p.planAt != p.j.Now {
-		t.Fatalf("dead %t and %t; planned at %v, it is %v", r.at(5).dead, r.at(6).dead, p.planAt, p.j.Now)
+	p.j.Now = p.Evidence.probes.at
+	p.Evidence.probes.heard = p.j.Now
+	p.Evidence.Conclude()
+	if !r.at(5).dead || !r.at(6).dead || p.Agenda.planAt != p.j.Now {
+		t.Fatalf("dead %t and %t; planned at %v, it is %v", r.at(5).dead, r.at(6).dead, p.Agenda.planAt, p.j.Now)
 	}
 	q := p.look()
 	if q == nil {
@@ -130,7 +130,7 @@ func TestWhoIsAskedIsWaitedFor(t *testing.T) {
 	}
 	for _, view := range q.rings {
 		for _, id := range view.nodes {
-			if p.nodes[id].dead {
+			if p.Placed.nodes[id].dead {
 				t.Errorf("%s: node %d is dead", q.explain(), id)
 			}
 		}
@@ -147,15 +147,15 @@ func TestLastWordEndsTheWait(t *testing.T) {
 	p.say(out, true, proto.ModeHostDown, 0)
 	r.at(4).lose(proto.Right, lossView{lost: true, at: p.j.Now})
 	p.changed(out, before)
-	p.j.Now = p.planAt
-	if q := p.look(); q != nil || p.planAt <= p.j.Now+settleWait/2 {
-		t.Fatalf("plan %v before the neighbour told; next look %v, now %v", q, p.planAt, p.j.Now)
+	p.j.Now = p.Agenda.planAt
+	if q := p.look(); q != nil || p.Agenda.planAt <= p.j.Now+settleWait/2 {
+		t.Fatalf("plan %v before the neighbour told; next look %v, now %v", q, p.Agenda.planAt, p.j.Now)
 	}
 	p.j.Now += 10 * time.Millisecond
 	late.lose(proto.Left, lossView{lost: true, at: p.j.Now})
 	p.changed(late, late.flags())
-	if p.planAt != p.j.Now {
-		t.Fatalf("the last word came at %v, planned for at %v", p.j.Now, p.planAt)
+	if p.Agenda.planAt != p.j.Now {
+		t.Fatalf("the last word came at %v, planned for at %v", p.j.Now, p.Agenda.planAt)
 	}
 	if q := p.look(); q == nil {
 		t.Error("nothing is planned")
@@ -169,28 +169,28 @@ func TestLastWordEndsTheWait(t *testing.T) {
 func TestIdleNodesBesideTheDeadAreAskedToo(t *testing.T) {
 	p, r := shining(t, 16)
 	lostBetween(p, r, 0, 2)
-	p.watch(r)
+	p.Evidence.watch(r)
 	first := r.nodes[0]
 	for by := proto.NodeID(1); by <= 4; by++ {
-		if n := &p.nodes[first-by]; n.Group != 0 || n.asked() != (by < 3) || p.free(n.ID) == n.asked() {
-			t.Errorf("idle node %d of ring %d is asked %t, free %t", n.ID, n.Group, n.asked(), p.free(n.ID))
+		if n := &p.Placed.nodes[first-by]; n.Device.Group != 0 || n.asked() != (by < 3) || p.Placed.free(n.Device.ID) == n.asked() {
+			t.Errorf("idle node %d of ring %d is asked %t, free %t", n.Device.ID, n.Device.Group, n.asked(), p.Placed.free(n.Device.ID))
 		}
 	}
-	p.j.Now = p.probes.at
-	p.probes.heard = p.j.Now
-	p.Conclude()
+	p.j.Now = p.Evidence.probes.at
+	p.Evidence.probes.heard = p.j.Now
+	p.Evidence.Conclude()
 	q := p.look()
 	if q == nil {
 		t.Fatal("nothing is planned")
 	}
 	for _, v := range q.rings {
-		if slices.ContainsFunc(v.nodes, func(id proto.NodeID) bool { return p.nodes[id].probe.open && !p.nodes[id].dead }) {
+		if slices.ContainsFunc(v.nodes, func(id proto.NodeID) bool { return p.Placed.nodes[id].probe.open && !p.Placed.nodes[id].dead }) {
 			t.Errorf("%s, which has not answered", q.explain())
 		}
 	}
-	n := &p.nodes[first-1]
+	n := &p.Placed.nodes[first-1]
 	p.News(member.News{Kind: member.Spoke, Device: n.Device, Ack: &proto.Ack{Corr: n.probe.corr}})
-	if !p.free(n.ID) {
+	if !p.Placed.free(n.Device.ID) {
 		t.Error("it has answered, and may not join")
 	}
 }
@@ -249,15 +249,15 @@ func TestSlowJoinerIsWaitedForLonger(t *testing.T) {
 func TestWhoStaysAwayIsPassedByInTime(t *testing.T) {
 	p, r := shining(t, 0)
 	n := r.at(3)
-	p.table.Presence(n.Device, &proto.Presence{Node: n.ID, Session: 1})
-	p.j.Now = p.planAt
+	p.table.Presence(n.Device, &proto.Presence{Node: n.Device.ID, Session: 1})
+	p.j.Now = p.Agenda.planAt
 	p.look()
 	r.at(2).lose(proto.Right, lossView{lost: true, at: p.j.Now})
-	p.watch(r)
-	if p.planAt != n.GoneAt+agentPatience || n.dead {
-		t.Fatalf("gone at %v; next look at %v, dead %t", n.GoneAt, p.planAt, n.dead)
+	p.Evidence.watch(r)
+	if p.Agenda.planAt != n.Device.GoneAt+agentPatience || n.dead {
+		t.Fatalf("gone at %v; next look at %v, dead %t", n.Device.GoneAt, p.Agenda.planAt, n.dead)
 	}
-	p.j.Now = p.planAt
+	p.j.Now = p.Agenda.planAt
 	if p.look(); !n.dead {
 		t.Error("it is not passed by")
 	}
@@ -265,9 +265,9 @@ func TestWhoStaysAwayIsPassedByInTime(t *testing.T) {
 	// is dark; in a new life it has been away.
 	for _, life := range []proto.Session{2, 1} {
 		n.dead, n.own().parted = true, parting{1, r.nodes[2]}
-		p.table.Presence(n.Device, &proto.Presence{Node: n.ID, Session: life, Online: true})
-		p.answered(n, "it answers")
-		if held := p.broken(n.ID, r.nodes[2]); held != (life == 1) || n.parted.life != 0 {
+		p.table.Presence(n.Device, &proto.Presence{Node: n.Device.ID, Session: life, Online: true})
+		p.Evidence.answered(n, "it answers")
+		if held := p.Evidence.broken(n.Device.ID, r.nodes[2]); held != (life == 1) || n.parted.life != 0 {
 			t.Errorf("in life %d: the fibre is held to be cut: %t", life, held)
 		}
 	}
@@ -278,7 +278,7 @@ func TestWhoStaysAwayIsPassedByInTime(t *testing.T) {
 // Method: all others have answered, after probes that took 40 ms.
 func TestJoinerHasAsLongAsAnswersTake(t *testing.T) {
 	p, r := shining(t, 16)
-	p.probes.took, p.probes.spread = 40*time.Millisecond, 5*time.Millisecond
+	p.Evidence.probes.took, p.Evidence.probes.spread = 40*time.Millisecond, 5*time.Millisecond
 	hostFails(p, r, 1)
 	p.j.Now += settleWait
 	p.prepare(p.look())
@@ -302,14 +302,14 @@ func TestJoinerHasAsLongAsAnswersTake(t *testing.T) {
 func TestAnswerEndsTheWait(t *testing.T) {
 	p, r := shining(t, 0)
 	n := r.at(3)
-	p.probes.ask(n, p.j.Now, 0)
-	p.mark(r)
-	if q := p.look(); q != nil || p.dirty || !r.marked {
-		t.Fatalf("plan %v, looked at again %t, ring marked %t", q, p.dirty, r.marked)
+	p.Evidence.probes.ask(n, p.j.Now, 0)
+	p.Agenda.mark(r)
+	if q := p.look(); q != nil || p.Agenda.dirty || !r.marked {
+		t.Fatalf("plan %v, looked at again %t, ring marked %t", q, p.Agenda.dirty, r.marked)
 	}
-	p.News(member.News{Kind: member.Spoke, Device: n.Device, Before: n.Standing(), Ack: &proto.Ack{Corr: n.probe.corr}})
-	if !p.dirty || p.planAt > p.j.Now+debounce {
-		t.Errorf("looked at again %t, at %v", p.dirty, p.planAt)
+	p.News(member.News{Kind: member.Spoke, Device: n.Device, Before: n.Device.Standing(), Ack: &proto.Ack{Corr: n.probe.corr}})
+	if !p.Agenda.dirty || p.Agenda.planAt > p.j.Now+debounce {
+		t.Errorf("looked at again %t, at %v", p.Agenda.dirty, p.Agenda.planAt)
 	}
 }
 
@@ -318,24 +318,24 @@ func TestAnswerEndsTheWait(t *testing.T) {
 // Method: two members have lost each other while a third refuses plans.
 func TestRingIsFormedAnewWhenARefusalEnds(t *testing.T) {
 	p := standing(t, 64, 0)
-	r := p.rings[0]
+	r := p.Placed.rings[0]
 	r.seeLight()
 	r.lit[4] = false
 	p.j.Now += time.Second
 	n := r.at(1)
-	n.Refused(member.Refusal{Code: proto.Invalid, Until: p.j.Now + 2*time.Second})
-	p.refusing = append(p.refusing, n.ID)
+	n.Device.Refused(member.Refusal{Code: proto.Invalid, Until: p.j.Now + 2*time.Second})
+	p.refusing = append(p.refusing, n.Device.ID)
 	for at, s := range map[int]proto.Side{4: proto.Right, 5: proto.Left} { // any order: each by itself
-		r.at(at).Events.Last = 1
+		r.at(at).Device.Events.Last = 1
 		r.at(at).lose(s, lossView{lost: true, seq: 1, at: p.j.Now})
 	}
-	p.watchRing(r)
-	p.replan(0)
+	p.Evidence.watchRing(r)
+	p.Agenda.replan(0)
 	for p.j.Now < 10*time.Second && !r.renew {
 		if q := p.look(); q != nil {
 			break
 		}
-		p.j.Now = max(p.j.Now+time.Millisecond, min(p.planAt, 10*time.Second))
+		p.j.Now = max(p.j.Now+time.Millisecond, min(p.Agenda.planAt, 10*time.Second))
 	}
 	if !r.renew || p.j.Now < 3*time.Second {
 		t.Errorf("at %v: to be formed anew %t, split since %v", p.j.Now, r.renew, r.splitAt)
@@ -346,15 +346,15 @@ func TestRingIsFormedAnewWhenARefusalEnds(t *testing.T) {
 // has answered: the index hears of it.
 func TestWhoAnswersAgainIsFree(t *testing.T) {
 	p := standing(t, 80, 16)
-	at := slices.IndexFunc(p.nodes, func(n node) bool { return n.Group == 0 })
-	n := &p.nodes[at]
-	n.Unassigned = true
-	n.Refusing(1)
-	before := n.Standing()
+	at := slices.IndexFunc(p.Placed.nodes, func(n node) bool { return n.Device.Group == 0 })
+	n := &p.Placed.nodes[at]
+	n.Device.Unassigned = true
+	n.Device.Refusing(1)
+	before := n.Device.Standing()
 	if told(before) || n.free() {
 		t.Fatalf("%+v, free %t", before, n.free())
 	}
-	n.Refusing(0)
+	n.Device.Refusing(0)
 	if n.flagsOf(before) == n.flags() || !n.free() {
 		t.Errorf("nothing has changed, free %t", n.free())
 	}

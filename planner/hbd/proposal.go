@@ -205,7 +205,7 @@ func (q *proposal) records(t *member.Txn) []journal.Record {
 		out = append(out, member.Record(id, ringOf[id], member.Target{Decided: &t.Decided, Payload: string(t.Parts[i].Payload)}, false))
 	}
 	for _, id := range slices.Sorted(maps.Keys(left)) {
-		out = append(out, member.Record(id, 0, member.Target{Decided: p.nodes[id].Want.Decided}, true))
+		out = append(out, member.Record(id, 0, member.Target{Decided: p.nodes[id].Device.Want.Decided}, true))
 	}
 	return out
 }

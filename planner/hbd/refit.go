@@ -26,30 +26,30 @@ const maxRefusals = 20
 // Against says what an edit would cost of light that runs: why it is refused,
 // and which nodes carry a ring and have no place any more. Rings of ends may
 // end, and with moves others may move, as far as the description lets them.
-func Against(h *Rings, to *fabric.Fabric, ends []proto.RingID, moves bool) (refused []string, drains []proto.NodeID) {
+func (e *evidence) Against(to *fabric.Fabric, ends []proto.RingID, moves bool) (refused []string, drains []proto.NodeID) {
 	add := func(format string, args ...any) {
 		if len(refused) < maxRefusals {
 			refused = append(refused, proto.Clip(fmt.Sprintf(format, args...)))
 		}
 	}
 	for _, id := range ends {
-		if h.ring(id) == nil {
+		if e.pl.ring(id) == nil {
 			add("ring %d: there is none, and it cannot end", id)
 		}
 	}
 	order, targets := ring.OrderOf(to), to.Targets()
 	running := make([]int, len(targets))
-	for _, r := range h.rings {
+	for _, r := range e.pl.rings {
 		if slices.Contains(ends, r.id) {
 			continue
 		}
-		at := slices.IndexFunc(targets, func(t fabric.RingSize) bool { return t.TP == r.size*h.fab.GPUsPerNode })
+		at := slices.IndexFunc(targets, func(t fabric.RingSize) bool { return t.TP == r.size*e.pl.fab.GPUsPerNode })
 		switch {
 		case r.owner != "": // the job wants it
 		case at >= 0:
 			running[at]++
 		default:
-			add("ring %d of %d GPUs runs, and none of that size is wanted: let it end with -end %d", r.id, r.size*h.fab.GPUsPerNode, r.id)
+			add("ring %d of %d GPUs runs, and none of that size is wanted: let it end with -end %d", r.id, r.size*e.pl.fab.GPUsPerNode, r.id)
 		}
 		lost := false
 		for _, n := range r.nodes {
@@ -64,16 +64,16 @@ func Against(h *Rings, to *fabric.Fabric, ends []proto.RingID, moves bool) (refu
 		if err := order.Check(r.nodes); err != nil {
 			add("ring %d: %v: let it end with -end %d", r.id, err, r.id)
 		}
-		fibresInUse(h, r, to, add)
+		e.pl.fibresInUse(r, to, add)
 	}
 	for i, t := range targets {
 		if more := running[i] - t.Rings; more > 0 {
 			add("%d rings of %d GPUs run, and %d are wanted or fit beside %d spares: let %d of them end with -end", running[i], t.TP, t.Rings, to.Spares, more)
 		}
 	}
-	bundlesThere(h, to, add)
+	e.pl.bundlesThere(to, add)
 	if len(refused) == 0 && !moves {
-		for _, id := range movedBy(h, to, ends) {
+		for _, id := range e.movedBy(to, ends) {
 			add("ring %d would move, so that one more is whole: let rings move with -move, or set moves to none", id)
 		}
 	}
@@ -82,17 +82,17 @@ func Against(h *Rings, to *fabric.Fabric, ends []proto.RingID, moves bool) (refu
 
 // movedBy finds the rings that a description has moved when everybody who is
 // expected has come.
-func movedBy(h *Rings, to *fabric.Fabric, ends []proto.RingID) (moved []proto.RingID) {
-	m := h.mending()
-	m.Racks, m.Order, m.Sizes, m.Moves, m.Spread = ring.RacksOf(to), ring.OrderOf(to), h.demands(to), ring.MovesOf(to.Moves), to.SpareLayout == fabric.Beside
+func (e *evidence) movedBy(to *fabric.Fabric, ends []proto.RingID) (moved []proto.RingID) {
+	m := e.mending()
+	m.Racks, m.Order, m.Sizes, m.Moves, m.Spread = ring.RacksOf(to), ring.OrderOf(to), e.pl.demands(to), ring.MovesOf(to.Moves), to.SpareLayout == fabric.Beside
 	if m.Moves > 0 {
 		m.Fetch = maxFetch // sooner or later
 	}
-	m.Usable = func(id proto.NodeID) bool { return int(id) >= len(h.nodes) || h.nodes[id].wanted() }
-	m.Free = func(id proto.NodeID) bool { return int(id) >= len(h.nodes) || h.free(id) }
+	m.Usable = func(id proto.NodeID) bool { return int(id) >= len(e.pl.nodes) || e.pl.nodes[id].wanted() }
+	m.Free = func(id proto.NodeID) bool { return int(id) >= len(e.pl.nodes) || e.pl.free(id) }
 	var ids []proto.RingID
 	var running []ring.Group
-	for _, r := range h.rings {
+	for _, r := range e.pl.rings {
 		if !slices.Contains(ends, r.id) {
 			ids, running = append(ids, r.id), append(running, r.group())
 		}
@@ -100,7 +100,7 @@ func movedBy(h *Rings, to *fabric.Fabric, ends []proto.RingID) (moved []proto.Ri
 	res := ring.NewTracker(m, running...).Look(ids, false)
 	for _, at := range res.Touched {
 		g := &res.Groups[at]
-		if r := h.ring(g.ID); r != nil && slices.ContainsFunc(r.nodes, func(n proto.NodeID) bool { return m.Usable(n) && !slices.Contains(g.Nodes, n) }) {
+		if r := e.pl.ring(g.ID); r != nil && slices.ContainsFunc(r.nodes, func(n proto.NodeID) bool { return m.Usable(n) && !slices.Contains(g.Nodes, n) }) {
 			moved = append(moved, g.ID)
 		}
 	}
@@ -112,7 +112,7 @@ func movedBy(h *Rings, to *fabric.Fabric, ends []proto.RingID) (moved []proto.Ri
 // are to carry would be laid on others.
 func (p *placement) Expected() (first, last proto.NodeID, count int) {
 	for i := p.grown; i < len(p.nodes); i++ {
-		if n := &p.nodes[i]; n.Want.Gen == 0 && !n.Heard() {
+		if n := &p.nodes[i]; n.Device.Want.Gen == 0 && !n.Device.Heard() {
 			if last = proto.NodeID(i); count == 0 {
 				first = last
 			}
@@ -128,24 +128,24 @@ func leavers(nodes []proto.NodeID, from int) []proto.NodeID {
 
 // fibresInUse names the fibres that a ring has light on, planned or passed by,
 // and that are elsewhere in another description.
-func fibresInUse(h *Rings, r *ringView, to *fabric.Fabric, add func(string, ...any)) {
+func (p *placement) fibresInUse(r *ringView, to *fabric.Fabric, add func(string, ...any)) {
 	keep := func(at fabric.Port) {
-		is, crossed, ok := h.fab.At(at)
+		is, crossed, ok := p.fab.At(at)
 		if then, c, there := to.At(at); ok && (!there || then != is || c != crossed) {
 			add("ring %d has light on fibre %s - %s, which is to go: let the ring end with -end %d", r.id, at, is, r.id)
 		}
 	}
 	for at, id := range r.nodes {
 		if at+1 < len(r.nodes) {
-			if link, ok := h.fab.Link(id, r.nodes[at+1]); ok {
+			if link, ok := p.fab.Link(id, r.nodes[at+1]); ok {
 				keep(link.Local)
 			}
 		}
-		n := &h.nodes[id]
-		if !n.At(r.Decided) {
+		n := &p.nodes[id]
+		if !n.Device.At(r.Decided) {
 			continue
 		}
-		said := n.Whole()
+		said := n.Device.Whole()
 		for _, s := range said.Sides {
 			if list := candidates(said, s.Side); s.Current >= 0 && int(s.Current) < len(list) && int(s.Current) != int(s.Working) {
 				keep(fabric.Port{Node: id, Bundle: list[s.Current].Bundle, Path: list[s.Current].Path})
@@ -155,21 +155,21 @@ func fibresInUse(h *Rings, r *ringView, to *fabric.Fabric, add func(string, ...a
 }
 
 // bundlesThere names the nodes whose boards have too few bundles.
-func bundlesThere(h *Rings, to *fabric.Fabric, add func(string, ...any)) {
-	for i := range h.nodes {
-		n := &h.nodes[i]
-		if i < to.Nodes && n.Report != nil && len(n.Whole().Bundles) < to.Bundles {
-			add("node %d has %d bundles of transceivers, %d are wanted", n.ID, len(n.Whole().Bundles), to.Bundles)
+func (p *placement) bundlesThere(to *fabric.Fabric, add func(string, ...any)) {
+	for i := range p.nodes {
+		n := &p.nodes[i]
+		if i < to.Nodes && n.Device.Report != nil && len(n.Device.Whole().Bundles) < to.Bundles {
+			add("node %d has %d bundles of transceivers, %d are wanted", n.Device.ID, len(n.Device.Whole().Bundles), to.Bundles)
 		}
 	}
 }
 
 // Retold is how many rings an edit would tell again.
-func Retold(h *Rings, to *fabric.Fabric, ends []proto.RingID) (count uint32) {
-	p := *h.placement
+func (e *evidence) Retold(to *fabric.Fabric, ends []proto.RingID) (count uint32) {
+	p := *e.pl
 	p.fab, p.order = to, ring.OrderOf(to)
-	for _, r := range h.rings {
-		if !slices.Contains(ends, r.id) && slices.ContainsFunc(r.nodes, func(id proto.NodeID) bool { return outdated(h, &h.nodes[id], r, &p) }) {
+	for _, r := range e.pl.rings {
+		if !slices.Contains(ends, r.id) && slices.ContainsFunc(r.nodes, func(id proto.NodeID) bool { return e.outdated(&e.pl.nodes[id], r, &p) }) {
 			count++
 		}
 	}
@@ -178,34 +178,34 @@ func Retold(h *Rings, to *fabric.Fabric, ends []proto.RingID) (count uint32) {
 
 // outdated: a member holds other candidates or times than a placement would
 // give it now.
-func outdated(h *Rings, n *node, r *ringView, p *placement) bool {
-	if n.Report == nil {
+func (e *evidence) outdated(n *node, r *ringView, p *placement) bool {
+	if n.Device.Report == nil {
 		return false
 	}
-	said := n.Whole()
+	said := n.Device.Whole()
 	if len(said.Rings) == 0 || said.Rings[0].Ring != r.id {
 		return false
 	}
-	is, at := &said.Rings[0], slices.Index(r.nodes, n.ID)
-	return !slices.Equal(is.Left, p.candidates(r.nodes, at, -1, h.broken)) || !slices.Equal(is.Right, p.candidates(r.nodes, at, +1, h.broken)) ||
+	is, at := &said.Rings[0], slices.Index(r.nodes, n.Device.ID)
+	return !slices.Equal(is.Left, p.candidates(r.nodes, at, -1, e.broken)) || !slices.Equal(is.Right, p.candidates(r.nodes, at, +1, e.broken)) ||
 		is.HoldOffMicros != uint32(p.fab.HoldOffUS) || is.WaitToRestoreMillis != uint32(p.fab.WaitToRestoreMS) || is.Policy != policyOf(p.fab)
 }
 
 // update tells the ring of a node again that was planned from another
 // description and would be planned otherwise from this one.
-func update(h *Rings, n *node) {
-	if layout := n.Scalars().Layout; layout == 0 || layout == h.j.Layout {
+func (e *evidence) update(n *node) {
+	if layout := n.Device.Scalars().Layout; layout == 0 || layout == e.j.Layout {
 		return
 	}
-	if r := h.ring(n.Group); r != nil && !r.renew && n.At(r.Decided) && outdated(h, n, r, h.placement) {
-		h.renew(n, "it was planned from another description of the fabric")
+	if r := e.pl.ring(n.Device.Group); r != nil && !r.renew && n.Device.At(r.Decided) && e.outdated(n, r, e.pl) {
+		e.agenda.renew(n, "it was planned from another description of the fabric")
 	}
 }
 
 // bare: a node is there, in no ring, and where it should be; nobody is darker for its
 // light. Of one that was drained, whoever mends it wants to know before it comes back.
 func (n *node) bare() bool {
-	return n.Online() && n.Session != 0 && n.Report != nil && n.Group == 0 && len(n.Whole().Rings) == 0 && n.Ready() && !n.Pending() &&
+	return n.Device.Online() && n.Device.Session != 0 && n.Device.Report != nil && n.Device.Group == 0 && len(n.Device.Whole().Rings) == 0 && n.Device.Ready() && !n.Device.Pending() &&
 		(n.able() || !n.dead && n.said.mode == proto.ModeDrained)
 }
 
@@ -216,10 +216,10 @@ func (p *placement) looks(at fabric.Port) bool {
 		return false
 	}
 	n := &p.nodes[at.Node]
-	if !n.Online() || n.Session == 0 || n.Report == nil || n.Pending() || n.Report.Mode() != proto.ModeService {
+	if !n.Device.Online() || n.Device.Session == 0 || n.Device.Report == nil || n.Device.Pending() || n.Device.Report.Mode() != proto.ModeService {
 		return false
 	}
-	said := n.Whole()
+	said := n.Device.Whole()
 	if len(said.Rings) == 0 || int(at.Bundle) >= len(said.Bundles) {
 		return false
 	}
@@ -237,24 +237,24 @@ func Refit(h *Rings, to *fabric.Fabric, ends []proto.RingID) (records []journal.
 	if !h.Resting() {
 		panic("hbd: invariant: a fabric is edited at rest")
 	}
-	was := h.placement
+	was := *h.Placed
 	for _, id := range ends {
-		r := h.ring(id)
+		r := h.Placed.ring(id)
 		records = append(records, journal.Record{Key: ringKey(id)})
 		for _, m := range r.nodes {
-			n := &h.nodes[m]
-			n.Group, n.Unassigned = 0, true
+			n := &h.Placed.nodes[m]
+			n.Device.Group, n.Device.Unassigned = 0, true
 			n.unlost()
 			if int(m) < to.Nodes {
-				records = append(records, member.Record(m, 0, member.Target{Decided: n.Want.Decided}, true))
+				records = append(records, member.Record(m, 0, member.Target{Decided: n.Device.Want.Decided}, true))
 			}
 		}
 		h.j.Note(journal.Info, "ring ends", journal.Note{Rule: "edit", Node: -1, Ring: id, Cause: proto.CauseOperator, Text: "the fabric was edited so that it may"})
 	}
 	for id := to.Nodes; id < len(was.nodes); id++ {
-		n := &h.nodes[id]
-		h.drains.holds.list = slices.DeleteFunc(h.drains.holds.list, func(x proto.NodeID) bool { return x == n.ID })
-		records = append(records, n.Forget(), journal.Record{Key: holdKey(n.ID)}, n.ForgetEvents())
+		n := &h.Placed.nodes[id]
+		h.drains.holds.list = slices.DeleteFunc(h.drains.holds.list, func(x proto.NodeID) bool { return x == n.Device.ID })
+		records = append(records, n.Device.Forget(), journal.Record{Key: holdKey(n.Device.ID)}, n.Device.ForgetEvents())
 	}
 	h.table.Resize(to.Nodes)
 	p := newPlacement(to)
@@ -275,7 +275,7 @@ func Refit(h *Rings, to *fabric.Fabric, ends []proto.RingID) (records []journal.
 	}
 	for _, r := range was.rings {
 		if !slices.Contains(ends, r.id) {
-			r.pl, r.marked, r.unsettled = p, false, true
+			r.marked, r.unsettled = false, true
 			p.rings, p.unsettled = append(p.rings, r), append(p.unsettled, r.id)
 		}
 	}
@@ -288,32 +288,32 @@ func Refit(h *Rings, to *fabric.Fabric, ends []proto.RingID) (records []journal.
 	}
 	p.kept, p.moved, p.bar, p.along = was.kept, was.moved, was.bar, was.along
 	p.resize()
-	h.placement, h.txn.Parts, h.proposal = p, nil, nil
-	h.probes = probes{j: h.j, at: journal.Never, other: h.askOther, took: h.probes.took, spread: h.probes.spread}
-	h.marked, h.strays, h.stage, h.refusing = nil, nil, nil, nil
-	h.patience.Restart()
-	h.cuts.keep(to.Nodes)
-	for i := range h.nodes {
-		n := &h.nodes[i]
-		if n.Unassigned {
-			h.unassign(n)
+	*h.Placed, h.txn.Parts, h.proposal = *p, nil, nil
+	h.Evidence.probes = probes{j: h.j, at: journal.Never, other: h.Evidence.askOther, took: h.Evidence.probes.took, spread: h.Evidence.probes.spread}
+	h.Agenda.marked, h.Agenda.strays, h.stage, h.refusing = nil, nil, nil, nil
+	h.Evidence.patience.Restart()
+	h.Evidence.cuts.keep(to.Nodes)
+	for i := range h.Placed.nodes {
+		n := &h.Placed.nodes[i]
+		if n.Device.Unassigned {
+			h.Agenda.unassign(n)
 		}
-		if n.Refusal.Code != proto.OK {
-			h.refusing = append(h.refusing, n.ID)
+		if n.Device.Refusal.Code != proto.OK {
+			h.refusing = append(h.refusing, n.Device.ID)
 		}
 	}
-	h.reindex()
+	h.Evidence.reindex()
 	return records
 }
 
 // Refitted looks at everything with the eyes of a new description.
 func Refitted(h *Rings) {
-	for i := range h.nodes {
-		if n := &h.nodes[i]; n.Report != nil {
-			update(h, n)
+	for i := range h.Placed.nodes {
+		if n := &h.Placed.nodes[i]; n.Device.Report != nil {
+			h.Evidence.update(n)
 		}
 	}
 	h.table.SweepNow()
-	h.markAll()
-	h.replan(0)
+	h.Agenda.markAll()
+	h.Agenda.replan(0)
 }

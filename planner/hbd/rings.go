@@ -22,8 +22,12 @@ type Root interface {
 
 // Rings is the planner of rings.
 type Rings struct {
-	evidence
-	table *member.Table
+	Placed   *placement
+	Agenda   *agenda
+	Evidence *evidence
+	j        *journal.Journal
+	root     Root
+	table    *member.Table
 
 	gen          proto.Generation // the highest that is known of
 	decided      proto.Generation // the last that the store knows of
@@ -56,13 +60,15 @@ func New(fab *fabric.Fabric, j *journal.Journal, root interface {
 	Root
 	member.Root
 }) *Rings {
-	h := &Rings{nextRing: 1, fresh: true, joinAt: journal.Never, doubtAt: journal.Never, bypasses: newBypasses(fab.K)}
-	h.evidence = evidence{agenda: agenda{placement: newPlacement(fab), j: j, planAt: journal.Never, lookAt: journal.Never}, root: root, died: h.participantLost,
+	pl := newPlacement(fab)
+	a := &agenda{pl: pl, j: j, planAt: journal.Never, lookAt: journal.Never}
+	h := &Rings{Placed: pl, Agenda: a, j: j, root: root, nextRing: 1, fresh: true, joinAt: journal.Never, doubtAt: journal.Never, bypasses: newBypasses(fab.K)}
+	h.Evidence = &evidence{pl: pl, agenda: a, j: j, root: root, died: h.participantLost,
 		cuts: cuts{known: map[[2]proto.NodeID]*cut{}, at: journal.Never}, probes: probes{j: j, at: journal.Never}}
 	h.table = member.NewTable(0, fab.Nodes, j, root, h)
-	h.doubt, h.probes.other = h.table.Doubt, h.askOther
-	for i := range h.nodes {
-		h.nodes[i].Device = &h.table.Devices[i]
+	h.Evidence.doubt, h.Evidence.probes.other = h.table.Doubt, h.Evidence.askOther
+	for i := range h.Placed.nodes {
+		h.Placed.nodes[i].Device = &h.table.Devices[i]
 	}
 	h.txn = member.NewTxn(h.table)
 	h.drains.h, h.drains.holds.h, h.obstacles = h, h, obstacles{h: h, at: journal.Never}
@@ -86,33 +92,35 @@ func (h *Rings) Gathered() {
 	if h.fresh {
 		h.adopt()
 	} else { // what was tried died with the planner before; spares are, not to be in a ring's way
-		tryFirst(&h.evidence, func(f fabric.Fibre) bool { return awaits(h.fab, &h.nodes[f.A.Node], &h.nodes[f.B.Node]) })
+		h.Evidence.tryFirst(func(f fabric.Fibre) bool {
+			return awaits(h.Placed.fab, &h.Placed.nodes[f.A.Node], &h.Placed.nodes[f.B.Node])
+		})
 	}
-	for i := range h.nodes {
-		h.judge(&h.nodes[i])
-		if h.nodes[i].Report != nil {
-			update(h, &h.nodes[i])
+	for i := range h.Placed.nodes {
+		h.judge(&h.Placed.nodes[i])
+		if h.Placed.nodes[i].Device.Report != nil {
+			h.Evidence.update(&h.Placed.nodes[i])
 		}
 	}
-	for _, r := range h.rings {
-		h.concludeDead(r)
-		h.watchRing(r)
+	for _, r := range h.Placed.rings {
+		h.Evidence.concludeDead(r)
+		h.Evidence.watchRing(r)
 	}
 	h.table.SweepNow()
-	h.reindex()
-	h.markAll()
-	h.replan(0)
+	h.Evidence.reindex()
+	h.Agenda.markAll()
+	h.Agenda.replan(0)
 }
 
 // LinkUp: what was asked and sent without a broker did not arrive.
 func (h *Rings) LinkUp() {
-	h.probes.forget(h.reads)
+	h.Evidence.probes.forget(h.Placed.reads)
 	if h.txn.Phase() == member.Preparing {
 		h.markJoins()
 		h.txn.LinkUp()
 	}
-	h.markAll()
-	h.replan(0)
+	h.Agenda.markAll()
+	h.Agenda.replan(0)
 }
 
 // Resend sends again what was not answered or taken.
@@ -127,11 +135,11 @@ func (h *Rings) Resend() {
 func (h *Rings) Plan() {
 	h.drains.check()
 	h.obstacles.check()
-	if h.lookAt <= h.j.Now {
-		h.lookAt = journal.Never
-		h.replan(0)
+	if h.Agenda.lookAt <= h.j.Now {
+		h.Agenda.lookAt = journal.Never
+		h.Agenda.replan(0)
 	}
-	if h.rest() && h.j.LinkUp && h.dirty && h.planAt <= h.j.Now {
+	if h.rest() && h.j.LinkUp && h.Agenda.dirty && h.Agenda.planAt <= h.j.Now {
 		if q := h.look(); q != nil {
 			h.prepare(q)
 		}
@@ -145,14 +153,14 @@ func (h *Rings) rest() bool { return h.root.Busy() == "" && h.txn.Phase() == mem
 func (h *Rings) Generation() proto.Generation { return h.gen }
 
 // Quiet: nothing is planned, prepared, or waited for.
-func (h *Rings) Quiet() bool { return h.rest() && h.agenda.rests() }
+func (h *Rings) Quiet() bool { return h.rest() && h.Agenda.rests() }
 
 // Deciding: a decision is on its way to the disk.
 func (h *Rings) Deciding() bool { return h.txn.Phase() == member.Deciding }
 
 // Asking: devices are asked, and not all have answered.
 func Asking(h *Rings) bool {
-	return h.txn.Phase() == member.Preparing || h.probes.at != journal.Never || !h.table.Quiet()
+	return h.txn.Phase() == member.Preparing || h.Evidence.probes.at != journal.Never || !h.table.Quiet()
 }
 
 // Next is when a look is wanted. Without a link only drains are looked at.
@@ -161,12 +169,12 @@ func (h *Rings) Next() time.Duration {
 	if !h.j.LinkUp {
 		return next
 	}
-	next = min(next, h.table.NextSweep(), h.probes.at, h.cuts.at, h.lookAt, h.obstacles.at, h.txn.Next())
+	next = min(next, h.table.NextSweep(), h.Evidence.probes.at, h.Evidence.cuts.at, h.Agenda.lookAt, h.obstacles.at, h.txn.Next())
 	if h.txn.Phase() == member.Preparing {
 		next = min(next, h.joinAt, h.doubtAt, h.obstacles.givesAt())
 	}
-	if h.rest() && h.dirty {
-		next = min(next, h.planAt)
+	if h.rest() && h.Agenda.dirty {
+		next = min(next, h.Agenda.planAt)
 	}
 	return next
 }

@@ -61,11 +61,11 @@ func (r *ringView) port(at int, s proto.Side) proto.PortState {
 	if s == proto.Right {
 		peer = at + 1
 	}
-	link, ok := r.pl.fab.Link(n.ID, r.nodes[peer])
-	if !ok || !n.At(r.Decided) {
+	link, ok := r.pl.fab.Link(n.Device.ID, r.nodes[peer])
+	if !ok || !n.Device.At(r.Decided) {
 		return proto.Blocked
 	}
-	b, ok := n.Report.Bundle(link.Local.Bundle)
+	b, ok := n.Device.Report.Bundle(link.Local.Bundle)
 	if !ok || b.Path != link.Local.Path || n.after(n.loss[s].seq) {
 		return proto.Blocked
 	}
@@ -119,7 +119,7 @@ func (r *ringView) stateNow() proto.RingState {
 			continue
 		}
 		usable++
-		told = told && n.At(r.Decided)
+		told = told && n.Device.At(r.Decided)
 	}
 	links := r.linksConfirmed()
 	switch {
@@ -153,10 +153,10 @@ func (r *ringView) serves() bool { return r.state == proto.RingInService && !r.m
 func (r *ringView) bypassed() bool {
 	for _, id := range r.nodes {
 		n := &r.pl.nodes[id]
-		if !n.At(r.Decided) {
+		if !n.Device.At(r.Decided) {
 			continue
 		}
-		for s := range n.Report.Sides {
+		for s := range n.Device.Report.Sides {
 			if s.State == proto.SideWork && int(s.Current) != int(s.Working) {
 				return true
 			}
@@ -183,7 +183,7 @@ func (r *ringView) some(is func(*node) bool) bool {
 
 // allWell: every member is usable, here, told and at rest.
 func (r *ringView) allWell() bool {
-	return !r.some(func(n *node) bool { return !n.usable() || !n.Ready() || !n.At(r.Decided) || !n.settled() || n.held() })
+	return r.allReady() && !r.some(func(n *node) bool { return !n.Device.At(r.Decided) || !n.settled() || n.held() })
 }
 
 // hasLight: every member has been told and every link is confirmed.
@@ -191,7 +191,7 @@ func (r *ringView) hasLight() bool { return r.linksConfirmed() == len(r.nodes)-1
 
 // allReady: every member is usable and can be told.
 func (r *ringView) allReady() bool {
-	return !r.some(func(n *node) bool { return !n.usable() || !n.Ready() })
+	return !r.some(func(n *node) bool { return !n.usable() || !n.Device.Ready() })
 }
 
 // unmissed: a node is the last of the ring on one side, and its only neighbour
@@ -208,14 +208,14 @@ func (r *ringView) unmissed(id proto.NodeID) bool {
 // off its planned candidate.
 func (r *ringView) lost(at int, s proto.Side) bool {
 	n := r.at(at)
-	return *n.Want.Decided == r.Decided && n.loss[s].lost
+	return *n.Device.Want.Decided == r.Decided && n.loss[s].lost
 }
 
 // off: a member that is well has left the planned link on one side and has
 // settled elsewhere, in loopback or with another peer.
 func (r *ringView) off(at int, s proto.Side) bool {
 	n := r.at(at)
-	return r.lost(at, s) && !n.loss[s].moving && n.usable() && n.Ready() && n.At(r.Decided) && !n.held()
+	return r.lost(at, s) && !n.loss[s].moving && n.usable() && n.Device.Ready() && n.Device.At(r.Decided) && !n.held()
 }
 
 // unseen forgets that a member's links had light.
@@ -241,7 +241,7 @@ func (r *ringView) doubted(at int) bool {
 	}
 	for other := max(0, at-r.pl.fab.K); other <= min(len(r.nodes)-1, at+r.pl.fab.K); other++ {
 		n := r.at(other)
-		if other == at || *n.Want.Decided != r.Decided || n.suspect() {
+		if other == at || *n.Device.Want.Decided != r.Decided || n.suspect() {
 			continue
 		}
 		for _, l := range n.loss {
@@ -263,7 +263,7 @@ func (r *ringView) settling(now time.Duration) bool {
 			hurt = true
 			continue
 		}
-		waits = waits || n.Online() && !n.fresh() || n.loss[proto.Left].moving || n.loss[proto.Right].moving ||
+		waits = waits || n.Device.Online() && !n.fresh() || n.loss[proto.Left].moving || n.loss[proto.Right].moving ||
 			at > 0 && r.at(at-1).gone() && !r.lost(at, proto.Left) ||
 			at+1 < len(r.nodes) && r.at(at+1).gone() && !r.lost(at, proto.Right)
 	}
@@ -280,7 +280,7 @@ func (r *ringView) settling(now time.Duration) bool {
 // frozen: some member that light says is well cannot be told anything, or has
 // been asked whether it lives: a plan with it would have to be given up.
 func (r *ringView) frozen(now time.Duration) bool {
-	return r.some(func(n *node) bool { return n.usable() && !n.Ready() }) || r.asks() || r.settling(now)
+	return r.some(func(n *node) bool { return n.usable() && !n.Device.Ready() }) || r.asks() || r.settling(now)
 }
 
 // asks: the answer of a member is waited for.
@@ -323,10 +323,10 @@ func (r *ringView) joints() []proto.Joint {
 // end is one port as its node reports it.
 func (n *node) end(p fabric.Port) proto.JointEnd {
 	e := proto.JointEnd{Node: p.Node, Bundle: p.Bundle, Path: p.Path, State: proto.Blocked, Measured: proto.NoPower, Expected: proto.NoPower}
-	if n.Report == nil {
+	if n.Device.Report == nil {
 		return e
 	}
-	if b, ok := n.Report.Bundle(p.Bundle); ok {
+	if b, ok := n.Device.Report.Bundle(p.Bundle); ok {
 		e.Losses = b.Flaps
 		if b.Path == p.Path {
 			e.State, e.Measured, e.Expected = b.State, b.Measured, b.Expected

@@ -24,9 +24,9 @@ func TestLinkIsLitAtBothEnds(t *testing.T) {
 		{"of another generation", func(_ *ringView, m *proto.Reported, _ *proto.BundleReport) { m.Generation++ }, false},
 	} {
 		p := standing(t, 64, 0)
-		r := p.rings[0]
-		m := *p.nodes[r.nodes[4]].Whole()
-		link, _ := p.fab.Link(r.nodes[4], r.nodes[5])
+		r := p.Placed.rings[0]
+		m := *p.Placed.nodes[r.nodes[4]].Device.Whole()
+		link, _ := p.Placed.fab.Link(r.nodes[4], r.nodes[5])
 		m.Bundles = slices.Clone(m.Bundles)
 		at := slices.IndexFunc(m.Bundles, func(b proto.BundleReport) bool { return b.Bundle == link.Local.Bundle })
 		c.do(r, &m, &m.Bundles[at])
@@ -40,7 +40,7 @@ func TestLinkIsLitAtBothEnds(t *testing.T) {
 // neighbour, still moves, and whose light it has.
 func TestWhatIsReadOfASide(t *testing.T) {
 	p := standing(t, 64, 0)
-	n := p.rings[0].at(4)
+	n := p.Placed.rings[0].at(4)
 	for _, c := range []struct {
 		kind     proto.EventKind
 		bypassed bool
@@ -52,7 +52,7 @@ func TestWhatIsReadOfASide(t *testing.T) {
 		{proto.EvRestored, false, lossView{}},
 	} {
 		n.unlost()
-		n.readLoss(&proto.Event{Kind: c.kind, Side: proto.Right, Ring: n.Group, Generation: n.Want.Gen, Seq: 3, SideBypassed: c.bypassed, Peer: 9}, time.Second)
+		n.readLoss(&proto.Event{Kind: c.kind, Side: proto.Right, Ring: n.Device.Group, Generation: n.Device.Want.Gen, Seq: 3, SideBypassed: c.bypassed, Peer: 9}, time.Second)
 		got := n.loss[proto.Right]
 		if c.want.seq = 3; c.want.lost {
 			c.want.at, c.want.peer = time.Second, 9
@@ -70,8 +70,8 @@ func TestWhatIsReadOfASide(t *testing.T) {
 		{proto.SideSwitch, 0, true, true}, {proto.SideListen, 0, true, true}, {proto.SideClosing, 0, true, true},
 	} {
 		n.loss = [2]lossView{}
-		m := *n.Whole()
-		m.Sides = []proto.SideReport{{Ring: n.Group, Side: proto.Left, State: c.state, Current: c.current}}
+		m := *n.Device.Whole()
+		m.Sides = []proto.SideReport{{Ring: n.Device.Group, Side: proto.Left, State: c.state, Current: c.current}}
 		report(p, &m)
 		n.readSides(time.Second)
 		if got := n.loss[proto.Left]; got.lost != c.lost || got.moving != c.moving {
@@ -86,16 +86,16 @@ func TestWhatIsReadOfASide(t *testing.T) {
 // Goal: a node that was born and has reported nothing looks at no port.
 func TestWhoHasNotReportedLooksNowhere(t *testing.T) {
 	p := standing(t, 64, 0)
-	n := p.rings[0].at(4)
-	port := fabric.Port{Node: n.ID, Bundle: 0, Path: proto.External2}
-	m := *n.Whole()
-	m.Mode, m.Rings = proto.ModeService, []proto.RingAssignment{{Ring: n.Group}}
-	n.Want.Payload = ""
-	if report(p, &m); !p.looks(port) {
+	n := p.Placed.rings[0].at(4)
+	port := fabric.Port{Node: n.Device.ID, Bundle: 0, Path: proto.External2}
+	m := *n.Device.Whole()
+	m.Mode, m.Rings = proto.ModeService, []proto.RingAssignment{{Ring: n.Device.Group}}
+	n.Device.Want.Payload = ""
+	if report(p, &m); !p.Placed.looks(port) {
 		t.Fatalf("it does not look at %+v: %+v", port, m)
 	}
-	n.Report, n.Want = nil, member.Target{Decided: new(member.Decided)}
-	if p.looks(port) {
+	n.Device.Report, n.Device.Want = nil, member.Target{Decided: new(member.Decided)}
+	if p.Placed.looks(port) {
 		t.Error("it looks")
 	}
 }
@@ -104,10 +104,10 @@ func TestWhoHasNotReportedLooksNowhere(t *testing.T) {
 // told of a bypass under a former plan; a bypass of one that is there leaves it degraded.
 func TestRingWithoutLightIsDown(t *testing.T) {
 	p := standing(t, 64, 0)
-	r := p.rings[0]
+	r := p.Placed.rings[0]
 	tell := func(at int, gen proto.Generation, bypassed bool) {
 		n := r.at(at)
-		m := &proto.Reported{Node: n.ID, Session: 1, Term: r.Term, Generation: gen, Plan: r.Plan}
+		m := &proto.Reported{Node: n.Device.ID, Session: 1, Term: r.Term, Generation: gen, Plan: r.Plan}
 		if bypassed {
 			m.Sides = []proto.SideReport{{Ring: r.id, Side: proto.Right, State: proto.SideWork, Current: 1}}
 		}

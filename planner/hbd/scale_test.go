@@ -32,24 +32,24 @@ func standing(t testing.TB, nodes, spares int) *Rings {
 	j.Term, j.LinkUp = 1, true
 	p := New(f, j, nobody{})
 	p.fresh, p.gen = false, 1
-	for i := range p.nodes {
-		d := p.nodes[i].Device
+	for i := range p.Placed.nodes {
+		d := p.Placed.nodes[i].Device
 		p.table.Presence(d, &proto.Presence{Node: d.ID, Session: 1, Online: true})
 		p.table.Reported(d, &proto.Reported{Node: d.ID, Session: 1}, false)
 		d.Unassigned = false
 	}
 	d := member.Decided{Term: 1, Gen: 1, Plan: proto.Digest{1}}
-	for _, g := range p.mending().Replace(nil).Groups {
-		r := p.form(p.nextRing, g.Nodes, 0, d)
+	for _, g := range p.Evidence.mending().Replace(nil).Groups {
+		r := p.Placed.form(p.nextRing, g.Nodes, 0, d)
 		p.nextRing++
-		p.enter(r, d)
+		p.Placed.enter(r, d)
 		for _, id := range g.Nodes {
-			p.nodes[id].Want = member.Target{Decided: &r.Decided, Payload: "\x01"}
+			p.Placed.nodes[id].Device.Want = member.Target{Decided: &r.Decided, Payload: "\x01"}
 		}
 		shine(p, r)
 	}
-	p.reindex()
-	p.markAll()
+	p.Evidence.reindex()
+	p.Agenda.markAll()
 	if q := p.look(); q != nil { // what stands is looked at once
 		t.Fatalf("nothing is wrong: %s", q.explain())
 	}
@@ -59,7 +59,7 @@ func standing(t testing.TB, nodes, spares int) *Rings {
 
 // report lets a node say something of which nothing follows.
 func report(p *Rings, m *proto.Reported) {
-	p.table.Keep(p.nodes[m.Node].Device, m)
+	p.table.Keep(p.Placed.nodes[m.Node].Device, m)
 }
 
 // shine lets the members of a ring report its generation, with light.
@@ -68,7 +68,7 @@ func shine(p *Rings, r *ringView) {
 		m := &proto.Reported{Node: id, Session: 1, Term: r.Term, Generation: r.Gen, Plan: r.Plan}
 		for _, other := range [2]int{at - 1, at + 1} {
 			if other >= 0 && other < len(r.nodes) {
-				if link, ok := p.fab.Link(id, r.nodes[other]); ok {
+				if link, ok := p.Placed.fab.Link(id, r.nodes[other]); ok {
 					m.Bundles = append(m.Bundles, proto.BundleReport{Bundle: link.Local.Bundle, Path: link.Local.Path, State: proto.Tuned})
 				}
 			}
@@ -90,7 +90,7 @@ func carry(p *Rings, q *proposal) {
 	}
 	p.Persisted(p.j.Persist() - 1)
 	for _, r := range q.rings {
-		shine(p, p.ring(r.id))
+		shine(p, p.Placed.ring(r.id))
 	}
 	for _, id := range q.idle {
 		report(p, &proto.Reported{Node: id, Session: 1, Term: p.txn.Term, Generation: p.txn.Gen, Plan: p.txn.Plan})
@@ -105,7 +105,7 @@ func TestLooksAtFewLeaveNothingToMend(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	mended := 0
 	for step := range 1500 {
-		n := &p.nodes[rng.IntN(len(p.nodes))]
+		n := &p.Placed.nodes[rng.IntN(len(p.Placed.nodes))]
 		before := n.flags()
 		if n.said.out {
 			p.say(n, false, proto.ModeService, 0)
@@ -117,7 +117,7 @@ func TestLooksAtFewLeaveNothingToMend(t *testing.T) {
 		for looks, quiet := 0, 0; quiet < 3; looks++ { // a ring with a fault waits for its neighbours' words first
 			quiet++
 			p.j.Now += 2 * settleWait
-			p.wantBetter = false
+			p.Agenda.wantBetter = false
 			if q := p.look(); q != nil {
 				mended, quiet = mended+1, 0
 				commit(p, q)
@@ -130,7 +130,7 @@ func TestLooksAtFewLeaveNothingToMend(t *testing.T) {
 			p.sameIndex(t, step)
 			p.sameWaits(t, step)
 		}
-		if q := p.propose(p.rings, true); !q.empty() {
+		if q := p.propose(p.Placed.rings, true); !q.empty() {
 			t.Fatalf("step %d: a look at all finds more: %s", step, q.explain())
 		}
 	}
@@ -143,21 +143,21 @@ func TestLooksAtFewLeaveNothingToMend(t *testing.T) {
 // that is made anew.
 func (h *Rings) sameIndex(t *testing.T, step int) {
 	var ids []proto.RingID
-	for _, r := range h.rings {
+	for _, r := range h.Placed.rings {
 		ids = append(ids, r.id)
 	}
-	kept := h.index
-	h.reindex()
-	if a, b := kept.Look(ids, false), h.index.Look(ids, false); fmt.Sprint(a) != fmt.Sprint(b) {
+	kept := h.Placed.index
+	h.Evidence.reindex()
+	if a, b := kept.Look(ids, false), h.Placed.index.Look(ids, false); fmt.Sprint(a) != fmt.Sprint(b) {
 		t.Fatalf("step %d: the index that was kept says %+v, one made anew %+v", step, a, b)
 	}
-	h.index = kept
+	h.Placed.index = kept
 }
 
 // sameWaits compares what rings are said to wait for with what all of them do.
 func (h *Rings) sameWaits(t *testing.T, step int) {
 	var all []string
-	for _, r := range h.rings {
+	for _, r := range h.Placed.rings {
 		if text := r.waitsFor(); text != "" {
 			all = append(all, text)
 		}

@@ -12,14 +12,14 @@ import (
 func TestWhoSaysItIsSlowIsNamed(t *testing.T) {
 	slow := proto.Envelope{DetectMaxMicros: 390_000, DetectMinMicros: 1, SwitchMaxMicros: 390_000, SwitchMinMicros: 100, SkewMicros: 390_000}
 	say := func(p *Rings, id proto.NodeID) {
-		p.table.Reported(p.nodes[id].Device, &proto.Reported{Node: id, Session: 1, Seq: 9, Measured: slow}, false)
+		p.table.Reported(p.Placed.nodes[id].Device, &proto.Reported{Node: id, Session: 1, Seq: 9, Measured: slow}, false)
 	}
 	p := standing(t, 64, 0)
 	say(p, 5)
-	if n := &p.nodes[5]; n.usable() || !strings.Contains(n.unmeasured, "390000 us") {
+	if n := &p.Placed.nodes[5]; n.usable() || !strings.Contains(n.unmeasured, "390000 us") {
 		t.Errorf("usable %t: %q", n.usable(), n.unmeasured)
 	}
-	if e := p.envelope([]proto.NodeID{3, 4, 6}); e.SwitchMaxMicros != defaultEnvelope.SwitchMaxMicros {
+	if e := p.Placed.envelope([]proto.NodeID{3, 4, 6}); e.SwitchMaxMicros != defaultEnvelope.SwitchMaxMicros {
 		t.Errorf("%+v", e)
 	}
 	p = standing(t, 64, 0)
@@ -28,9 +28,9 @@ func TestWhoSaysItIsSlowIsNamed(t *testing.T) {
 			say(p, id)
 		}
 	}
-	for i := range p.nodes {
-		if n := &p.nodes[i]; !n.usable() {
-			t.Fatalf("node %d: %s", n.ID, n.unmeasured)
+	for i := range p.Placed.nodes {
+		if n := &p.Placed.nodes[i]; !n.usable() {
+			t.Fatalf("node %d: %s", n.Device.ID, n.unmeasured)
 		}
 	}
 }
@@ -51,7 +51,7 @@ func TestTheSlowestOfARingIsNamed(t *testing.T) {
 		{"two alike", map[int]uint32{2: 5000, 9: 5000}, -1},
 	} {
 		p := standing(t, 64, 0)
-		r := p.rings[0]
+		r := p.Placed.rings[0]
 		for at, id := range r.nodes {
 			e := proto.Envelope{DetectMaxMicros: 1000, SwitchMaxMicros: 10, SkewMicros: 10}
 			if d, ok := c.detect[at]; ok {
@@ -59,7 +59,7 @@ func TestTheSlowestOfARingIsNamed(t *testing.T) {
 			}
 			report(p, &proto.Reported{Node: id, Session: 1, Seq: 9, Measured: e})
 		}
-		slow := SlowOf(p, r.nodes[0])
+		slow := p.Placed.SlowOf(r.nodes[0])
 		if slow.All {
 			slow = nil
 		}

@@ -37,17 +37,17 @@ const stepWait = 4 * time.Second
 func (o *obstacles) check() {
 	if o.h.j.Now >= o.at {
 		o.at = journal.Never
-		o.h.replan(0)
+		o.h.Agenda.replan(0)
 	}
 }
 
 // blocks: light says that it is well, and it cannot be told anything.
-func (n *node) blocks() bool { return n.usable() && !n.Ready() }
+func (n *node) blocks() bool { return n.usable() && !n.Device.Ready() }
 
 // needs: a member has to leave the ring, its links do not join, it has to be told
 // again, or a member has not followed what it was told.
 func (r *ringView) needs() bool {
-	return r.splitAt != 0 || r.renew || r.some(func(n *node) bool { return !n.wanted() || n.Trails() })
+	return r.splitAt != 0 || r.renew || r.some(func(n *node) bool { return !n.wanted() || n.Device.Trails() })
 }
 
 // stepOver looks after a ring that needs a change and has members that cannot take
@@ -56,7 +56,7 @@ func (o *obstacles) stepOver(r *ringView) {
 	gone, wished, usable := time.Duration(0), false, 0 // as long as those in the way count
 	var who []proto.NodeID
 	for _, id := range r.nodes {
-		n := &o.h.nodes[id]
+		n := &o.h.Placed.nodes[id]
 		if n.usable() {
 			usable++
 		}
@@ -65,8 +65,8 @@ func (o *obstacles) stepOver(r *ringView) {
 			continue
 		}
 		who = append(who, id)
-		if !n.Online() {
-			gone = max(gone, n.GoneAt)
+		if !n.Device.Online() {
+			gone = max(gone, n.Device.GoneAt)
 		}
 	}
 	needs, wait := r.needs(), stepWait
@@ -89,29 +89,29 @@ func (o *obstacles) stepOver(r *ringView) {
 	}
 	closed := r.closed()
 	for _, id := range who {
-		n := &o.h.nodes[id]
+		n := &o.h.Placed.nodes[id]
 		n.stepped(fmt.Sprintf("stepped over: %s, and its ring needed a change", n.whyNot()))
-		o.h.reads(id)
+		o.h.Placed.reads(id)
 	}
 	left := 0
-	res := o.h.index.Look([]proto.RingID{r.id}, false) // others may move for it
+	res := o.h.Placed.index.Look([]proto.RingID{r.id}, false) // others may move for it
 	if at := slices.IndexFunc(res.Groups, func(g ring.Group) bool { return g.ID == r.id }); at >= 0 {
 		left = len(res.Groups[at].Nodes)
 	}
 	if left < 2 && !wished || left <= usable && !wished && closed {
 		for _, id := range who {
-			o.h.nodes[id].stepped("")
-			o.h.reads(id)
+			o.h.Placed.nodes[id].stepped("")
+			o.h.Placed.reads(id)
 		}
 		r.needAt = o.h.j.Now
 		o.at = min(o.at, o.h.j.Now+stepWait)
 		return
 	}
 	r.needAt = 0
-	o.h.touchRing(r.id)
+	o.h.Placed.touchRing(r.id)
 	for _, id := range who {
-		n := &o.h.nodes[id]
-		o.h.markNode(n)
+		n := &o.h.Placed.nodes[id]
+		o.h.Agenda.markNode(n)
 		o.h.j.Note(journal.Warn, "node is stepped over", journal.Note{Rule: "step_over", Node: int64(id), Ring: r.id, Gen: r.Gen,
 			Text: n.over + fmt.Sprintf("; ring %d is formed without it, of %s", r.id, proto.Count(left, "node"))})
 	}
@@ -119,15 +119,15 @@ func (o *obstacles) stepOver(r *ringView) {
 
 // Revoked takes note that a node's key counts no more: its ring goes round it, until
 // it comes with another key.
-func Revoked(h *Rings, id proto.NodeID) {
-	n := &h.nodes[id]
-	if n.Ready() {
+func (a *agenda) Revoked(id proto.NodeID) {
+	n := &a.pl.nodes[id]
+	if n.Device.Ready() {
 		return // it has come with another already
 	}
 	n.own().ended = true
-	h.j.Note(journal.Warn, "a node's key is revoked", journal.Note{Rule: "revoked", Node: int64(id), Ring: n.Group, Cause: proto.CauseOperator, Text: "its ring is formed without it, until it has another key"})
-	h.markNode(n)
-	h.replan(0)
+	a.j.Note(journal.Warn, "a node's key is revoked", journal.Note{Rule: "revoked", Node: int64(id), Ring: n.Device.Group, Cause: proto.CauseOperator, Text: "its ring is formed without it, until it has another key"})
+	a.markNode(n)
+	a.replan(0)
 }
 
 // stepped notes that the planner goes round a node, and why; "": no longer.
@@ -140,18 +140,18 @@ func (n *node) stepped(why string) {
 
 // takesPart: a node that was stepped over can be told again where it stands.
 func (o *obstacles) takesPart(n *node) {
-	if n.ended && n.Ready() {
+	if n.ended && n.Device.Ready() {
 		n.own().ended = false
 		n.eased()
-		o.h.markNode(n)
+		o.h.Agenda.markNode(n)
 	}
-	if n.over == "" || !n.Ready() || n.Group != 0 {
+	if n.over == "" || !n.Device.Ready() || n.Device.Group != 0 {
 		return
 	}
 	n.stepped("")
-	o.h.reads(n.ID)
-	o.h.j.Note(journal.Info, "node is back", journal.Note{Rule: "step_over", Node: int64(n.ID), Text: "it can be told where it stands"})
-	o.h.markNode(n)
+	o.h.Placed.reads(n.Device.ID)
+	o.h.j.Note(journal.Info, "node is back", journal.Note{Rule: "step_over", Node: int64(n.Device.ID), Text: "it can be told where it stands"})
+	o.h.Agenda.markNode(n)
 }
 
 // retellWait is the least time between two plans that tell a ring to wait less for
@@ -163,26 +163,26 @@ const retellWait = 10 * time.Second
 // say now: one of them was slow, or told false times, and all others say that they
 // cannot recover in time.
 func (o *obstacles) sooner(n *node) {
-	r := o.h.ring(n.Group)
-	if r == nil || r.late || !n.At(r.Decided) {
+	r := o.h.Placed.ring(n.Device.Group)
+	if r == nil || r.late || !n.Device.At(r.Decided) {
 		return
 	}
 	if r.told == 0 {
-		for _, a := range n.Whole().Rings {
+		for _, a := range n.Device.Whole().Rings {
 			r.told = slowest(a.Envelope)
 		}
 	}
 	if quicker(slowest(n.envelope()), r.told) && quicker(r.takes(), r.told) {
 		r.late = true
-		o.h.mark(r)
-		o.h.replan(max(debounce, r.retold-o.h.j.Now))
+		o.h.Agenda.mark(r)
+		o.h.Agenda.replan(max(debounce, r.retold-o.h.j.Now))
 	}
 }
 
 // takes is how long the slowest member takes by what all say, as long as it was told
 // where one has not spoken.
 func (r *ringView) takes() uint32 {
-	if r.some(func(n *node) bool { return n.Report == nil }) {
+	if r.some(func(n *node) bool { return n.Device.Report == nil }) {
 		return r.told
 	}
 	return slowest(r.pl.envelope(r.nodes))
@@ -230,10 +230,10 @@ func (r *ringView) meets(at, other int, s proto.Side) bool {
 	n := r.at(at)
 	l, beside := &n.loss[s], other == at+1 || other == at-1
 	switch {
-	case !n.Ready() && n.At(r.Decided): // it stays as it was
+	case !n.Device.Ready() && n.Device.At(r.Decided): // it stays as it was
 		return true
 	case beside && !l.lost:
-		return n.At(r.Decided)
+		return n.Device.At(r.Decided)
 	}
 	return l.lost && l.lit && l.peer == r.nodes[other]
 }
@@ -259,11 +259,11 @@ func (o *obstacles) gives() bool {
 
 // givesAt is when it does, Never when nobody waits.
 func (o *obstacles) givesAt() time.Duration {
-	if o.h.txn.Phase() != member.Preparing || !o.h.dirty {
+	if o.h.txn.Phase() != member.Preparing || !o.h.Agenda.dirty {
 		return journal.Never
 	}
-	for _, id := range o.h.marked {
-		if r := o.h.ring(id); r != nil && r.marked && !r.balked && r.needs() && !r.frozen(o.h.j.Now) && !slices.ContainsFunc(o.h.proposal.rings, func(x *ringView) bool { return x.id == id }) {
+	for _, id := range o.h.Agenda.marked {
+		if r := o.h.Placed.ring(id); r != nil && r.marked && !r.balked && r.needs() && !r.frozen(o.h.j.Now) && !slices.ContainsFunc(o.h.proposal.rings, func(x *ringView) bool { return x.id == id }) {
 			return o.h.txn.Began() + giveWay<<min(o.yields, 4)
 		}
 	}

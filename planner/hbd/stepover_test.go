@@ -45,7 +45,7 @@ func TestClosedPastThoseThatAreOut(t *testing.T) {
 		{"a member is not told yet", func(p *Rings, r *ringView) { report(p, &proto.Reported{Node: r.nodes[2], Session: 1}) }, false},
 	} {
 		p := standing(t, 64, 0)
-		r := p.rings[0]
+		r := p.Placed.rings[0]
 		if c.do(p, r); r.closed() != c.want {
 			t.Errorf("%s: closed %t, want %t", c.name, r.closed(), c.want)
 		}
@@ -58,11 +58,11 @@ func TestClosedPastThoseThatAreOut(t *testing.T) {
 func TestStepOverWaitsForWhoMayComeBack(t *testing.T) {
 	for _, gone := range []time.Duration{0, time.Minute} {
 		p := standing(t, 64, 0)
-		r := p.rings[0]
+		r := p.Placed.rings[0]
 		r.seeLight()
 		p.j.Now += time.Minute
 		away, out := r.at(2), r.at(5)
-		p.table.Presence(away.Device, &proto.Presence{Node: away.ID, Session: 1})
+		p.table.Presence(away.Device, &proto.Presence{Node: away.Device.ID, Session: 1})
 		p.j.Now += gone
 		p.say(out, true, proto.ModeHostDown, 0)
 		turn(r, 4, proto.Right, 6)
@@ -71,7 +71,7 @@ func TestStepOverWaitsForWhoMayComeBack(t *testing.T) {
 			r.needAt = time.Second
 		}
 		from := p.j.Now
-		p.mark(r)
+		p.Agenda.mark(r)
 		p.look()
 		if away.over != "" || p.obstacles.at != from+stepWait {
 			t.Fatalf("gone for %v: stepped over %q, looked at again at %v, now %v", gone, away.over, p.obstacles.at, from)
@@ -89,7 +89,7 @@ func TestStepOverWaitsForWhoMayComeBack(t *testing.T) {
 // more; then the first is back, in loopback, and its neighbours keep each other's light.
 func TestStepOverLetsInWhoIsBack(t *testing.T) {
 	p := standing(t, 64, 4)
-	r := p.rings[0]
+	r := p.Placed.rings[0]
 	r.seeLight()
 	p.j.Now += time.Minute
 	back, mute := r.at(2), r.at(3)
@@ -99,10 +99,10 @@ func TestStepOverLetsInWhoIsBack(t *testing.T) {
 	for _, s := range []proto.Side{proto.Left, proto.Right} {
 		back.lose(s, lossView{lost: true})
 	}
-	p.mark(r)
+	p.Agenda.mark(r)
 	p.look()
 	p.j.Now += stepWait + agentPatience
-	if p.mark(r); p.look() == nil || mute.over == "" || back.over != "" {
+	if p.Agenda.mark(r); p.look() == nil || mute.over == "" || back.over != "" {
 		t.Errorf("stepped over %q, %q", mute.over, back.over)
 	}
 }
@@ -112,7 +112,7 @@ func TestStepOverLetsInWhoIsBack(t *testing.T) {
 // no fibre reaches, and no spare is near.
 func TestStepOverIsWeighedWithMoves(t *testing.T) {
 	p := standing(t, 64, 4)
-	r := p.rings[0]
+	r := p.Placed.rings[0]
 	r.seeLight()
 	p.j.Now += time.Minute
 	for _, at := range []int{6, 7} {
@@ -122,12 +122,12 @@ func TestStepOverIsWeighedWithMoves(t *testing.T) {
 	p.table.Silence(mute.Device, journal.Never)
 	turn(r, 5, proto.Right, 8)
 	turn(r, 8, proto.Left, 5)
-	p.mark(r)
+	p.Agenda.mark(r)
 	p.look()
 	p.j.Now += stepWait
 	if p.look(); mute.over == "" {
-		near := p.index.Look([]proto.RingID{r.id}, true)
-		far := p.index.Look([]proto.RingID{r.id}, false)
+		near := p.Placed.index.Look([]proto.RingID{r.id}, true)
+		far := p.Placed.index.Look([]proto.RingID{r.id}, false)
 		t.Errorf("not stepped over; near %+v, far %+v", near.Groups, far.Groups)
 	}
 }

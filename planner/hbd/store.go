@@ -54,10 +54,10 @@ func ringKey(id proto.RingID) string { return journal.NumberedKey(prefixRing, ui
 func (h *Rings) RestoreHead(st journal.State) error {
 	if st.Get(keyGrown) != nil {
 		n, err := st.Number(keyGrown)
-		if err != nil || n > uint64(len(h.nodes)) {
-			return errors.Join(err, fmt.Errorf("store: %s: %d, want at most %d", keyGrown, n, len(h.nodes)))
+		if err != nil || n > uint64(len(h.Placed.nodes)) {
+			return errors.Join(err, fmt.Errorf("store: %s: %d, want at most %d", keyGrown, n, len(h.Placed.nodes)))
 		}
-		h.grown = int(n)
+		h.Placed.grown = int(n)
 	}
 	raw := st.Get(keyHead)
 	if raw == nil {
@@ -82,16 +82,16 @@ func (h *Rings) Restore(prefix, rest string, raw []byte) error {
 	if prefix == prefixRing {
 		return h.restoreRing(rest, raw)
 	}
-	n, err := h.storedNode(rest)
+	n, err := h.Placed.storedNode(rest)
 	if err != nil {
 		return err
 	}
 	switch prefix {
 	case member.PrefixNode:
 		ring, err := h.table.Restore(n.Device, raw)
-		h.place(n.ID, ring)
-		if n.Unassigned {
-			h.unassign(n)
+		h.Placed.place(n.Device.ID, ring)
+		if n.Device.Unassigned {
+			h.Agenda.unassign(n)
 		}
 		return err
 	case prefixDrain:
@@ -118,12 +118,12 @@ func (h *Rings) restoreRing(key string, raw []byte) error {
 		return err
 	}
 	if r.Size == 0 {
-		r.Size = h.fab.GroupNodes()
+		r.Size = h.Placed.fab.GroupNodes()
 	}
-	v := h.form(proto.RingID(id), r.Nodes, r.Size, member.Decided{Term: r.Term, Gen: r.Generation, Plan: r.Plan})
+	v := h.Placed.form(proto.RingID(id), r.Nodes, r.Size, member.Decided{Term: r.Term, Gen: r.Generation, Plan: r.Plan})
 	v.owner = r.Job
-	h.surplus = h.surplus || r.Job == "" && !slices.Contains(h.sizes, r.Size) // a job gave it back, and it ends
-	h.rings = append(h.rings, v)
+	h.surplus = h.surplus || r.Job == "" && !slices.Contains(h.Placed.sizes, r.Size) // a job gave it back, and it ends
+	h.Placed.rings = append(h.Placed.rings, v)
 	h.gen, h.decided, h.nextRing = max(h.gen, r.Generation), max(h.decided, r.Generation), max(h.nextRing, proto.RingID(id)+1)
 	return nil
 }
@@ -155,7 +155,7 @@ func (p *placement) CheckStored() error {
 			return fmt.Errorf("store: ring %d is of %d nodes and has %d", r.id, r.size, len(r.nodes))
 		}
 		for _, n := range r.nodes {
-			if p.nodes[n].Group != r.id {
+			if p.nodes[n].Device.Group != r.id {
 				return fmt.Errorf("store: node %d is a member of ring %d and does not say so", n, r.id)
 			}
 		}

@@ -16,7 +16,7 @@ import (
 // it out, "" when nothing does, and the reason.
 func (p *placement) Trouble(id proto.NodeID) (what, why string) {
 	n := &p.nodes[id]
-	what, why = n.Trouble()
+	what, why = n.Device.Trouble()
 	switch {
 	case n.hold != nil && n.hold.Quarantine:
 		return "quarantined", n.over
@@ -34,31 +34,23 @@ func (p *placement) Trouble(id proto.NodeID) (what, why string) {
 }
 
 // FactsOf says what there is to know of rings, fibres and spares.
-func FactsOf(h *Rings, x *health.Facts) {
-	x.Nodes = len(h.nodes)
-	for i := range h.nodes {
-		n := &h.nodes[i]
-		if n.Online() {
-			x.Heard++
-		}
-		if n.spare() {
-			x.Spares++
-		}
-	}
-	x.SparesWanted = h.fab.Spares
-	for _, d := range h.demands(h.fab) {
-		if gpus := d.Size * h.fab.GPUsPerNode; d.Want > 0 {
+func (e *evidence) FactsOf(x *health.Facts) {
+	t := e.pl.Totals()
+	x.Nodes, x.Heard, x.Spares = len(e.pl.nodes), t.Online, t.Spares
+	x.SparesWanted = e.pl.fab.Spares
+	for _, d := range e.pl.demands(e.pl.fab) {
+		if gpus := d.Size * e.pl.fab.GPUsPerNode; d.Want > 0 {
 			x.RingsWanted, x.GPUsWanted = x.RingsWanted+d.Want, x.GPUsWanted+d.Want*gpus
 			if x.SmallestRing == 0 || gpus < x.SmallestRing {
 				x.SmallestRing = gpus
 			}
 		}
 	}
-	for _, r := range h.rings {
+	for _, r := range e.pl.rings {
 		r.unproven(x)
-		x.GPUs += r.size * h.fab.GPUsPerNode
+		x.GPUs += r.size * e.pl.fab.GPUsPerNode
 		if r.serves() {
-			x.GPUsLit += r.size * h.fab.GPUsPerNode
+			x.GPUsLit += r.size * e.pl.fab.GPUsPerNode
 			continue
 		}
 		f := r.facts(r.stateNow())
@@ -69,10 +61,10 @@ func FactsOf(h *Rings, x *health.Facts) {
 			x.Rings = append(x.Rings, f)
 		}
 	}
-	for _, at := range slices.SortedFunc(maps.Keys(h.cuts.known), func(x, y [2]proto.NodeID) int { return slices.Compare(x[:], y[:]) }) {
-		if l, ok := h.fab.Link(at[0], at[1]); ok {
-			s := LinkOf(h, &fabric.Fibre{A: l.Local, B: l.Remote, ID: h.fibre(at[0], at[1])})
-			c := h.cuts.known[at]
+	for _, at := range slices.SortedFunc(maps.Keys(e.cuts.known), func(x, y [2]proto.NodeID) int { return slices.Compare(x[:], y[:]) }) {
+		if l, ok := e.pl.fab.Link(at[0], at[1]); ok {
+			s := e.LinkOf(&fabric.Fibre{A: l.Local, B: l.Remote, ID: e.pl.fibre(at[0], at[1])})
+			c := e.cuts.known[at]
 			if c.first {
 				continue
 			}
@@ -109,8 +101,8 @@ func (r *ringView) facts(s proto.RingState) health.Ring {
 
 // FactsOfNode says what only the rings know of a node, or that there is nothing to be said of
 // it at all.
-func FactsOfNode(h *Rings, d *health.Device) (plain bool) {
-	n := &h.nodes[d.ID]
+func (e *evidence) FactsOfNode(d *health.Device) (plain bool) {
+	n := &e.pl.nodes[d.ID]
 	if member.Plain(n.Device) && n.plight == noPlight && !n.dead && !n.said.out && !n.stale {
 		return true
 	}
@@ -119,14 +111,14 @@ func FactsOfNode(h *Rings, d *health.Device) (plain bool) {
 	} else if n.drained() {
 		d.Held = "drained"
 	}
-	d.What, d.Why = h.Trouble(d.ID)
-	if n.Report == nil {
+	d.What, d.Why = e.pl.Trouble(d.ID)
+	if n.Device.Report == nil {
 		return false
 	}
-	if at, is := n.boardSilent(); is && n.Answers() {
-		d.Board = h.j.Wall - min(h.j.Wall, uint64((h.j.Now-at).Milliseconds()))
+	if at, is := n.boardSilent(); is && n.Device.Answers() {
+		d.Board = e.j.Wall - min(e.j.Wall, uint64((e.j.Now-at).Milliseconds()))
 	}
-	for b := range n.Report.Bundles {
+	for b := range n.Device.Report.Bundles {
 		if missing := member.Missing(&b); missing > 0 {
 			d.Low = append(d.Low, health.Low{Bundle: b.Bundle, Missing: missing})
 		}
@@ -139,7 +131,7 @@ func (n *node) boardSilent() (since time.Duration, is bool) {
 	for _, r := range n.health {
 		since = max(since, r.at)
 	}
-	told, gap := n.Telemetry()
+	told, gap := n.Device.Telemetry()
 	return since, len(n.health) > 0 && told-since >= max(boardSilent, 2*gap)
 }
 
@@ -152,7 +144,7 @@ func (p *placement) Counts() (nodes proto.NodeCounts, rings proto.RingCounts) {
 	nodes.Total, rings.Total = uint32(len(p.nodes)), uint32(len(p.rings))
 	for i := range p.nodes {
 		n := &p.nodes[i]
-		if n.Answers() {
+		if n.Device.Answers() {
 			nodes.Online++
 		} else {
 			nodes.Silent++

@@ -10,24 +10,24 @@ import (
 )
 
 // Facts are what holds now of a node, or of one of its bundles.
-func (h *Rings) Facts(id proto.NodeID, bundle int16) []proto.WhyLine {
-	n := &h.nodes[id]
+func (a *agenda) Facts(id proto.NodeID, bundle int16) []proto.WhyLine {
+	n := &a.pl.nodes[id]
 	fact := func(b int16, rule, text string) proto.WhyLine {
-		return proto.WhyLine{AtMillis: h.j.Wall, Node: n.ID, Bundle: b, Rule: rule, Text: proto.Clip(text), Measured: proto.NoPower, Expected: proto.NoPower, Gen: n.Want.Gen}
+		return proto.WhyLine{AtMillis: a.j.Wall, Node: n.Device.ID, Bundle: b, Rule: rule, Text: proto.Clip(text), Measured: proto.NoPower, Expected: proto.NoPower, Gen: n.Device.Want.Gen}
 	}
 	var out []proto.WhyLine
-	switch r := h.ring(n.Group); {
+	switch r := a.pl.ring(n.Device.Group); {
 	case r != nil:
 		out = append(out, fact(-1, "placement", fmt.Sprintf("member %d of %d of ring %d, which is %s at generation %d",
-			slices.Index(r.nodes, n.ID)+1, len(r.nodes), r.id, r.stateNow(), r.Gen)))
-		if r.frozen(h.j.Now) {
+			slices.Index(r.nodes, n.Device.ID)+1, len(r.nodes), r.id, r.stateNow(), r.Gen)))
+		if r.frozen(a.j.Now) {
 			for _, id := range r.nodes {
-				if m := &h.nodes[id]; m.usable() && !m.Ready() {
+				if m := &a.pl.nodes[id]; m.usable() && !m.Device.Ready() {
 					out = append(out, fact(-1, "frozen", fmt.Sprintf("ring %d cannot be changed: node %d: %s", r.id, id, m.whyNot())))
 				}
 			}
 		}
-	case n.Unassigned:
+	case n.Device.Unassigned:
 		out = append(out, fact(-1, "placement", "in no ring; waits to be told so"))
 	default:
 		out = append(out, fact(-1, "placement", "in no ring"+map[bool]string{true: ": spare", false: ", and no spare"}[n.spare()]))
@@ -35,19 +35,19 @@ func (h *Rings) Facts(id proto.NodeID, bundle int16) []proto.WhyLine {
 	if why := n.whyNot(); why != "" {
 		out = append(out, fact(-1, "usable", why))
 	}
-	for _, text := range h.waits(n) {
+	for _, text := range a.waits(n) {
 		out = append(out, fact(-1, "timer", text))
 	}
-	if n.Report == nil {
+	if n.Device.Report == nil {
 		return out
 	}
-	said := n.Whole()
+	said := n.Device.Whole()
 	for i := range said.Sides {
 		s := &said.Sides[i]
 		if bundle >= 0 && sideBundle(said, s) != bundle && !bansOn(said, s, bundle) {
 			continue
 		}
-		for _, text := range n.sideFacts(said, s, h.j.Now) {
+		for _, text := range n.sideFacts(said, s, a.j.Now) {
 			out = append(out, fact(-1, "side", text))
 		}
 	}
@@ -57,15 +57,15 @@ func (h *Rings) Facts(id proto.NodeID, bundle int16) []proto.WhyLine {
 			continue
 		}
 		line := fact(int16(b.Bundle), "bundle", fmt.Sprintf("%s, %s, %s so far", b.Path, b.State, proto.Count(int(b.Flaps), "loss")))
-		if !n.Online() {
-			line.Text += fmt.Sprintf(", as its report of %v ago says", (h.j.Now - n.ReportAt).Round(time.Second))
+		if !n.Device.Online() {
+			line.Text += fmt.Sprintf(", as its report of %v ago says", (a.j.Now - n.Device.ReportAt).Round(time.Second))
 		}
 		line.Cause, line.Measured, line.Expected = b.Cause, b.Measured, b.Expected
 		out = append(out, line)
 		if text := said.Holding(b); text != "" {
 			out = append(out, fact(int16(b.Bundle), "drift", text))
 		}
-		if text := n.healthOf(b.Bundle, h.j.Now); text != "" {
+		if text := n.healthOf(b.Bundle, a.j.Now); text != "" {
 			out = append(out, fact(int16(b.Bundle), "health", text))
 		}
 	}
@@ -77,9 +77,9 @@ func (h *Rings) Waits() (out []string) {
 	if text := h.txn.Waits(); text != "" {
 		out = append(out, text)
 	}
-	slices.Sort(h.unsettled)
-	h.unsettled = slices.DeleteFunc(slices.Compact(h.unsettled), func(id proto.RingID) bool {
-		r := h.ring(id)
+	slices.Sort(h.Placed.unsettled)
+	h.Placed.unsettled = slices.DeleteFunc(slices.Compact(h.Placed.unsettled), func(id proto.RingID) bool {
+		r := h.Placed.ring(id)
 		if r == nil {
 			return true
 		}
@@ -90,31 +90,31 @@ func (h *Rings) Waits() (out []string) {
 		r.unsettled = text != ""
 		return !r.unsettled
 	})
-	if moves := h.patience.Waits(); moves > 0 {
-		text := fmt.Sprintf("one more ring would be whole if %d whole rings moved: they move once short rings have lacked nodes for %v in total", moves, time.Duration(moves)*h.patience.Each())
-		if mean, of := h.patience.Mean(); mean > 0 {
-			text += fmt.Sprintf("; up to %d move at once, for the last %d outages took %v in the mean", h.patience.AtOnce(), of, mean.Round(time.Second))
+	if moves := h.Evidence.patience.Waits(); moves > 0 {
+		text := fmt.Sprintf("one more ring would be whole if %d whole rings moved: they move once short rings have lacked nodes for %v in total", moves, time.Duration(moves)*h.Evidence.patience.Each())
+		if mean, of := h.Evidence.patience.Mean(); mean > 0 {
+			text += fmt.Sprintf("; up to %d move at once, for the last %d outages took %v in the mean", h.Evidence.patience.AtOnce(), of, mean.Round(time.Second))
 		}
 		out = append(out, text)
 	}
-	if first, last, waits := h.Expected(); waits > 0 {
+	if first, last, waits := h.Placed.Expected(); waits > 0 {
 		out = append(out, fmt.Sprintf("%d new nodes, %d to %d, are expected since the fabric was edited", waits, first, last))
 	}
-	if len(h.rings) == 0 && len(h.nodes) > 0 && !h.root.Listening() {
+	if len(h.Placed.rings) == 0 && len(h.Placed.nodes) > 0 && !h.root.Listening() {
 		free := 0
-		for i := range h.nodes {
-			if h.nodes[i].free() {
+		for i := range h.Placed.nodes {
+			if h.Placed.nodes[i].free() {
 				free++
 			}
 		}
-		out = append(out, fmt.Sprintf("no ring: %d usable nodes, the smallest ring has %d", free, h.sizes[0]))
+		out = append(out, fmt.Sprintf("no ring: %d usable nodes, the smallest ring has %d", free, h.Placed.sizes[0]))
 	}
 	return out
 }
 
 // waitsFor says what a ring waits for, "" when it is as it is to be.
 func (r *ringView) waitsFor() string {
-	untold := slices.IndexFunc(r.nodes, func(id proto.NodeID) bool { return r.pl.nodes[id].usable() && !r.pl.nodes[id].Ready() })
+	untold := slices.IndexFunc(r.nodes, func(id proto.NodeID) bool { return r.pl.nodes[id].usable() && !r.pl.nodes[id].Device.Ready() })
 	switch {
 	case untold >= 0:
 		return fmt.Sprintf("ring %d cannot be changed: node %d: %s", r.id, r.nodes[untold], r.at(untold).whyNot())
@@ -194,7 +194,7 @@ func (n *node) sideFacts(m *proto.Reported, s *proto.SideReport, now time.Durati
 
 // left says how long a timer of the agent's clock still runs.
 func (n *node) left(untilMicros uint64, at time.Duration) string {
-	now := n.Report.Uptime() + at - n.ReportAt
+	now := n.Device.Report.Uptime() + at - n.Device.ReportAt
 	if rest := time.Duration(untilMicros)*time.Microsecond - now; rest > 0 {
 		return " " + rest.Round(time.Millisecond).String()
 	}
@@ -202,31 +202,31 @@ func (n *node) left(untilMicros uint64, at time.Duration) string {
 }
 
 // waits says what the planner itself waits for with a node and its ring.
-func (h *Rings) waits(n *node) []string {
+func (a *agenda) waits(n *node) []string {
 	var out []string
-	in := func(at time.Duration) string { return max(0, at-h.j.Now).Round(time.Millisecond).String() }
-	if n.Pending() {
-		text := fmt.Sprintf("generation %d is wanted and not reported", n.Want.Gen)
-		if n.ResendAt() != journal.Never {
-			text += "; sent again in " + in(n.ResendAt())
+	in := func(at time.Duration) string { return max(0, at-a.j.Now).Round(time.Millisecond).String() }
+	if n.Device.Pending() {
+		text := fmt.Sprintf("generation %d is wanted and not reported", n.Device.Want.Gen)
+		if n.Device.ResendAt() != journal.Never {
+			text += "; sent again in " + in(n.Device.ResendAt())
 		}
 		out = append(out, text)
 	}
-	if at := n.AskAt(); at != journal.Never {
+	if at := n.Device.AskAt(); at != journal.Never {
 		out = append(out, "it is asked to announce itself in "+in(at))
 	}
-	if n.Refusal.Code != proto.OK {
+	if n.Device.Refusal.Code != proto.OK {
 		out = append(out, fmt.Sprintf("the plan of generation %d, which knew %d of its bypasses, was refused: %s %s; asked again in %s, or when that has changed",
-			n.Refusal.Gen, n.Refusal.BypassSeq, n.Refusal.Code, n.Refusal.Reason, in(n.Refusal.Until)))
+			n.Device.Refusal.Gen, n.Device.Refusal.BypassSeq, n.Device.Refusal.Code, n.Device.Refusal.Reason, in(n.Device.Refusal.Until)))
 	}
 	if n.leaving {
 		out = append(out, "it is being drained")
 	}
-	r := h.ring(n.Group)
+	r := a.pl.ring(n.Device.Group)
 	if r == nil {
 		return out
 	}
-	if r.hurtAt != 0 && r.hurtAt+settleWait > h.j.Now {
+	if r.hurtAt != 0 && r.hurtAt+settleWait > a.j.Now {
 		out = append(out, fmt.Sprintf("ring %d: the reports of its bypass are awaited for %s", r.id, in(r.hurtAt+settleWait)))
 	}
 	if r.splitAt != 0 || r.renewed > 0 && !r.hasLight() {
