@@ -153,7 +153,7 @@ func (o *ownCodes) solve(c *mci) {
 			for k := range hal.CellsPerMod {
 				warm[k+crosstalkBand] = m.per.warmthOf(k, float64(heaterMicrovolt(o.code[ownRegister(k, path)][k]))/1e6)
 			}
-			m.standing(&warm, 0, hal.CellsPerMod, &phase)
+			m.standing(&warm, allCells, &phase)
 			for k := range hal.CellsPerMod {
 				side, used := ownSide(k, path)
 				if !used {

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"math"
+	"math/bits"
 	"time"
 
 	"ringlight/hal"
@@ -24,9 +25,9 @@ type segment struct {
 // voltage takes effect only when the DAC has settled, and because a sample
 // may be asked for that lies a little back.
 type transit struct {
-	seg    [hal.CellsPerMod][2]segment
-	lo, hi int   // cells that moved: lo <= k < hi
-	last   int64 // when the last segment began
+	seg   [hal.CellsPerMod][2]segment // of those that moved
+	moved uint64
+	last  int64 // when the last segment began
 }
 
 // calmTaus is after how many time constants a heater counts as settled: exp(-12)
@@ -68,14 +69,11 @@ func (s *segment) at(t int64, d *decay, p *Personality) float64 {
 }
 
 func (s *segment) quick(t int64, d *decay, p *Personality) float64 {
-	if s.p0 == s.p1 {
-		return s.p1
-	}
 	age := t - s.t0
-	if age <= 0 {
+	switch {
+	case age <= 0:
 		return s.p0
-	}
-	if age >= p.calm {
+	case age >= p.calm || s.p0 == s.p1:
 		return s.p1
 	}
 	return s.p1 + float64((s.p0-s.p1)*d.of(age, s.p1 < s.p0, p))
@@ -97,14 +95,33 @@ func (s *segment) both(t int64, d *decay, p *Personality) (quick, slow float64) 
 
 // warmth of heater k at time t.
 func (m *module) warmth(k int, t int64, d *decay) float64 {
-	if m.moving == nil || k < m.moving.lo || k >= m.moving.hi {
+	if m.moving == nil || m.moving.moved>>k&1 == 0 {
 		return m.level[k]
 	}
 	s := &m.moving.seg[k]
-	if t >= s[1].t0 {
-		return s[1].at(t, d, m.per)
+	return s[boolToInt(t >= s[1].t0)].at(t, d, m.per)
+}
+
+// underway are the heaters that are not at their level from t on.
+func (tr *transit) underway(t int64, p *Personality) (heaters uint64) {
+	if tr == nil {
+		return 0
 	}
-	return s[0].at(t, d, m.per)
+	for on := tr.moved; on != 0; on &= on - 1 {
+		s := &tr.seg[bits.TrailingZeros64(on)][1]
+		if t < s.t0 || p.tail > 0 || s.p0 != s.p1 && t-s.t0 < p.calm {
+			heaters |= on & -on
+		}
+	}
+	return heaters
+}
+
+// near are the cells that feel any of these heaters.
+func (p *Personality) near(heaters uint64) (cells uint64) {
+	for d := 0; heaters != 0 && d <= p.reach; d++ {
+		cells |= heaters<<d | heaters>>d
+	}
+	return cells
 }
 
 // setLevel sends heater k to a new warmth, from when the DAC has settled, and
@@ -117,16 +134,13 @@ func (m *module) setLevel(k int, level float64) bool {
 	tr := m.moving
 	if tr == nil {
 		tr = m.takeTransit()
-		tr.lo, tr.hi = k, k
 		m.moving = tr
 	}
-	for ; tr.lo > k; tr.lo-- {
-		tr.seg[tr.lo-1] = still(m.level[tr.lo-1])
-	}
-	for ; tr.hi <= k; tr.hi++ {
-		tr.seg[tr.hi] = still(m.level[tr.hi])
-	}
 	s := &tr.seg[k]
+	if tr.moved>>k&1 == 0 {
+		at := segment{p0: m.level[k], p1: m.level[k], s0: m.level[k]}
+		tr.moved, *s = tr.moved|1<<k, [2]segment{at, at}
+	}
 	if now >= s[1].t0 {
 		s[0] = s[1]
 	}
@@ -135,9 +149,7 @@ func (m *module) setLevel(k int, level float64) bool {
 	quick, slow := s[0].both(start, &d, m.per)
 	s[1] = segment{start, quick, level, slow}
 	m.level[k] = level
-	if start > tr.last {
-		tr.last = start
-	}
+	tr.last = max(tr.last, start)
 	if k >= hal.CellMatrix+4-m.per.reach {
 		m.gramOK = false
 	}
@@ -145,11 +157,6 @@ func (m *module) setLevel(k int, level float64) bool {
 		m.routed = 0
 	}
 	return true
-}
-
-func still(level float64) [2]segment {
-	s := segment{p0: level, p1: level, s0: level}
-	return [2]segment{s, s}
 }
 
 // settleDown drops the transit of a module whose heaters have arrived.
@@ -186,7 +193,7 @@ func (m *module) takeTransit() *transit {
 	if n := len(s.transits); n > 0 {
 		tr := s.transits[n-1]
 		s.transits = s.transits[:n-1]
-		*tr = transit{}
+		tr.moved, tr.last = 0, 0
 		return tr
 	}
 	return new(transit)
@@ -203,23 +210,28 @@ func (s *scratch) freeTransit(tr *transit) {
 // padded is the warmth of all cells, with room for the band on either side.
 type padded [hal.CellsPerMod + 2*crosstalkBand]float64
 
-// phases puts the phases of the cells lo <= k < hi at time t into phase, with the crosstalk of all heaters in reach.
-func (m *module) phases(t int64, lo, hi int, phase *[hal.CellsPerMod]float64, d *decay) {
+const allCells uint64 = 1<<hal.CellsPerMod - 1
+
+// phases puts the phases of these cells at time t into phase, with the crosstalk of all
+// heaters in reach; of those underway all others are at their level.
+func (m *module) phases(t int64, cells, underway uint64, phase *[hal.CellsPerMod]float64, d *decay) {
 	var warm padded
-	first, end := max(lo-m.per.reach, 0), min(hi+m.per.reach, hal.CellsPerMod)
-	if m.moving == nil {
-		copy(warm[first+crosstalkBand:end+crosstalkBand], m.level[first:end])
-	} else {
-		for k := first; k < end; k++ {
-			warm[k+crosstalkBand] = m.warmth(k, t, d)
-		}
+	copy(warm[crosstalkBand:], m.level[:])
+	for on := underway & m.per.near(cells); on != 0; on &= on - 1 {
+		k := bits.TrailingZeros64(on)
+		warm[k+crosstalkBand] = m.warmth(k, t, d)
 	}
-	m.standing(&warm, lo, hi, phase)
+	m.standing(&warm, cells, phase)
 }
 
-// standing are the phases of the cells lo <= k < hi with heaters at their warmth.
-func (m *module) standing(warm *padded, lo, hi int, phase *[hal.CellsPerMod]float64) {
-	for k := lo; k < hi; k++ {
+// standing are the phases of these cells with heaters at their warmth.
+func (m *module) standing(warm *padded, cells uint64, phase *[hal.CellsPerMod]float64) {
+	add := 0.0
+	if m.per.phys.CommonK > 0 {
+		add = m.per.common(warm)
+	}
+	for ; cells != 0; cells &= cells - 1 {
+		k := bits.TrailingZeros64(cells)
 		x := &m.per.crosstalk[k]
 		near := (*[2*crosstalkBand + 1]float64)(warm[k:])
 		sum := 0.0
@@ -230,10 +242,7 @@ func (m *module) standing(warm *padded, lo, hi int, phase *[hal.CellsPerMod]floa
 			sum += m.per.apart(k, warm)
 		}
 		phase[k] = m.base[k] + float64(pi*sum)
-	}
-	if m.per.phys.CommonK > 0 {
-		add := m.per.common(warm)
-		for k := lo; k < hi; k++ {
+		if m.per.phys.CommonK > 0 {
 			phase[k] += add
 		}
 	}

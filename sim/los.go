@@ -81,11 +81,10 @@ func (m *module) look(tr *trace) {
 	step := steps[:n]
 	until := func(t int64) {
 		for len(step) > 0 && step[0] <= t {
-			if s := step[0]; s-1 > tr.at[tr.n-1] {
-				add(s - 1)
-			}
-			if s := step[0]; s > tr.at[tr.n-1] {
-				add(s)
+			for _, s := range [...]int64{step[0] - 1, step[0]} {
+				if s > tr.at[tr.n-1] {
+					add(s)
+				}
 			}
 			step = step[1:]
 		}

@@ -64,7 +64,8 @@ type instant struct {
 	of     *module
 	lit    uint8                    // lanes that shine
 	phase  [hal.CellsPerMod]float64 // as far as it was needed
-	steady uint64                   // cells of which it stands at any time: no heater in reach is on its way
+	loose  uint64                   // heaters that are underway
+	steady uint64                   // cells of which it stands from then on: none in reach is
 	known  uint64                   // of the matrix, whose coefficients are in scratch
 	decay  decay
 }
@@ -96,7 +97,7 @@ func (m *module) emit(t int64, out *instant) {
 	mask := m.lit(t)
 	out.t, out.any = t, mask != 0
 	if out.of != m {
-		out.of, out.steady, out.known = m, 0, 0
+		out.of, out.steady, out.known, out.loose = m, 0, 0, m.moving.underway(t, m.per)
 	} else if mask == out.lit && out.steady&behindMask == behindMask && !m.per.phys.wanders() {
 		return
 	}
@@ -106,7 +107,7 @@ func (m *module) emit(t int64, out *instant) {
 		return
 	}
 	phase := &out.phase
-	m.fill(out, 0, behind)
+	m.fill(out, behindMask)
 	for l := range hal.Lanes {
 		if mask>>l&1 == 0 {
 			continue
@@ -158,7 +159,7 @@ func (m *module) loop(x *instant) (sum [2]float64) {
 		}
 		return sum
 	}
-	if m.moving != nil && m.moving.hi+m.per.reach > behind {
+	if m.per.near(x.loose)&^behindMask != 0 {
 		// Heaters in reach of the later stages are on their way.
 		var g gram
 		m.later(x, portsOf(&x.in), &g)
@@ -177,27 +178,19 @@ const (
 	behindMask = 1<<behind - 1
 )
 
-// fill brings the phases of the cells lo <= k < hi up to the instant's time, but for
-// those that have not changed since it was at another.
-func (m *module) fill(x *instant, lo, hi int) {
-	for lo < hi && x.steady>>lo&1 != 0 {
-		lo++
+// fill brings the phases of these cells up to the instant's time, but for those that
+// have not changed since it was at another.
+func (m *module) fill(x *instant, cells uint64) {
+	if cells &^= x.steady; cells != 0 {
+		m.phases(x.t, cells, x.loose, &x.phase, &x.decay)
+		x.steady |= cells &^ m.per.near(x.loose)
 	}
-	for lo < hi && x.steady>>(hi-1)&1 != 0 {
-		hi--
-	}
-	m.phases(x.t, lo, hi, &x.phase, &x.decay)
-	now := uint64(1)<<hi - 1<<lo
-	if tr := m.moving; tr != nil {
-		now &^= 1<<(tr.hi+m.per.reach) - 1<<max(0, tr.lo-m.per.reach)
-	}
-	x.steady |= now
 }
 
 // later is what the stages of the matrix behind the first make of light.
 func (m *module) later(x *instant, ports uint8, g *gram) {
 	var mat matrix
-	m.fill(x, behind, hal.CellsPerMod)
+	m.fill(x, allCells&^behindMask)
 	cells := &m.board.scratch.cells
 	m.per.couple(&x.phase, x.known, cells)
 	x.known = x.steady
@@ -225,7 +218,7 @@ func (m *module) loopLanes(x *instant) (sum [hal.Lanes]float64) {
 }
 
 func (m *module) matrixRoutes(x *instant, ports uint8) [hal.Lanes][hal.Lanes]float64 {
-	m.fill(x, hal.CellMatrix, hal.CellsPerMod)
+	m.fill(x, allCells&^(1<<hal.CellMatrix-1))
 	return m.ways(&x.phase, ports)
 }
 

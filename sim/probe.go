@@ -9,11 +9,7 @@ import (
 // when nothing moved in between, else at a few points.
 func (m *module) probe(which converter, from, to int64, p *probe) {
 	p.from, p.to = from, max(to, from+probePoints-1)
-	if which == laneADC {
-		p.seed = derive(m.seed, seedLanes)
-	} else {
-		p.seed = derive(m.seed, seedGuard)
-	}
+	p.seed = derive(m.seed, seedGuard+uint64(which))
 	p.full = &m.wired.full[which]
 	p.noise, p.rin = float64(adcNoiseCodes*m.per.phys.ADCNoise), m.per.phys.LaserRIN
 	if m.planted != nil && m.planted.noise > 0 {

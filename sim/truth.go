@@ -62,7 +62,7 @@ func (m *module) settledPhases(nets [2]bool, phase *[hal.CellsPerMod]float64) {
 			warm[k+crosstalkBand] = m.per.warmthOf(k, m.cellVolts(k, nets))
 		}
 	}
-	m.standing(&warm, 0, hal.CellsPerMod, phase)
+	m.standing(&warm, allCells, phase)
 }
 
 // Personality is the optics of one module; for reports and tests, not for
@@ -86,7 +86,7 @@ func (w *World) LaneTruth(id BoardID, bundle, mod int, codes *[hal.CellsPerMod]u
 		for k, code := range codes {
 			warm[k+crosstalkBand] = m.per.warmthOf(k, float64(heaterMicrovolt(code))/1e6)
 		}
-		m.standing(&warm, 0, hal.CellsPerMod, &phase)
+		m.standing(&warm, allCells, &phase)
 	}
 	routes := m.ways(&phase, allPorts)
 	for i := range routes {

@@ -204,7 +204,7 @@ const strangerShare = 0.1
 // swaps reports whether the matrix swaps the halves at time t, and by how much
 // every phase may change before it might not.
 func (m *module) swaps(t int64) (slack float64, ok bool) {
-	h := m.matrixRoutes(&instant{t: t}, allPorts)
+	h := m.matrixRoutes(&instant{t: t, loose: m.moving.underway(t, m.per)}, allPorts)
 	slack = pi
 	stages := float64(hal.MatrixStages)
 	if !m.wired.benes {

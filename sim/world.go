@@ -71,8 +71,8 @@ const defaultAmbientMilli = 40_000 // chosen: inside a chassis
 
 // Parts of a module's seed.
 const (
-	seedGuard = 1000 + iota
-	seedLanes
+	seedGuard = 1000 + iota // and the ADC of the lanes
+	_
 	seedRail
 	seedLaser // and the lanes
 )
