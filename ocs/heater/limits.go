@@ -1,6 +1,8 @@
 package heater
 
 import (
+	"math/bits"
+
 	"ringlight/hal"
 
 	"periph.io/x/conn/v3/physic"
@@ -226,12 +228,9 @@ func root(n uint64) uint64 {
 	if n == 0 {
 		return 0
 	}
-	x := uint64(1) << 32
-	for {
-		y := (x + n/x) / 2
-		if y >= x {
-			return x
-		}
+	x := uint64(1) << (bits.Len64(n)/2 + 1) // more than the root
+	for y := (x + n/x) / 2; y < x; y = (x + n/x) / 2 {
 		x = y
 	}
+	return x
 }
