@@ -82,7 +82,7 @@ core: build ## jobs between pods: broker, planner, agents of 32 simulated MEMS s
 	@bin/ocs-sim core
 
 test: ## every test
-	$(GO) test -vet=off -parallel 8 ./... # make lint vets; tests that are parallel wait more than they compute
+	$(GO) test -vet=off -parallel 8 -timeout 20m ./... # make lint vets; tests that are parallel wait more than they compute
 
 race: ## the packages with goroutines (RACE), but for tests of one goroutine that are long, under the race detector (needs a C compiler)
 	@if command -v $${CC:-cc} >/dev/null; then \

@@ -131,6 +131,9 @@ def main():
     if not pids <= now:
         raise AssertionError("a process has gone")
     took.sort()
+    said = subprocess.run([binaries + "/ocsctl", "audit", "list", "-broker", "mqtt://" + broker], stdout=subprocess.PIPE, text=True).stdout.count("resumed job train")
+    print("it said %d times that it computes again" % said, flush=True)
+    assert said >= 2, "the planner has not heard that the job computes again"
     print("%d bypasses, %d replacements, %d steps of %d processes, 0 restarted, 0 sums wrong, every order walked; from the event to the first step of all ranks: median %.2f s, most %.2f s"
           % (passed, replaced, len(steps()), len(now), took[len(took) // 2], took[-1]))
 

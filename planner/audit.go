@@ -92,7 +92,7 @@ func describe(q *proto.OpRequest) string {
 		text += " " + q.Software
 	case proto.NounRouted:
 		text += " " + q.Name + " " + string(q.Text)
-	case proto.NounSubmit, proto.NounRelease:
+	case proto.NounSubmit, proto.NounRelease, proto.NounResumed:
 		text += " job " + q.Name
 	}
 	return text

@@ -146,6 +146,40 @@ func TestJobHearsThatANodeLeft(t *testing.T) {
 	}
 }
 
+// Goal: a job says that it computes again after the event with which it was whole, and not
+// after another, for another owner, or while it is short.
+// Method: a job loses a node twice, and gets a spare each time.
+func TestJobComputesAgain(t *testing.T) {
+	w := small(t, 64, 2, 32, 8)
+	w.put("a", `{"tp":32,"rings":1,"spares":2,"owner":"o"}`)
+	w.run(time.Second)
+	resumed := func(owner string, event uint64) proto.Code {
+		return w.ask(proto.OpRequest{Noun: proto.NounResumed, Bundle: -1, Name: "a", Text: proto.Part(owner), Page: event}).Code
+	}
+	for round, want := range []proto.Code{proto.Conflict, proto.OK, proto.OK} {
+		if round > 0 {
+			w.die(node(w.job("a").Rings[0].Nodes[3*round-2]))
+			w.run(5 * time.Second)
+		}
+		last := w.job("a").Generation
+		if events, _, _ := JobsOf(w.p).Events("a", 0); round > 0 && events[len(events)-1].Event != job.Restored {
+			t.Fatal(w.heard("a"))
+		}
+		for _, c := range []struct {
+			owner string
+			event uint64
+			want  proto.Code
+		}{{"o", last, want}, {"o", last, want}, {"", last, proto.Conflict}, {"o", last - 1, proto.Conflict}, {"o", 0, proto.Conflict}} {
+			if got := resumed(c.owner, c.event); got != c.want {
+				t.Errorf("round %d, owner %q, event %d of %d: %v, want %v", round, c.owner, c.event, last, got, c.want)
+			}
+		}
+	}
+	if r := w.ask(proto.OpRequest{Noun: proto.NounResumed, Bundle: -1, Name: "b", Page: 1}); r.Code != proto.NotFound {
+		t.Errorf("%+v", r)
+	}
+}
+
 // Goal: a ring that a job takes counts for the wish: nothing that has light ends but what
 // the dry run names, the rings that the job has are listed as its own, and no ring is
 // missing.

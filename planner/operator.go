@@ -100,7 +100,7 @@ func answer(p *Planner, client string, pk *proto.Packet) {
 		}
 	case proto.NounRollout, proto.NounRolloutStop, proto.NounRolloutStatus:
 		nodesOf{p}.answer(&q, &r)
-	case proto.NounSubmit, proto.NounRelease, proto.NounRouted:
+	case proto.NounSubmit, proto.NounRelease, proto.NounRouted, proto.NounResumed:
 		r.Refuse(onJob(p, &q))
 	case proto.NounAudit:
 		auditPage(p, &q, &r)
@@ -150,6 +150,8 @@ func onJob(p *Planner, q *proto.OpRequest) error {
 		return p.jobs.Put(q.Name, string(q.Text))
 	case proto.NounRelease:
 		return p.jobs.Drop(q.Name, string(q.Text))
+	case proto.NounResumed:
+		return job.Resumed(p.jobs, q.Name, string(q.Text), q.Page)
 	}
 	return p.jobs.Routed(q.Name, string(q.Text))
 }

@@ -163,7 +163,7 @@ var nounNames = [...]string{"none", "fabric", "nodes", "node", "rings", "ring", 
 	"drain", "undrain", "host_fault", "host_ok", "request", "core", "circuits", "jobs", "job", "apply", "clear", "tables", "flip",
 	"status", "alarms", "ack", "description", "offer", "edit", "trace",
 	"rollout", "rollout_stop", "rollout_status",
-	"submit", "release", "audit", "quarantine", "lift", "clear_fibre", "links", "routed", "bins", "qualify", "connect"}
+	"submit", "release", "audit", "quarantine", "lift", "clear_fibre", "links", "routed", "bins", "qualify", "connect", "resumed"}
 
 func (n Noun) String() string { return NameOf(nounNames[:], uint8(n)) }
 

@@ -56,6 +56,7 @@ const (
 	// DryRun: what the last count came to.
 	NounQualify
 	NounConnect // the switch Node makes the circuits Names, such as 7A-9B, by hand, after it has taken Gone away: at ports that no plan has
+	NounResumed // Name is a job's, Text its owner: it computes again after the event Page, restored
 )
 
 // TablesAsRoutes is the name in NounTables that asks for routes.
@@ -109,7 +110,7 @@ type OpRequest struct {
 	Moves      bool       `cbor:"23,keyasint,omitempty"`
 	Generation Generation `cbor:"24,keyasint,omitempty"` // of NounTrace
 	Software   string     `cbor:"25,keyasint,omitempty"` // of NounRollout
-	Name       string     `cbor:"26,keyasint,omitempty"` // of NounSubmit, NounRelease, NounRouted and NounClearFibre; a server or leaf of the core, of NounDrain and NounUndrain
+	Name       string     `cbor:"26,keyasint,omitempty"` // of NounSubmit, NounRelease, NounRouted, NounResumed and NounClearFibre; a server or leaf of the core, of NounDrain and NounUndrain
 	Revision   uint64     `cbor:"27,keyasint,omitempty"` // of NounSubmit and NounRelease: refused where the job is at another; 0: whatever it is at
 	Bins       *BinScope  `cbor:"28,keyasint,omitempty"` // of NounBins; none: all, by quarters of an hour
 	Names      []string   `cbor:"29,keyasint,omitempty"` // of NounQualify and NounConnect

@@ -79,10 +79,10 @@ func TestWhoSpeaksWhere(t *testing.T) {
 // highest. Method: all nouns, and one more.
 func TestWhatAQuestionTakes(t *testing.T) {
 	want := map[Noun]Role{NounConnect: RoleOperate, NounQualify: RoleOperate, NounDrain: RoleOperate, NounUndrain: RoleOperate, NounRequest: RoleOperate, NounHostFault: RoleOperate, NounHostOK: RoleOperate, NounClear: RoleOperate, NounQuarantine: RoleOperate, NounLift: RoleOperate, NounClearFibre: RoleOperate,
-		NounAck: RoleOperate, NounApply: RoleAdmin, NounFlip: RoleAdmin, NounEdit: RoleAdmin, NounOffer: RoleAdmin, NounRollout: RoleAdmin, NounRolloutStop: RoleAdmin, NounSubmit: RoleAdmin, NounRelease: RoleAdmin, NounRouted: RoleAdmin, NounConnect + 1: RoleAdmin}
+		NounAck: RoleOperate, NounApply: RoleAdmin, NounFlip: RoleAdmin, NounEdit: RoleAdmin, NounOffer: RoleAdmin, NounRollout: RoleAdmin, NounRolloutStop: RoleAdmin, NounSubmit: RoleAdmin, NounRelease: RoleAdmin, NounRouted: RoleAdmin, NounResumed: RoleAdmin, NounResumed + 1: RoleAdmin}
 	dry := map[Noun]Role{NounConnect: RoleOperate, NounDrain: RoleView, NounUndrain: RoleView, NounRequest: RoleView, NounHostFault: RoleOperate, NounHostOK: RoleOperate, NounClear: RoleOperate, NounLift: RoleOperate, NounClearFibre: RoleOperate,
-		NounAck: RoleOperate, NounApply: RoleView, NounFlip: RoleView, NounEdit: RoleView, NounOffer: RoleAdmin, NounRolloutStop: RoleAdmin, NounSubmit: RoleAdmin, NounRelease: RoleAdmin, NounRouted: RoleAdmin, NounConnect + 1: RoleAdmin}
-	for n := NounFabric; n <= NounConnect+1; n++ {
+		NounAck: RoleOperate, NounApply: RoleView, NounFlip: RoleView, NounEdit: RoleView, NounOffer: RoleAdmin, NounRolloutStop: RoleAdmin, NounSubmit: RoleAdmin, NounRelease: RoleAdmin, NounRouted: RoleAdmin, NounResumed: RoleAdmin, NounResumed + 1: RoleAdmin}
+	for n := NounFabric; n <= NounResumed+1; n++ {
 		role := func(list map[Noun]Role) Role {
 			if r := list[n]; r != 0 {
 				return r

@@ -137,7 +137,7 @@ func fabricNew(_ context.Context, args []string, out io.Writer) error {
 	policy := fs.String("policy", string(fabric.Bypass), "on a loss of light: bypass, or hold: report and act only when told")
 	onLoss := fs.String("on-loss", string(fabric.Keep), "a ring that lost a node and finds no spare: keep it with fewer GPUs, or dissolve it")
 	moves := fs.String("moves", string(fabric.MoveFew), "whole rings that may be moved to make one more whole: none, few (8, up to 64 as outages teach) or any")
-	price := fs.Int("move-price-ms", fabric.DefaultMovePriceMS, "with moves few: for how long a ring lacks nodes, for each whole one that moves for it beyond those that may at once")
+	price := fs.Int("move-price-ms", 0, "with moves few: for how long a ring lacks nodes, for each whole one that moves for it beyond those that may at once; 0: what jobs say that it costs them, and 5000 before they do")
 	holdOff := fs.Int("hold-off-us", 0, "microseconds in which a lost light may come back before a side acts")
 	restore := fs.Int("wait-to-restore-ms", 0, "milliseconds after which a side goes back to its planned candidate; 0: it stays")
 	core := fabric.CoreFlags(fs, "core", fabric.DefaultCore(0), fabric.DefaultLeafSpine())
@@ -181,10 +181,7 @@ func fabricNew(_ context.Context, args []string, out io.Writer) error {
 	if *moves != string(fabric.MoveFew) {
 		f.Moves = fabric.Moves(*moves)
 	}
-	if *price != fabric.DefaultMovePriceMS {
-		f.MovePriceMS = *price
-	}
-	f.HoldOffUS, f.WaitToRestoreMS = *holdOff, *restore
+	f.MovePriceMS, f.HoldOffUS, f.WaitToRestoreMS = *price, *holdOff, *restore
 	if *tors != "" {
 		list, err := readInput(os.Stdin, *tors, maxFabric)
 		if err != nil {

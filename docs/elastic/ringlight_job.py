@@ -68,8 +68,8 @@ class _Unix(http.client.HTTPConnection):
 class Job:
     """One job of one planner, or of several: the next URL is asked when one fails."""
 
-    def __init__(self, name, urls, trainer=None, context=None, after=0):
-        self.name, self.trainer, self._context = name, trainer, context
+    def __init__(self, name, urls, trainer=None, context=None, after=0, owner=""):
+        self.name, self.trainer, self._context, self._owner = name, trainer, context, owner
         self._urls = [urls] if isinstance(urls, str) else list(urls)
         self._last, self._events, self._ended = after, queue.Queue(), threading.Event()
         self._thread = None
@@ -84,10 +84,10 @@ class Job:
             return http.client.HTTPSConnection(at.hostname, at.port, timeout=timeout, context=self._context or ssl.create_default_context())
         return http.client.HTTPConnection(at.hostname, at.port, timeout=timeout)
 
-    def _ask(self, path, timeout=10.0):
+    def _ask(self, path, timeout=10.0, say=None):
         c = self._connect(timeout)
         try:
-            c.request("GET", path)
+            c.request("GET" if say is None else "POST", path, None if say is None else json.dumps(say))
             answer = c.getresponse()
             body = answer.read()
             if answer.status != 200:
@@ -164,3 +164,10 @@ class Job:
                 call(change)
                 calls += 1
         return calls
+
+    def resumed(self, number):
+        """Says, of one rank, that all compute again after an event, restored: a planner learns what moving a ring costs."""
+        try:
+            self._ask(self._path("/resumed?owner=" + urllib.parse.quote(self._owner, safe="")), say={"generation": number})
+        except (OSError, http.client.HTTPException):
+            pass  # the job has changed again: nothing here depends on it

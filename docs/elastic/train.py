@@ -72,6 +72,8 @@ class Trainer:
         dist.init_process_group("gloo", store=dist.PrefixStore(str(order.number), self.store), rank=rank, world_size=len(order.members), timeout=PATIENCE)
         self.order, self.rank, self.wanted = order, rank, None
         self.catch_up()
+        if rank == 0:
+            self.job.resumed(order.number)  # refused where that event was not restored
         return True
 
     def catch_up(self):

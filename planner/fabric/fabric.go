@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"ringlight/proto"
 )
@@ -57,14 +56,6 @@ const (
 // from its last step with a node exchanged in about that time; then waste and
 // moves come to the same within a factor of two, whatever the faults.
 const DefaultMovePriceMS = 5000
-
-// MovePrice is the price of a whole ring that moves.
-func (f *Fabric) MovePrice() time.Duration {
-	if f.MovePriceMS == 0 {
-		return DefaultMovePriceMS * time.Millisecond
-	}
-	return time.Duration(f.MovePriceMS) * time.Millisecond
-}
 
 // Port is one external path of one bundle of one node. As text it is
 // "node/bundle/path".
@@ -163,8 +154,8 @@ type Fabric struct {
 	WaitToRestoreMS int    `json:"wait_to_restore_ms,omitempty"`
 	// MovePriceMS is for how long rings that could be whole lack nodes, in all,
 	// before a whole one moves for them beyond those that may at once, for each of
-	// those; 0: DefaultMovePriceMS.
-	// It is what a job that starts again costs, in time of a ring.
+	// those: what a job that goes on in another order costs, in time of a ring.
+	// 0: what jobs said of it, and DefaultMovePriceMS before enough did.
 	MovePriceMS int `json:"move_price_ms,omitempty"`
 	// Qualify is what a fibre's light and bit errors must keep to.
 	Qualify *Qualify `json:"qualify,omitempty"`

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"time"
 
 	"ringlight/planner/fabric"
 	"ringlight/planner/journal"
@@ -54,6 +55,9 @@ func (c Claims) Along(along func(owner string) bool) { c.h.Placed.along = along 
 
 // ClaimsOf the rings.
 func ClaimsOf(h *Rings) Claims { return Claims{h} }
+
+// Resumed takes note of how long after its light a job computed again.
+func (c Claims) Resumed(after time.Duration) { c.h.Evidence.patience.Resumed(after) }
 
 // Resting: rings may be claimed.
 func (c Claims) Resting() bool { return c.h.Resting() }

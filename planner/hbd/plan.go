@@ -108,7 +108,7 @@ func (h *Rings) propose(rings []*ringView, near bool) *proposal {
 			ids[i] = r.id
 		}
 		_, _, waits := h.Placed.Expected()
-		h.Evidence.patience.Price = h.Placed.fab.MovePrice()
+		h.Evidence.patience.SetPrice(h.Placed.fab)
 		h.Placed.index.Moves, h.Placed.index.AtOnce, h.Placed.index.Fetch = ring.MovesOf(h.Placed.fab.Moves), h.Evidence.patience.AtOnce(), 0
 		switch {
 		case waits > 0: // what they are to carry would be laid on others

@@ -20,12 +20,24 @@ func turns(p *Rings, id proto.NodeID, mode proto.Mode) {
 
 // Goal: a ring that needs more whole rings to move than may at once waits until
 // it has lacked nodes for as long as they cost, says so, and is then made whole
-// by a few at a time.
+// by a few at a time. The price is the fabric's, else what jobs said that it costs them.
 // Method: a fabric without spares, a node lost near each end: 23 rings lie
-// between the two that are short.
+// between the two that are short. Jobs say a second, and seven of sixteen an hour.
 func TestMovesArePaidByShortage(t *testing.T) {
+	t.Run("price of the fabric", func(t *testing.T) { movesArePaid(t, 1000) })
+	t.Run("price of jobs", func(t *testing.T) { movesArePaid(t, 0) })
+}
+
+func movesArePaid(t *testing.T, priceMS int) {
 	p := standing(t, 400, 0)
-	p.Placed.fab.MovePriceMS = 1000
+	p.Placed.fab.MovePriceMS = priceMS
+	for i := range 16 {
+		after := time.Hour
+		if i%2 == 0 || i == 1 {
+			after = time.Second
+		}
+		ClaimsOf(p).Resumed(after)
+	}
 	for _, id := range []proto.NodeID{5, 395} {
 		turns(p, id, proto.ModeHostDown)
 	}
@@ -42,7 +54,8 @@ func TestMovesArePaidByShortage(t *testing.T) {
 		p.j.Now += 2 * settleWait
 		q := p.look()
 		waited := p.j.Now - start
-		said = said || strings.Contains(strings.Join(p.Waits(), "\n"), "if 23 whole rings moved: they move once short rings have lacked nodes for 23s in total")
+		learned := strings.Contains(strings.Join(p.Waits(), "\n"), "jobs computed again after 1s, the median of 16")
+		said = said || learned == (priceMS == 0) && strings.Contains(strings.Join(p.Waits(), "\n"), "if 23 whole rings moved: they move once short rings have lacked nodes for 23s in total")
 		if q == nil {
 			continue
 		}

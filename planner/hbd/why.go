@@ -95,6 +95,9 @@ func (h *Rings) Waits() (out []string) {
 		if mean, of := h.Evidence.patience.Mean(); mean > 0 {
 			text += fmt.Sprintf("; up to %d move at once, for the last %d outages took %v in the mean", h.Evidence.patience.AtOnce(), of, mean.Round(time.Second))
 		}
+		if cost, of := h.Evidence.patience.Cost(); cost > 0 && h.Placed.fab.MovePriceMS == 0 {
+			text += fmt.Sprintf("; jobs computed again after %v, the median of %d", cost.Round(time.Millisecond), of)
+		}
 		out = append(out, text)
 	}
 	if first, last, waits := h.Placed.Expected(); waits > 0 {

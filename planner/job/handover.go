@@ -79,6 +79,27 @@ func (x *job) handedOver() (n int) {
 	return n
 }
 
+// Resumed takes a job's word that it computes again after an event, restored: how long that
+// took is what it costs when a ring moves.
+func Resumed(t *Table, id, owner string, event uint64) error {
+	x := t.jobs[id]
+	if x == nil {
+		return noJob(id)
+	}
+	if err := x.wish.OwnedBy(owner, id); err != nil {
+		return err
+	}
+	e := x.handed()
+	if e == nil || e.Event != Restored || e.Generation != event || x.State != Ready {
+		return &proto.Error{Code: proto.Conflict, Field: "generation", Limit: "that of the last event restored, of a job that is ready", Reason: fmt.Sprintf("job %s is %s", id, x.State)}
+	}
+	if x.resumed < event && x.wish.Circuits == nil {
+		x.resumed = event
+		t.rings.Resumed(time.Duration(t.j.Wall-min(t.j.Wall, e.AtMS)) * time.Millisecond)
+	}
+	return nil
+}
+
 // Nothing is expected after an event.
 const Nothing = "nothing"
 

@@ -81,6 +81,7 @@ type job struct {
 	gpus          int            // that light joined when it was looked at last
 	stamp         string         // of its place that routers were told of; "": none
 	hurt          time.Duration  // since when a ring is short and nothing is done about it, 0: none is
+	resumed       uint64         // the event after which it said last that it computes again
 	due           time.Duration  // until when a node is expected in the place of one, 0: none is
 }
 

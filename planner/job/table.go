@@ -58,6 +58,7 @@ type Rings interface {
 	Resting() bool
 	Bar(func(owner string, id proto.NodeID) bool)
 	Along(func(owner string) bool)
+	Resumed(after time.Duration)
 }
 
 // Table is all jobs of a fabric.

@@ -104,6 +104,7 @@ var routes = []route{
 	{method: "POST", path: "/v1/jobs/{id}/phase", name: "enterPhase", short: "have the job's links be those of another of its phases; it is ready again when they have light", query: []parameter{ofOwner}, serve: (*API).phase, body: phase{}, answer: job.View{}},
 	{method: "POST", path: "/v1/jobs/{id}/traffic", name: "reportTraffic", short: "say what the job was measured to send; its links move where that relieves the fullest one by a tenth",
 		query: []parameter{ofOwner, {"dry_run", "say what it would come to, and move nothing"}}, serve: (*API).traffic, body: job.Traffic{}, answer: follows{}},
+	{method: "POST", path: "/v1/jobs/{id}/resumed", name: "resumeJob", short: "say that the job computes again after its last event, restored: what that takes is the price at which rings move, where the fabric has none", query: []parameter{ofOwner}, serve: (*API).resumed, body: resumed{}, answer: job.View{}},
 	{method: "GET", path: "/v1/jobs/{id}/files/{name}", name: "getJobFile", short: "a file for the launcher, by the order of the light",
 		query: []parameter{{"pp", "rings of one pipeline; absent: 1, of circuits their stages"}, {"cp", "rings or domains that share a sequence; absent: 1"},
 			{"hosts", "network of the addresses of GPUs, in files with routes; absent: " + job.DefaultHosts.String()}, {"ports", "and of ports of leaves and spines; absent: " + job.DefaultPorts.String()}, {"generation", "refuse where the job is not at this event any more"}, {"owner", "refuse where the job is another's; absent: whosoever"}}, serve: (*API).file},

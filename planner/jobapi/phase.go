@@ -63,6 +63,30 @@ func (a *API) phase(w http.ResponseWriter, r *http.Request) error {
 	return a.show(w, r)
 }
 
+// resumed is after which event a job computes again.
+type resumed struct {
+	Generation uint64 `json:"generation"`
+}
+
+func (a *API) resumed(w http.ResponseWriter, r *http.Request) error {
+	text, err := body(w, r)
+	if err != nil {
+		return err
+	}
+	var x resumed
+	if err = proto.DecodeFile(text, &x); err == nil && x.Generation == 0 {
+		err = errors.New("it names none")
+	}
+	if err != nil {
+		return &proto.Error{Code: proto.Invalid, Field: "body", Limit: `{"generation": EVENT}`, Reason: err.Error()}
+	}
+	q := proto.OpRequest{Noun: proto.NounResumed, Bundle: -1, Name: r.PathValue("id"), Text: proto.Part(r.URL.Query().Get("owner")), Page: x.Generation, Author: author(r)}
+	if _, err := a.source.Ask(r.Context(), q); err != nil {
+		return err
+	}
+	return a.show(w, r)
+}
+
 func (a *API) traffic(w http.ResponseWriter, r *http.Request) error {
 	text, err := body(w, r)
 	if err != nil {

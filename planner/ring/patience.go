@@ -1,6 +1,12 @@
 package ring
 
-import "time"
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"ringlight/planner/fabric"
+)
 
 // Patience decides how many whole groups move so that one more can be whole, and when. That
 // costs the jobs on those something once, and that it is not done costs the nodes of a
@@ -24,6 +30,8 @@ type Patience struct {
 	away  [256]time.Duration // the last outages
 	count int                // of all
 	sum   time.Duration      // of those in away
+
+	resumed []time.Duration // what the last rings with other nodes cost their jobs
 }
 
 const (
@@ -31,10 +39,34 @@ const (
 	// moreShare, of a mean outage, is what is expected to be lost by a group that lacks a node, in
 	// tenths, and moreWait how often the price is lost before more than that move. Measured:
 	// TestPatienceLosesLess has what others would lose.
-	moreShare = 3
-	moreWait  = 4
-	mostMoves = 64 // at once, whatever outages last; chosen: a thousand nodes that blink for one are enough
+	moreShare   = 3
+	moreWait    = 4
+	resumedMost = 64 // chosen: as many as a bad hour has
+	mostMoves   = 64 // at once, whatever outages last; chosen: a thousand nodes that blink for one are enough
 )
+
+// Resumed takes note of how long after its light a job computed again.
+func (p *Patience) Resumed(after time.Duration) {
+	p.resumed = append(p.resumed[max(0, len(p.resumed)-resumedMost+1):], after)
+}
+
+// Cost is how long jobs take to compute again, of how many: the median, so that one job's word
+// does not count for all; 0 before enough said so.
+func (p *Patience) Cost() (median time.Duration, of int) {
+	if of = len(p.resumed); of < awayLeast {
+		return 0, of
+	}
+	return max(time.Millisecond, slices.Sorted(slices.Values(p.resumed))[of/2]), of
+}
+
+// SetPrice has the price of a fabric that says one, else what jobs said, and before they did
+// what is likely.
+func (p *Patience) SetPrice(f *fabric.Fabric) {
+	p.Price = time.Duration(cmp.Or(f.MovePriceMS, fabric.DefaultMovePriceMS)) * time.Millisecond
+	if cost, _ := p.Cost(); f.MovePriceMS == 0 && cost > 0 {
+		p.Price = cost
+	}
+}
 
 // Away takes note of how long a node was away.
 func (p *Patience) Away(d time.Duration) {
