@@ -154,12 +154,14 @@ type Module struct {
 	Mux        uint16
 	MuxPart    Part
 	MuxChannel uint8
-	Temp       uint16 // TMP102
+	Temp       uint16 // TempPart
 	EEPROM     uint16 // 24-series
 	Memory     Part   // of the EEPROM
-	Rail       uint16 // INA219 on the heater rail
-	LaneEnable uint16 // TCA9534: bit n high lets lane n's laser shine
-	Pattern    uint16 // CMISPattern; 0: nothing makes patterns
+	Rail       uint16 // RailPart, on the heater rail
+	LaneEnable uint16 // EnablePart: bit n high lets lane n's laser shine
+	// Parts with the registers of TMP102, INA219 and TCA9534, which NoPart stands for.
+	TempPart, RailPart, EnablePart Part
+	Pattern                        uint16 // CMISPattern; 0: nothing makes patterns
 	// Type is the index of its Optics in Board.Types; see Link.
 	Type   uint8
 	optics *Optics

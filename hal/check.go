@@ -1,6 +1,7 @@
 package hal
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"iter"
@@ -110,10 +111,10 @@ func (m *Module) chips() (out []Chip) {
 		out = append(out, Chip{Part: m.DAC, Bus: m.SPI, Addr: cs, Field: fmt.Sprintf("selects[%d]", d)})
 	}
 	out = append(out, Chip{Part: m.Diodes, Bus: m.ADC, Addr: m.Guard, Field: "guard"}, Chip{Part: m.Diodes, Bus: m.ADC, Addr: m.LaneADC, Field: "lanes"})
-	behind(TMP102, m.Temp, "temperature")
+	behind(cmp.Or(m.TempPart, TMP102), m.Temp, "temperature")
 	behind(m.Memory, m.EEPROM, "eeprom")
-	behind(INA219, m.Rail, "rail")
-	behind(TCA9534, m.LaneEnable, "lane_enable")
+	behind(cmp.Or(m.RailPart, INA219), m.Rail, "rail")
+	behind(cmp.Or(m.EnablePart, TCA9534), m.LaneEnable, "lane_enable")
 	if m.Pattern != 0 {
 		behind(CMISPattern, m.Pattern, "pattern")
 	}

@@ -272,6 +272,7 @@ func (m *maker) module(at string, mod *Module) (out hal.Module, control string) 
 	}
 	out.SPI, out.ADC = m.onBus(at+"spi", mod.SPI, "spi"), m.onBus(at+"adc", mod.ADC, "i2c")
 	out.DAC, out.Diodes, out.Memory = hal.PartOf(t.DAC), hal.PartOf(t.ADC), hal.PartOf(t.Memory)
+	out.TempPart, out.RailPart, out.EnablePart = hal.PartOf(t.Temperature), hal.PartOf(t.Rail), hal.PartOf(t.LaneEnable)
 	out.Guard, out.LaneADC = uint16(mod.Guard), uint16(mod.Lanes)
 	out.Temp, out.EEPROM, out.Rail, out.LaneEnable, out.Pattern = uint16(mod.Temperature), uint16(mod.EEPROM), uint16(mod.Rail), uint16(mod.LaneEnable), uint16(mod.Pattern)
 	if want := len(t.Heaters); len(mod.Selects) != want {
