@@ -9,7 +9,9 @@
 // the hardware's LOS lines tell it. So both ends of a link agree without a
 // message, and losing the planner, the broker or the network changes nothing.
 // state.go has the states, side.go the table row by row, search.go the way to
-// another candidate, timers.go the waits and what they must satisfy, plan.go
+// another candidate, timers.go the waits and what they must satisfy
+// (how long lost light may come back, the hold-off, is the plan's: hold_off_us of the
+// fabric file), plan.go
 // what a planner may want and when it takes effect, adopt.go the start.
 //
 // CrossConnect is the machine of a circuit switch, much smaller. Both are one

@@ -8,7 +8,8 @@
 // A Tracker mends what runs after a fault or a repair and touches as few groups
 // as it can, which no paper has; Mend.Replace is the same for a plan on paper.
 // It keeps an index over runs and rows, so that a fault costs what it touches
-// (tracker.go, rows.go, shift.go), and an exact program finds what no row gives
+// (tracker.go, rows.go, shift.go): mend.go chooses the nodes of a short group and
+// replace.go which group comes first. An exact program finds what no row gives
 // (exact.go, lay.go).
 //
 // Orchestrate places one job so that ranks that talk over the data centre
