@@ -77,7 +77,9 @@ func describe(q *proto.OpRequest) string {
 	case proto.NounApply:
 		text += " " + proto.Count(len(q.Jobs), "job")
 	case proto.NounFlip:
-		text += fmt.Sprintf(" job %d", q.Job)
+		if text += fmt.Sprintf(" job %d", q.Job); len(q.Rings) > 0 {
+			text = fmt.Sprintf("%s rings %v %s", q.Noun, q.Rings, q.Name)
+		}
 	case proto.NounEdit:
 		if q.Plan != nil {
 			text += fmt.Sprintf(" to description %x", *q.Plan)

@@ -207,6 +207,8 @@ func (p *Planner) onNode(client string, q *proto.OpRequest, d *member.Device, r 
 // onCircuits answers about jobs and circuits.
 func (p *Planner) onCircuits(q *proto.OpRequest, r *proto.OpReply) {
 	switch {
+	case q.Noun == proto.NounFlip && len(q.Rings) > 0:
+		hbd.Exchange(q, r, p.rings)
 	case !core.Answers(q.Noun) && q.Noun != proto.NounNodes:
 		r.Refuse(&proto.Error{Code: proto.Unsupported, Field: "noun", Reason: fmt.Sprintf("noun %d is not known here", q.Noun)})
 	case p.core == nil:

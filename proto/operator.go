@@ -30,7 +30,7 @@ const (
 	NounApply  // Jobs are all that should run
 	NounClear  // forget what keeps Node, which may be a switch, out of plans
 	NounTables // of Job, or of all jobs; with Name routes its routes as JSON, in pages as Next has them
-	NounFlip   // Job, which stands by, starts, and those that have its servers end; with Name it goes to that phase, with one of Jobs to links for its Topology, which was measured
+	NounFlip   // Job, which stands by, starts, and those that have its servers end; with Name it goes to that phase, with one of Jobs to links for its Topology, which was measured; without Job, Rings go to the step Name of an exchange, or to PhaseRing
 	NounStatus // where the fabric stands, at a glance
 	NounAlarms // what is not as it should be, a page at a time
 	NounAck    // Alarm is known: Author and Reason stay with it until it is over
@@ -58,6 +58,12 @@ const (
 	NounConnect // the switch Node makes the circuits Names, such as 7A-9B, by hand, after it has taken Gone away: at ports that no plan has
 	NounResumed // Name is a job's, Text its owner: it computes again after the event Page, restored
 )
+
+// PhaseRing is the phase of a job's rings that no step of an exchange is.
+const PhaseRing = "ring"
+
+// ExchangeStep is the phase of a step, from 1, of an exchange.
+func ExchangeStep(step uint8) string { return "exchange-" + strconv.Itoa(int(step)) }
 
 // TablesAsRoutes is the name in NounTables that asks for routes.
 const TablesAsRoutes = "routes"
@@ -161,7 +167,8 @@ type RingStatus struct {
 	// left; only of a single ring, empty while light does not close it.
 	GPUOrder []RingGPU `cbor:"9,keyasint,omitempty" max:"4096"`
 	// Job has it; absent: nobody's.
-	Job string `cbor:"10,keyasint,omitempty"`
+	Job      string `cbor:"10,keyasint,omitempty"`
+	Exchange uint8  `cbor:"11,keyasint,omitempty"` // step of an exchange, from 1: members are joined in pairs; 0: it is a ring
 }
 
 // RingGPU is one GPU of a ring.

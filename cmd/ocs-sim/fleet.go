@@ -48,6 +48,7 @@ func runFleet(ctx context.Context, args []string, t cli.Terminal) error {
 	fs.Float64Var(&cfg.FaultRate, "fault-rate", 0.5, "random faults per node or optical switch and day")
 	fs.Float64Var(&cfg.Loss, "loss", 0, "share of messages, 0 to 0.5, that are lost above TCP on the way to the broker, and again on the way from it: a queue sheds them, and nobody sends them again by itself; until the faults are over")
 	fs.Float64Var(&cfg.Starve, "starve", 0, "share of a processor, 0.01 to 1, that each agent has, in slices of 3 ms; 0: all of it")
+	fs.BoolVar(&cfg.Exchange, "exchange", false, "rings, of as many nodes as a power of two, go through the steps of Binary Exchange, over -spans 1,2,4: pairs over each span")
 	asJSON := fs.Bool("json", false, "print the result as JSON and nothing else")
 	out := fs.String("trace-out", "", "write faults and violations to this file")
 	if _, err := cli.ParseNone(fs, args, `Runs a fleet on a virtual clock and checks every light and every answer.
@@ -194,6 +195,10 @@ func printFleet(out io.Writer, r *fleet.Result) {
 		r.Interruptions, r.DarkMicros, r.Moves, r.MovedMicros, r.Splits, number(r.SplitRepair.P50), number(r.SplitRepair.P99), number(r.SplitRepair.Max))
 	for _, p := range r.SplitParts {
 		cli.Say(out, "  %s %d: asked after %.1f ms, asked anew %.1f, agreed and stored %.1f, lit %.1f; %d with a packet lost", p.Of, p.N, p.Asked, p.Anew, p.Agreed, p.Lit, p.Lost)
+	}
+	for _, x := range r.Exchange {
+		cli.Say(out, "exchange step %d: %d; %d more ended by a fault, %d refused; agreed in p50 %s, p99 %s, dark p50 %s, p99 %s, max %s us, sends for %d us",
+			x.Step, x.Dark.N, x.Ended, x.Refused, number(x.Agreed.P50), number(x.Agreed.P99), number(x.Dark.P50), number(x.Dark.P99), number(x.Dark.Max), x.Sends)
 	}
 	cli.Say(out, "GPU waste mean %.4f, p99 %.4f, ideal %.4f, static %.4f", r.GPUWaste.Mean, r.GPUWaste.P99, r.GPUWaste.Ideal, r.GPUWaste.Static)
 	if c := r.Core; c != nil {

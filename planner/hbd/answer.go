@@ -179,7 +179,7 @@ func (p *placement) Totals() Totals {
 	o := Totals{Rings: len(p.rings)}
 	for _, r := range p.rings {
 		o.Generation = max(o.Generation, r.Gen)
-		links, state := len(r.nodes)-1, proto.RingInService
+		links, state := r.linkCount(), proto.RingInService
 		o.LinksTotal += links
 		if !r.serves() {
 			links, state = r.linksConfirmed(), r.stateNow()

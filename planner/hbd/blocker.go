@@ -34,7 +34,7 @@ func (r *ringView) blocker() string {
 			return fmt.Sprintf("ring %d is being changed", r.id)
 		}
 	}
-	if is, all := r.linksConfirmed(), len(r.nodes)-1; is < all || r.renew {
+	if is, all := r.linksConfirmed(), r.linkCount(); is < all || r.renew {
 		return fmt.Sprintf("ring %d has light on %d of %s", r.id, is, proto.Count(all, "link"))
 	}
 	return ""

@@ -55,6 +55,7 @@ type Strip struct {
 	Gen   proto.Generation
 	Size  int            // nodes that it is to have
 	Nodes []proto.NodeID // left to right; none: it is gone
+	Step  uint8          // of an exchange, from 1: pairs; 0: a ring
 }
 
 // changes are the nodes and rings that have changed since they were taken.
@@ -163,7 +164,7 @@ func (p *placement) TakeChanges(all bool) (cells []Cell, strips []Strip) {
 }
 
 func (r *ringView) strip() Strip {
-	return Strip{r.id, r.state, r.Gen, r.size, slices.Clone(r.nodes)}
+	return Strip{r.id, r.state, r.Gen, r.size, slices.Clone(r.nodes), uint8(r.step)}
 }
 
 func (p *placement) cell(id proto.NodeID) Cell {
@@ -175,7 +176,7 @@ func (p *placement) cell(id proto.NodeID) Cell {
 	}
 	at := slices.Index(r.nodes, id)
 	for s := proto.Left; s <= proto.Right; s++ {
-		if at < 0 || s == proto.Left && at == 0 || s == proto.Right && at == len(r.nodes)-1 {
+		if at < 0 || r.peer(at, s) < 0 {
 			continue
 		}
 		c.Side[s], c.Peer[s] = r.light(at, s)
@@ -203,10 +204,8 @@ func (r *ringView) light(at int, s proto.Side) (Light, proto.NodeID) {
 		return Closed, 0
 	case !r.side(at, s):
 		return Waiting, 0
-	case s == proto.Left:
-		return Lit, r.nodes[at-1]
 	}
-	return Lit, r.nodes[at+1]
+	return Lit, r.nodes[r.peer(at, s)]
 }
 
 // drawn is how a node stands.

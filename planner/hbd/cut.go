@@ -104,8 +104,8 @@ func (c *cuts) prove(r *ringView) {
 	if len(c.known) == 0 {
 		return
 	}
-	for at, lit := range r.lit {
-		if x := c.known[pair(r.nodes[at], r.nodes[at+1])]; x != nil && lit && r.confirmed(at) {
+	for at, to := range r.links {
+		if x := c.known[pair(r.nodes[at], r.nodes[to])]; x != nil && r.lit[at] && r.confirmed(at) {
 			x.proven = true
 		}
 	}
@@ -119,8 +119,8 @@ func (c *cuts) keep(nodes int) {
 // onProbation lists the links of a ring that were given another chance lately: one that
 // flaps may have light at any one look.
 func (c *cuts) onProbation(r *ringView, now time.Duration) (links []int) {
-	for at := 0; at+1 < len(r.nodes); at++ {
-		if x := c.known[pair(r.nodes[at], r.nodes[at+1])]; x != nil && !x.held && x.until != 0 && now < x.until+probation {
+	for at, to := range r.links {
+		if x := c.known[pair(r.nodes[at], r.nodes[to])]; x != nil && !x.held && x.until != 0 && now < x.until+probation {
 			links = append(links, at)
 		}
 	}
@@ -130,8 +130,8 @@ func (c *cuts) onProbation(r *ringView, now time.Duration) (links []int) {
 // doubtful: some dark link of the ring was held to be cut before, so one
 // attempt is enough.
 func (c *cuts) doubtful(r *ringView) bool {
-	for at := 0; at+1 < len(r.nodes); at++ {
-		if c.known[pair(r.nodes[at], r.nodes[at+1])] != nil && !r.confirmed(at) {
+	for at, to := range r.links {
+		if c.known[pair(r.nodes[at], r.nodes[to])] != nil && !r.confirmed(at) {
 			return true
 		}
 	}
@@ -173,7 +173,7 @@ func (e *evidence) LinkOf(x *fabric.Fibre) proto.LinkStatus {
 	r, wanted := e.pl.ring(m.Device.Group), false
 	if r != nil && m.Device.Group == n.Device.Group {
 		i, j := slices.Index(r.nodes, a.Node), slices.Index(r.nodes, b.Node)
-		wanted = i-j == 1 || j-i == 1
+		wanted = r.peer(min(i, j), proto.Right) == max(i, j)
 	}
 	lit := s.A.State.Lit() && s.B.State.Lit() && m.Device.Online() && n.Device.Online() && (wanted || m.faces(b.Node) && n.faces(a.Node))
 	known := e.cuts.known[pair(a.Node, b.Node)]
@@ -253,7 +253,7 @@ func (e *evidence) broken(a, b proto.NodeID) bool { return e.cuts.broken(a, b, e
 
 // hold keeps rings off the fibre behind a member for a while.
 func (e *evidence) hold(r *ringView, at int, why string) {
-	e.holdOff(r.nodes[at], r.nodes[at+1], r.id, r.Gen, why)
+	e.holdOff(r.nodes[at], r.nodes[r.peer(at, proto.Right)], r.id, r.Gen, why)
 }
 
 func (e *evidence) holdOff(a, b proto.NodeID, ring proto.RingID, gen proto.Generation, why string) {
@@ -397,8 +397,8 @@ const (
 // one that has had light is held to be cut. It reports whether some other is
 // only parted: both wait in loopback, and a plan brings them together.
 func (e *evidence) concludeParted(r *ringView) (apart bool) {
-	for at := 0; at+1 < len(r.nodes); at++ {
-		if !r.off(at, proto.Right) || !r.off(at+1, proto.Left) || e.broken(r.nodes[at], r.nodes[at+1]) {
+	for at, to := range r.links {
+		if !r.off(at, proto.Right) || !r.off(to, proto.Left) || e.broken(r.nodes[at], r.nodes[to]) {
 			continue
 		}
 		if !r.lit[at] {
@@ -416,8 +416,8 @@ func (e *evidence) concludeParted(r *ringView) (apart bool) {
 // concludeCut holds the dark links of a ring whose members are all well to be
 // cut: attempts to join them have failed.
 func (e *evidence) concludeCut(r *ringView) {
-	for at := 0; at+1 < len(r.nodes); at++ {
-		if a, b := r.nodes[at], r.nodes[at+1]; !r.confirmed(at) && !e.broken(a, b) {
+	for at, to := range r.links {
+		if a, b := r.nodes[at], r.nodes[to]; !r.confirmed(at) && !e.broken(a, b) {
 			e.hold(r, at, fmt.Sprintf("no light in %d attempts", max(1, r.renewed)))
 		}
 	}

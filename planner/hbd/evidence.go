@@ -87,11 +87,10 @@ func (e *evidence) concludeDead(r *ringView) {
 			continue
 		}
 		first := i
-		for i < len(r.nodes) && r.doubted(i) {
-			i++
+		for i++; r.step == 0 && i < len(r.nodes) && r.doubted(i); i++ {
 		}
-		left := first == 0 || r.lost(first-1, proto.Right)
-		right := i == len(r.nodes) || r.lost(i, proto.Left)
+		left := r.peer(first, proto.Left) < 0 || r.missing(first, proto.Left)
+		right := r.peer(i-1, proto.Right) < 0 || r.missing(i-1, proto.Right)
 		if first == 0 && i == len(r.nodes) || (!left || !right) && !e.abandoned(r, first, i) {
 			continue
 		}
@@ -107,7 +106,7 @@ func (e *evidence) concludeDead(r *ringView) {
 // neighbour has lost its light. Their lasers may shine on, but nobody moves
 // them: a piece stays open until the other neighbour passes them by too.
 func (e *evidence) abandoned(r *ringView, first, end int) bool {
-	if (first == 0 || !r.lost(first-1, proto.Right)) && (end == len(r.nodes) || !r.lost(end, proto.Left)) {
+	if !r.missing(first, proto.Left) && !r.missing(end-1, proto.Right) {
 		return false
 	}
 	for _, id := range r.nodes[first:end] {
@@ -129,22 +128,22 @@ func (e *evidence) abandoned(r *ringView, first, end int) bool {
 }
 
 func (e *evidence) die(r *ringView, at, first, end int) {
-	n := r.at(at)
+	n, left := r.at(at), r.missing(first, proto.Left)
 	n.dead = true
 	var by string
 	switch {
-	case first == 0 || !r.lost(first-1, proto.Right):
-		by = fmt.Sprintf("node %d has lost its light", r.nodes[end])
+	case !left:
+		by = fmt.Sprintf("node %d has lost its light", r.nodes[r.peer(end-1, proto.Right)])
 		if at == end-1 {
-			n.own().parted = parting{n.Device.Session, r.nodes[end]}
+			n.own().parted = parting{n.Device.Session, r.nodes[r.peer(at, proto.Right)]}
 		}
-	case end == len(r.nodes) || !r.lost(end, proto.Left):
-		by = fmt.Sprintf("node %d has lost its light", r.nodes[first-1])
+	case !r.missing(end-1, proto.Right):
+		by = fmt.Sprintf("node %d has lost its light", r.nodes[r.peer(first, proto.Left)])
 		if at == first {
-			n.own().parted = parting{n.Device.Session, r.nodes[first-1]}
+			n.own().parted = parting{n.Device.Session, r.nodes[r.peer(at, proto.Left)]}
 		}
 	default:
-		by = fmt.Sprintf("nodes %d and %d have lost its light", r.nodes[first-1], r.nodes[end])
+		by = fmt.Sprintf("nodes %d and %d have lost its light", r.nodes[r.peer(first, proto.Left)], r.nodes[r.peer(end-1, proto.Right)])
 	}
 	what, word := "is offline", "dead"
 	if n.Device.Online() {
@@ -167,12 +166,13 @@ func (e *evidence) die(r *ringView, at, first, end int) {
 // missed: light shows that a member of a run is dead: both members beside the run have
 // lost it, or one beside this member has, and none has its light.
 func (r *ringView) missed(at, first, end int) bool {
-	left, right := first > 0 && r.lost(first-1, proto.Right), end < len(r.nodes) && r.lost(end, proto.Left)
-	if (left || first == 0) && (right || end == len(r.nodes)) {
+	left, right := r.missing(first, proto.Left), r.missing(end-1, proto.Right)
+	before, after := r.peer(first, proto.Left), r.peer(end-1, proto.Right)
+	if (left || before < 0) && (right || after < 0) {
 		return true
 	}
 	sees := func(by int, s proto.Side) bool { return r.at(by).Device.Ready() && r.side(by, s) }
-	lit := at == first && first > 0 && sees(first-1, proto.Right) || at == end-1 && end < len(r.nodes) && sees(end, proto.Left)
+	lit := at == first && before >= 0 && sees(before, proto.Right) || at == end-1 && after >= 0 && sees(after, proto.Left)
 	return !lit && (left && at == first || right && at == end-1)
 }
 
@@ -192,7 +192,7 @@ func (e *evidence) watchRing(r *ringView) {
 		}
 		e.j.Line(journal.Line{Level: level, Message: "ring " + r.state.String(), Node: -1, Ring: r.id, Generation: r.Gen})
 	}
-	all := r.seeLight() == len(r.nodes)-1
+	all := r.seeLight() == r.linkCount()
 	if e.cuts.prove(r); all {
 		r.splitAt, r.renewed, r.renewAt = 0, 0, 0
 		return

@@ -11,8 +11,12 @@ import (
 type walk func(n proto.NodeID, b proto.BundleID) (proto.Path, bool)
 
 // gpuOrder is the ring's GPUs in the order in which light meets them, as its
-// nodes report their bundles now: nil where they do not form one closed ring.
+// nodes report their bundles now: nil where they do not form one closed ring. In a step
+// of an exchange it is that of the ring that they are otherwise.
 func (r *ringView) gpuOrder() []proto.RingGPU {
+	if r.step > 0 && r.hasLight() {
+		return r.coming(func(_, _ proto.NodeID) bool { return false })
+	}
 	return r.order(func(n proto.NodeID, b proto.BundleID) (proto.Path, bool) { return r.pl.nodes[n].litPath(b) })
 }
 

@@ -22,6 +22,9 @@ func (h *Rings) look() *proposal {
 	for _, r := range rings {
 		h.Evidence.concludeDead(r)
 		h.Evidence.dueSplit(r)
+		if r.step > 0 && !r.renew && r.unpaired(r.step, h.Evidence.broken) != "" { // told to be a ring again
+			r.renew, r.renewed = true, max(1, r.renewed)
+		}
 		if r.splitAt != 0 {
 			h.Agenda.replan(max(r.splitAt+splitWait, r.renewAt) - h.j.Now)
 		}
@@ -184,7 +187,11 @@ func (h *Rings) renewals(q *proposal, rings []*ringView) {
 			continue
 		}
 		if r.renew && !r.frozen(h.j.Now) && !slices.ContainsFunc(q.rings, func(x *ringView) bool { return x.id == r.id }) && !slices.Contains(q.gone, r.id) {
-			q.rings = append(q.rings, h.Placed.view(r.id, slices.Clone(r.nodes), r.size))
+			x := h.Placed.view(r.id, slices.Clone(r.nodes), r.size)
+			if r.step > 0 && x.unpaired(r.step, h.Evidence.broken) == "" {
+				x.step = r.step
+			}
+			q.rings = append(q.rings, x)
 			if told(r) {
 				q.stage = append(q.stage, r.id)
 			}
@@ -207,7 +214,7 @@ func (h *Rings) stageClear() bool {
 		if !h.stageStopped {
 			h.stageStopped = true
 			h.j.Note(journal.Error, "roll-out stopped", journal.Note{Rule: "stop", Node: -1, Ring: id, Gen: r.Gen,
-				Text: fmt.Sprintf("ring %d has light on %d of %d links %v after it was told; the others are told in %v", id, r.linksConfirmed(), len(r.nodes)-1, qualifyWait, renewLast)})
+				Text: fmt.Sprintf("ring %d has light on %d of %d links %v after it was told; the others are told in %v", id, r.linksConfirmed(), r.linkCount(), qualifyWait, renewLast)})
 		}
 		if h.j.Now < h.stageAt+renewLast {
 			h.Agenda.replan(h.stageAt + renewLast - h.j.Now)

@@ -142,13 +142,13 @@ func (p *probes) forget(of func(proto.NodeID)) {
 // doubt probes the members of a ring that must have lost a neighbour's light
 // and do not say so.
 func (p *probes) doubt(r *ringView) {
-	for at := 0; at+1 < len(r.nodes); at++ {
+	for at, to := range r.links {
 		if !r.lit[at] {
 			continue // it never had light, or one of the two was away: no report is due
 		}
-		p.doubtEnd(r, at, at+1, proto.Left)
-		p.doubtEnd(r, at+1, at, proto.Right)
-		if r.lost(at, proto.Right) {
+		p.doubtEnd(r, at, to, proto.Left)
+		p.doubtEnd(r, to, at, proto.Right)
+		if r.step == 0 && r.lost(at, proto.Right) {
 			p.doubtRun(r, at)
 		}
 	}
@@ -181,7 +181,7 @@ func (p *probes) doubtRun(r *ringView, before int) {
 // it speaks in its place.
 func (p *probes) doubtEnd(r *ringView, by, to int, s proto.Side) {
 	a, b := r.at(by), r.at(to)
-	since, wait, beyond := a.loss[1-s].at, probeFar, 2*by-to
+	since, wait, beyond := a.loss[1-s].at, probeFar, r.peer(by, s)
 	if r.lost(by, 1-s) {
 		wait = probeWait
 	}
@@ -189,7 +189,7 @@ func (p *probes) doubtEnd(r *ringView, by, to int, s proto.Side) {
 	case a.unanswered() || a.dead && a.probe.open:
 		since = a.probe.at
 	case wait == probeWait:
-	case !a.Device.Online() && beyond >= 0 && beyond < len(r.nodes) && r.lost(beyond, 1-s):
+	case !a.Device.Online() && beyond >= 0 && r.lost(beyond, 1-s):
 		since = r.at(beyond).loss[1-s].at
 	default:
 		return

@@ -38,13 +38,14 @@ func (q *proposal) desired(term proto.Term, gen proto.Generation, broken func(a,
 		env := p.envelope(r.nodes)
 		r.told = slowest(env)
 		for at, id := range r.nodes {
+			line, place := r.line(at)
 			out = append(out, proto.Desired{
 				Version: proto.Version, Node: id, Term: term, Generation: gen, Decisions: []proto.RingID{r.id},
 				BypassSeq: p.nodes[id].bypass,
 				Rings: []proto.RingAssignment{{
-					Ring: r.id, Generation: gen, Position: uint16(at), Size: uint16(len(r.nodes)), Policy: policy, Envelope: env,
+					Ring: r.id, Generation: gen, Position: uint16(place), Size: uint16(len(line)), Policy: policy, Envelope: env,
 					HoldOffMicros: uint32(p.fab.HoldOffUS), WaitToRestoreMillis: uint32(p.fab.WaitToRestoreMS),
-					Left: p.candidates(r.nodes, at, -1, broken), Right: p.candidates(r.nodes, at, +1, broken),
+					Left: p.candidates(line, place, -1, broken), Right: p.candidates(line, place, +1, broken),
 				}},
 			})
 		}
@@ -157,7 +158,10 @@ func (q *proposal) explain() string {
 		if len(join) > 0 {
 			text += fmt.Sprintf("%s ring %d; ", proto.Nodes(join, "joins", "join"), r.id)
 		}
-		if len(leave)+len(join) == 0 {
+		switch {
+		case r.step != old.step:
+			text += fmt.Sprintf("ring %d goes to %s; ", r.id, steps[r.step])
+		case len(leave)+len(join) == 0:
 			text += fmt.Sprintf("plan sent again to ring %d; ", r.id)
 		}
 	}

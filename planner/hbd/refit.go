@@ -136,8 +136,8 @@ func (p *placement) fibresInUse(r *ringView, to *fabric.Fabric, add func(string,
 		}
 	}
 	for at, id := range r.nodes {
-		if at+1 < len(r.nodes) {
-			if link, ok := p.fab.Link(id, r.nodes[at+1]); ok {
+		if to := r.peer(at, proto.Right); to >= 0 {
+			if link, ok := p.fab.Link(id, r.nodes[to]); ok {
 				keep(link.Local)
 			}
 		}

@@ -18,6 +18,7 @@ type ringView struct {
 	nodes []proto.NodeID // left to right
 	size  int            // nodes that it is to have
 	owner string         // the job that it is for, "" for none
+	step  paired         // of an exchange
 	member.Decided
 
 	state     proto.RingState
@@ -57,9 +58,9 @@ func (r *ringView) side(at int, s proto.Side) bool { return r.port(at, s).Lit() 
 // port is what a member says of its planned candidate of a side; Blocked where that is none:
 // it must have applied the ring's generation, and its bundle must have light.
 func (r *ringView) port(at int, s proto.Side) proto.PortState {
-	n, peer := r.at(at), at-1
-	if s == proto.Right {
-		peer = at + 1
+	n, peer := r.at(at), r.peer(at, s)
+	if peer < 0 {
+		return proto.Blocked
 	}
 	link, ok := r.pl.fab.Link(n.Device.ID, r.nodes[peer])
 	if !ok || !n.Device.At(r.Decided) {
@@ -74,21 +75,22 @@ func (r *ringView) port(at int, s proto.Side) proto.PortState {
 
 // confirmed reports whether both ends of the link behind member at have light.
 func (r *ringView) confirmed(at int) bool {
-	return r.side(at, proto.Right) && r.side(at+1, proto.Left)
+	to := r.peer(at, proto.Right)
+	return to >= 0 && r.side(at, proto.Right) && r.side(to, proto.Left)
 }
 
 // unproven counts the links that shine, and of which at an end nobody can say whether well.
 func (r *ringView) unproven(x *health.Facts) {
-	x.Links += max(0, len(r.nodes)-1)
+	x.Links += r.linkCount()
 	if r.counted && (r.shy == 0 || len(x.Unproven) == maxUnproven) {
 		x.LinksUnproven += r.shy
 		return
 	}
 	r.counted, r.shy = true, 0
-	for at := range max(0, len(r.nodes)-1) {
-		if r.port(at, proto.Right) == proto.Unproven || r.port(at+1, proto.Left) == proto.Unproven {
+	for at, to := range r.links {
+		if r.port(at, proto.Right) == proto.Unproven || r.port(to, proto.Left) == proto.Unproven {
 			if r.shy++; len(x.Unproven) < maxUnproven {
-				x.Unproven = append(x.Unproven, r.pl.fibre(r.nodes[at], r.nodes[at+1]))
+				x.Unproven = append(x.Unproven, r.pl.fibre(r.nodes[at], r.nodes[to]))
 			}
 		}
 	}
@@ -100,7 +102,7 @@ const maxUnproven = 4
 
 func (r *ringView) linksConfirmed() int {
 	count := 0
-	for at := 0; at+1 < len(r.nodes); at++ {
+	for at := range r.links {
 		if r.confirmed(at) {
 			count++
 		}
@@ -132,7 +134,7 @@ func (r *ringView) stateNow() proto.RingState {
 		return proto.RingDegraded
 	case !told:
 		return proto.RingForming
-	case links == len(r.nodes)-1:
+	case links == r.linkCount():
 		if len(r.nodes) < r.size {
 			return proto.RingDegraded
 		}
@@ -187,7 +189,7 @@ func (r *ringView) allWell() bool {
 }
 
 // hasLight: every member has been told and every link is confirmed.
-func (r *ringView) hasLight() bool { return r.linksConfirmed() == len(r.nodes)-1 }
+func (r *ringView) hasLight() bool { return r.linksConfirmed() == r.linkCount() }
 
 // allReady: every member is usable and can be told.
 func (r *ringView) allReady() bool {
@@ -200,8 +202,9 @@ func (r *ringView) unmissed(id proto.NodeID) bool {
 	if r == nil || len(r.nodes) < 2 {
 		return false
 	}
-	last := len(r.nodes) - 1
-	return r.nodes[0] == id && !r.at(1).usable() || r.nodes[last] == id && !r.at(last-1).usable()
+	at := slices.Index(r.nodes, id)
+	left, right := r.peer(at, proto.Left), r.peer(at, proto.Right)
+	return left < 0 && right >= 0 && !r.at(right).usable() || right < 0 && left >= 0 && !r.at(left).usable()
 }
 
 // lost: the member has applied the ring's generation and one of its sides is
@@ -221,10 +224,13 @@ func (r *ringView) off(at int, s proto.Side) bool {
 // unseen forgets that a member's links had light.
 func (r *ringView) unseen(id proto.NodeID) {
 	at := slices.Index(r.nodes, id)
-	if at > 0 {
-		r.lit[at-1] = false
+	if at < 0 {
+		return
 	}
-	if at >= 0 && at < len(r.lit) {
+	if left := r.peer(at, proto.Left); left >= 0 {
+		r.lit[left] = false
+	}
+	if at < len(r.lit) {
 		r.lit[at] = false
 	}
 }
@@ -263,9 +269,11 @@ func (r *ringView) settling(now time.Duration) bool {
 			hurt = true
 			continue
 		}
-		waits = waits || n.Device.Online() && !n.fresh() || n.loss[proto.Left].moving || n.loss[proto.Right].moving ||
-			at > 0 && r.at(at-1).gone() && !r.lost(at, proto.Left) ||
-			at+1 < len(r.nodes) && r.at(at+1).gone() && !r.lost(at, proto.Right)
+		waits = waits || n.Device.Online() && !n.fresh() || n.loss[proto.Left].moving || n.loss[proto.Right].moving
+		for s := proto.Left; s <= proto.Right; s++ {
+			to := r.peer(at, s)
+			waits = waits || to >= 0 && r.at(to).gone() && !r.lost(at, s)
+		}
 	}
 	if !hurt || !waits {
 		r.hurtAt = 0
@@ -296,7 +304,7 @@ func (r *ringView) waits() bool {
 // status is the ring as operators see it.
 func (r *ringView) status() proto.RingStatus {
 	s := proto.RingStatus{Ring: r.id, Nodes: slices.Clone(r.nodes), State: r.stateNow(), Generation: r.Gen, Job: r.owner,
-		Links: uint16(len(r.nodes) - 1), LinksConfirmed: uint16(r.linksConfirmed())}
+		Links: uint16(r.linkCount()), Exchange: uint8(r.step), LinksConfirmed: uint16(r.linksConfirmed())}
 	for _, id := range r.nodes {
 		if r.pl.nodes[id].usable() {
 			s.GPUs += uint32(r.pl.fab.GPUsPerNode)
@@ -307,13 +315,13 @@ func (r *ringView) status() proto.RingStatus {
 
 // joints are the links as operators see them: fibre and light of both ends.
 func (r *ringView) joints() []proto.Joint {
-	out := make([]proto.Joint, 0, len(r.nodes)-1)
-	for at := 0; at+1 < len(r.nodes); at++ {
-		link, ok := r.pl.fab.Link(r.nodes[at], r.nodes[at+1])
+	out := make([]proto.Joint, 0, r.linkCount())
+	for at, to := range r.links {
+		link, ok := r.pl.fab.Link(r.nodes[at], r.nodes[to])
 		if !ok {
 			continue
 		}
-		j := proto.Joint{A: r.at(at).end(link.Local), B: r.at(at + 1).end(link.Remote), Confirmed: r.confirmed(at)}
+		j := proto.Joint{A: r.at(at).end(link.Local), B: r.at(to).end(link.Remote), Confirmed: r.confirmed(at)}
 		j.Fibre = r.pl.fab.Label(link)
 		out = append(out, j)
 	}

@@ -209,12 +209,17 @@ func (o *obstacles) retell(r *ringView) {
 // closed: members beside each other, past those that are out, have each other's light,
 // as far as they say: one that cannot take part has said nothing else.
 func (r *ringView) closed() bool {
-	if r.splitAt != 0 {
+	if r.splitAt != 0 || r.alone() {
 		return false
+	}
+	for at, to := range r.links {
+		if r.step > 0 && r.at(at).usable() && r.at(to).usable() && !(r.meets(at, to, proto.Right) && r.meets(to, at, proto.Left)) {
+			return false
+		}
 	}
 	before := -1
 	for at := range r.nodes {
-		if !r.at(at).usable() {
+		if r.step > 0 || !r.at(at).usable() {
 			continue
 		}
 		if before >= 0 && !(r.meets(before, at, proto.Right) && r.meets(at, before, proto.Left)) {
@@ -228,7 +233,7 @@ func (r *ringView) closed() bool {
 // meets: a member has the light of the next one on a side, or cannot say so.
 func (r *ringView) meets(at, other int, s proto.Side) bool {
 	n := r.at(at)
-	l, beside := &n.loss[s], other == at+1 || other == at-1
+	l, beside := &n.loss[s], other == r.peer(at, s)
 	switch {
 	case !n.Device.Ready() && n.Device.At(r.Decided): // it stays as it was
 		return true

@@ -36,11 +36,12 @@ type ringRecord struct {
 	Plan       proto.Digest     `json:"plan"`
 	Size       int              `json:"size,omitempty"` // absent: as the fabric's TP
 	Job        string           `json:"job,omitempty"`  // that it is for
+	Step       paired           `json:"exchange_step,omitempty"`
 }
 
 // record is a ring as the store keeps it, with the decision on it.
 func (r *ringView) record(d member.Decided) ringRecord {
-	rec := ringRecord{Nodes: r.nodes, Term: d.Term, Generation: d.Gen, Plan: d.Plan, Job: r.owner}
+	rec := ringRecord{Nodes: r.nodes, Term: d.Term, Generation: d.Gen, Plan: d.Plan, Job: r.owner, Step: r.step}
 	if r.size != r.pl.fab.GroupNodes() {
 		rec.Size = r.size
 	}
@@ -121,7 +122,7 @@ func (h *Rings) restoreRing(key string, raw []byte) error {
 		r.Size = h.Placed.fab.GroupNodes()
 	}
 	v := h.Placed.form(proto.RingID(id), r.Nodes, r.Size, member.Decided{Term: r.Term, Gen: r.Generation, Plan: r.Plan})
-	v.owner = r.Job
+	v.owner, v.step = r.Job, r.Step
 	h.surplus = h.surplus || r.Job == "" && !slices.Contains(h.Placed.sizes, r.Size) // a job gave it back, and it ends
 	h.Placed.rings = append(h.Placed.rings, v)
 	h.gen, h.decided, h.nextRing = max(h.gen, r.Generation), max(h.decided, r.Generation), max(h.nextRing, proto.RingID(id)+1)
@@ -150,6 +151,9 @@ func (p *placement) CheckStored() error {
 		}
 		if err := p.order.Check(r.nodes); err != nil {
 			return fmt.Errorf("store: ring %d: %w", r.id, err)
+		}
+		if r.step > 0 && 1<<r.step > len(r.nodes)&-len(r.nodes) {
+			return fmt.Errorf("store: ring %d of %s is at step %d of an exchange", r.id, proto.Count(len(r.nodes), "node"), r.step)
 		}
 		if r.size < len(r.nodes) || r.size > fabric.MaxGroupNodes {
 			return fmt.Errorf("store: ring %d is of %d nodes and has %d", r.id, r.size, len(r.nodes))

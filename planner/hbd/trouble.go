@@ -79,7 +79,7 @@ func (e *evidence) FactsOf(x *health.Facts) {
 const flaps = 2
 
 func (r *ringView) facts(s proto.RingState) health.Ring {
-	x := health.Ring{ID: r.id, State: s, Whole: r.size * r.pl.fab.GPUsPerNode, Links: len(r.nodes) - 1, Confirmed: r.linksConfirmed(), Members: slices.Clone(r.nodes)}
+	x := health.Ring{ID: r.id, State: s, Whole: r.size * r.pl.fab.GPUsPerNode, Links: r.linkCount(), Confirmed: r.linksConfirmed(), Members: slices.Clone(r.nodes)}
 	if s == r.state {
 		x.Since = r.since
 	}
@@ -89,8 +89,8 @@ func (r *ringView) facts(s proto.RingState) health.Ring {
 		} else {
 			x.Out = append(x.Out, id)
 		}
-		if at+1 < len(r.nodes) && len(x.Dark) < 8 && r.at(at).usable() && r.at(at+1).usable() && !r.confirmed(at) {
-			x.Dark = append(x.Dark, r.pl.fibre(id, r.nodes[at+1]))
+		if to := r.peer(at, proto.Right); to >= 0 && len(x.Dark) < 8 && r.at(at).usable() && r.at(to).usable() && !r.confirmed(at) {
+			x.Dark = append(x.Dark, r.pl.fibre(id, r.nodes[to]))
 		}
 	}
 	if len(r.nodes) < r.size {

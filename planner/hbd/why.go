@@ -124,7 +124,7 @@ func (r *ringView) waitsFor() string {
 	case len(r.nodes) < r.size:
 		return fmt.Sprintf("ring %d has %d of %d nodes: no usable spare is within reach", r.id, len(r.nodes), r.size)
 	case !r.hasLight():
-		return fmt.Sprintf("ring %d has light on %d of %d links", r.id, r.linksConfirmed(), len(r.nodes)-1)
+		return fmt.Sprintf("ring %d has light on %d of %d links", r.id, r.linksConfirmed(), r.linkCount())
 	}
 	return ""
 }

@@ -289,6 +289,22 @@ func TestBadRequestsAreRefused(t *testing.T) {
 	}
 }
 
+// Goal: a job with rings is asked for a step of an exchange as one with circuits is for a
+// phase, and hears why it cannot be while it waits for its rings. Method: a phase that there
+// is none of, a step, and the way back.
+func TestRingsHavePhases(t *testing.T) {
+	url, _ := served(t)
+	ask(t, "PUT", url+"/v1/jobs/a", `{"tp":32}`)
+	for _, c := range []struct {
+		phase  string
+		status int
+	}{{"p1", 404}, {"exchange-3", 409}, {"ring", 409}} {
+		if a := ask(t, "POST", url+"/v1/jobs/a/phase", `{"phase":"`+c.phase+`"}`); a.status != c.status || c.status != 200 && a.Error.Field != "phase" {
+			t.Errorf("%s: %d %+v %s", c.phase, a.status, a.Error, a.text)
+		}
+	}
+}
+
 // Goal: who changes or releases a job names its owner; a list has those of one.
 // Method: two jobs, of an owner and of nobody, asked for under every name.
 func TestJobsHaveOwners(t *testing.T) {

@@ -22,7 +22,8 @@ type follows struct {
 	Then    uint64 `json:"fullest_link_then_bytes"` // over links that are found for it
 }
 
-// flip asks for other links of a job that has circuits, if it is this owner's.
+// flip asks for other links of a job that has circuits, or for a step of an exchange of one
+// that has rings, if it is this owner's.
 func (a *API) flip(r *http.Request, q proto.OpRequest) (reply *proto.OpReply, err error) {
 	if q.DryRun, err = isTrial(r); err != nil {
 		return nil, err
@@ -38,10 +39,17 @@ func (a *API) flip(r *http.Request, q proto.OpRequest) (reply *proto.OpReply, er
 	if err := v.Wish.OwnedBy(r.URL.Query().Get("owner"), id); err != nil {
 		return nil, err
 	}
-	if v.Circuits == nil {
+	q.Noun, q.Bundle, q.Author = proto.NounFlip, -1, author(r)
+	switch {
+	case v.Circuits != nil:
+		q.Job = v.Circuits.Job
+	case q.Name != "" && len(v.Rings) > 0:
+		for _, x := range v.Rings {
+			q.Rings = append(q.Rings, x.Ring)
+		}
+	default:
 		return nil, &proto.Error{Code: proto.Conflict, Field: "id", Limit: "a job that has circuits", Reason: fmt.Sprintf("%s is %s", id, v.State)}
 	}
-	q.Noun, q.Bundle, q.Job, q.Author = proto.NounFlip, -1, v.Circuits.Job, author(r)
 	return a.source.Ask(r.Context(), q)
 }
 

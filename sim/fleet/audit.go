@@ -281,9 +281,9 @@ func (a *audit) examine(st *station) {
 }
 
 // full keeps which nodes lie in a whole group: a closed cycle of exactly as
-// many GPUs as one of the fabric's sizes has.
+// many GPUs as one of the fabric's sizes has, or a pair of an exchange.
 func (a *audit) full(strand []sim.GPU, closed bool) {
-	whole := closed && a.r.cfg.Fabric.WholeRing(len(strand))
+	whole := closed && (a.r.cfg.Fabric.WholeRing(len(strand)) || a.r.cfg.Exchange && len(strand) == 2*a.r.cfg.Fabric.GPUsPerNode)
 	for _, at := range strand {
 		if st := a.r.stations[at.Board]; st.watch.full != whole {
 			st.watch.full = whole

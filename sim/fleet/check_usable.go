@@ -163,7 +163,7 @@ func (j *judge) apart(s *planner.Strip) string {
 			in = append(in, id)
 		}
 	}
-	if len(in) < 2 {
+	if len(in) < 2 || s.Step > 0 && s.State == proto.RingInService && j.r.flips.holds(s.Nodes, s.Step) {
 		return ""
 	}
 	if j.r.measure.holds(in) {

@@ -28,6 +28,8 @@ const (
 	taskMutant                    // a planted defect acts
 	taskAsk                       // the operator of an edit asks again, if nobody has answered
 	taskEdited                    // what an edit had to leave alone is looked at
+	taskExchange                  // the next ring goes to its next step
+	taskFlip                      // what became of it
 	taskRest                      // nothing has happened for a while: look for nodes that are usable and out
 	taskBox                       // what an agent says reaches its box
 	taskCompare                   // what was noted before a death is compared
@@ -168,4 +170,18 @@ type task struct {
 	n      int
 	packet proto.Packet
 	work   *agent.Work // of taskBox
+}
+
+// touch notes that something happened at a node: what follows from it has its
+// time, then the checkers look.
+func (r *Run) touch(st *station) {
+	st.watch.touched, st.watch.struck = r.now, r.now
+	r.look(st)
+}
+
+func (r *Run) look(st *station) {
+	if r.epoch != 0 && !st.watch.checking && !st.id.IsSwitch() {
+		st.watch.checking = true
+		r.agenda.Push(r.now+r.closeBound, task{kind: taskCheck, who: st.who})
+	}
 }

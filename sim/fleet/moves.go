@@ -32,6 +32,7 @@ const (
 // counts once.
 func (m *measure) decided(b *process, d *proto.Decision) {
 	m.agreed(d.Generation)
+	m.r.flips.decided(d)
 	if !m.counting || b.host == nil || d.Ring == 0 || d.Ring >= proto.FirstGroup || m.latest[d.Ring] == d.Generation {
 		return
 	}

@@ -175,6 +175,7 @@ type Result struct {
 	DarkMicros    int64             `json:"dark_us_total"`
 	Moves         int               `json:"moves"` // of interruptions: whole rings that a plan moved
 	MovedMicros   int64             `json:"moves_dark_us"`
+	Exchange      []FlipTook        `json:"exchange,omitempty"`
 	Polls         uint64            `json:"polls"`
 	Looks         uint64            `json:"looks"`
 	Rests         int               `json:"rests"` // looks at a fabric at rest that found in use all that can be
@@ -216,7 +217,7 @@ func (r *Run) result() *Result {
 	res := &Result{Nodes: f.Nodes, GPUsPerNode: f.GPUsPerNode, K: f.K, TP: f.TP, Seed: r.cfg.Seed, Runs: 1, Hours: r.cfg.Span.Hours(),
 		Violations: r.audit.violations, ViolationList: append([]string{}, r.audit.list...), EventsLost: r.audit.lost(),
 		Splits: r.measure.splits, Interruptions: r.measure.interrupted, DarkMicros: r.measure.dark.Microseconds(),
-		Moves: r.measure.moved, MovedMicros: r.measure.movedDark.Microseconds(),
+		Moves: r.measure.moved, MovedMicros: r.measure.movedDark.Microseconds(), Exchange: r.flips.steps,
 		Polls: r.polls, Looks: r.audit.looks, Rests: r.audit.rests, Steps: r.steps, HealthSeconds: r.cfg.Health.Seconds(), HealthModules: r.cfg.HealthModules, Modules: r.cfg.Modules,
 		TraceSHA256: r.tracer.hash(), bypasses: r.measure.bypasses, Core: r.coreResult(), Rollout: r.rollout(), Costs: r.cfg.Costs.Source}
 	for i := range r.cfg.Faults {

@@ -33,6 +33,7 @@ type Config struct {
 	Faults        []Fault   // in order of time
 	Rates         Rates     // of the network from the beginning
 	Shed          uint32    // messages in a million that are lost above TCP, each way
+	Exchange      bool      // rings go through the steps of Binary Exchange
 	Starve        uint32    // of a processor, in a million, that every agent has; 0: all of it
 	Replay        string    // the command that runs it again
 	// Progress, when not nil, is told now and then how far the run is. An
@@ -67,6 +68,7 @@ type Run struct {
 	audit   *audit
 	atCore  CoreCounts
 	measure measure
+	flips   flips
 	tracer  *tracer
 	polls   uint64
 	asked   uint64 // requests of operators
@@ -130,6 +132,7 @@ func New(cfg Config) (*Run, error) {
 	r.audit = newAudit(r)
 	r.measure = measure{r: r, open: map[int]*strike{}, latest: map[proto.RingID]proto.Generation{}, bypasses: map[int][]int64{}, wasted: make([]time.Duration, r.cfg.Fabric.Nodes+1)}
 	r.net.resent = r.measure.lost
+	r.flips.r = r
 	return r, nil
 }
 
@@ -280,6 +283,9 @@ func (r *Run) script() error {
 	for at := sweepEvery; at < r.cfg.Span; at += sweepEvery {
 		r.agenda.Push(r.epoch+at, task{kind: taskSweep})
 	}
+	if r.cfg.Exchange {
+		r.agenda.Push(r.epoch, task{kind: taskExchange})
+	}
 	if err := r.runTo(r.epoch + r.cfg.Span); err != nil {
 		return err
 	}
@@ -389,6 +395,10 @@ func (r *Run) do(t *task) error {
 		}
 	case taskCheck:
 		r.audit.look(r.stations[t.who])
+	case taskExchange:
+		r.flips.next()
+	case taskFlip:
+		r.flips.look()
 	case taskMove:
 		r.measure.watchMove(t.n)
 	case taskMeasure:
@@ -420,20 +430,6 @@ func (r *Run) persisted(t *task) error {
 		return st.persisted()
 	}
 	return nil
-}
-
-// touch notes that something happened at a node: what follows from it has its
-// time, then the checkers look.
-func (r *Run) touch(st *station) {
-	st.watch.touched, st.watch.struck = r.now, r.now
-	r.look(st)
-}
-
-func (r *Run) look(st *station) {
-	if r.epoch != 0 && !st.watch.checking && !st.id.IsSwitch() {
-		st.watch.checking = true
-		r.agenda.Push(r.now+r.closeBound, task{kind: taskCheck, who: st.who})
-	}
 }
 
 // neighbours calls do for a node and those within K hops of it.

@@ -37,6 +37,7 @@ type FleetConfig struct {
 	Costs     sim.Costs     // of every board's computer; without a source: sim.DefaultCosts
 	Rates     fleet.Rates
 	Loss      float64                  // share of messages that are lost above TCP, each way
+	Exchange  bool                     // rings go through the steps of Binary Exchange
 	Starve    float64                  // share of a processor that agents have; 0: all of it
 	Replay    func(seed uint64) string // the command that runs one seed again
 	Progress  io.Writer                // nil: none
@@ -120,7 +121,7 @@ func collectSeldom(nodes int) (restore func()) {
 // one is the configuration of one seed's run.
 func (c *FleetConfig) one(f *fabric.Fabric, optics *fleet.Optics, seed uint64) fleet.Config {
 	cfg := fleet.Config{Fabric: f, Modules: c.Modules, Seed: seed, Span: c.Span, Health: c.Health, HealthModules: 1,
-		Optics: optics, Costs: c.Costs, Rates: c.Rates, Shed: million(c.Loss), Starve: million(c.Starve), Replay: c.Replay(seed)}
+		Optics: optics, Costs: c.Costs, Rates: c.Rates, Shed: million(c.Loss), Starve: million(c.Starve), Replay: c.Replay(seed), Exchange: c.Exchange}
 	switch {
 	case c.Trace != nil:
 		cfg.Faults = fleet.FromTrace(c.Trace, f, seed, c.Span)
