@@ -26,7 +26,7 @@ func (w *fleet) pairs() (out [][2]proto.NodeID) {
 // Goal: a job's ring goes through the steps of Binary Exchange over fibres to n +- 2^i and
 // back; a restart leaves it in its step; who lacks fibres of a step, or names none, is told
 // so; a member that is lost ends the step, and the ring is mended.
-// Method: light of each step is held against n xor 2^i; other spans, names and states; a
+// Method: the ring is named twice; light of each step is held against n xor 2^i; other spans, names and states; a
 // planner that starts anew; a node that dies in each step.
 func TestRingsGoThroughAnExchange(t *testing.T) {
 	w := started(t, fabric.Params{Name: "f", Nodes: 9, GPUsPerNode: 4, Spans: fabric.Spans{1, 2, 4}, TP: 32, Spares: 1})
@@ -37,7 +37,7 @@ func TestRingsGoThroughAnExchange(t *testing.T) {
 	ring := w.p.Rings()[0]
 	order := fmt.Sprint(w.job("a").Rings[0].GPUOrder)
 	enter := func(name string) *proto.OpReply {
-		r := w.ask(proto.OpRequest{Noun: proto.NounFlip, Rings: []proto.RingID{ring.Ring}, Name: name, Bundle: -1})
+		r := w.ask(proto.OpRequest{Noun: proto.NounFlip, Rings: []proto.RingID{ring.Ring, ring.Ring}, Name: name, Bundle: -1})
 		w.run(2 * time.Second)
 		return r
 	}

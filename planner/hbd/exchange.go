@@ -114,7 +114,7 @@ func Exchange(q *proto.OpRequest, r *proto.OpReply, h *Rings) {
 		return
 	}
 	p := &proposal{pl: h.Placed, next: h.nextRing}
-	for _, id := range q.Rings {
+	for _, id := range slices.Compact(slices.Sorted(slices.Values(q.Rings))) {
 		v := h.Placed.ring(id)
 		if v == nil {
 			refuse(proto.Conflict, "rings that stand", "no ring %d", id)
@@ -139,7 +139,6 @@ func Exchange(q *proto.OpRequest, r *proto.OpReply, h *Rings) {
 	case !h.rest() || h.root.Listening() || !h.j.LinkUp:
 		r.Refuse(&proto.Error{Code: proto.Busy, Reason: "another generation is under way"})
 	case len(p.rings) > 0 && !q.DryRun:
-		slices.SortFunc(p.rings, func(a, b *ringView) int { return int(int64(a.id) - int64(b.id)) })
 		h.prepare(p)
 	}
 }
