@@ -54,11 +54,12 @@ func (h *recordHead) born() (Config, Journal, error) {
 // told is what an entry of kind busrec.Other is, from 1, by the input's kind.
 var told = []InputKind{InPacket, InPersisted, InAsk, InSendFailed, InLine, InAlarm, InRestart, InJournal, InRequest, InFirmware}
 
-// entryOf is an input as an entry; ops are those under way by their number.
-func entryOf(now time.Duration, in *Input, ops map[*hal.Op]uint64) (busrec.Entry, error) {
+// entryOf is an input as an entry; ops are those under way by their number. What cannot be
+// told is an entry of what 0, at which a replay stops.
+func entryOf(now time.Duration, in *Input, ops map[*hal.Op]uint64) busrec.Entry {
 	if in.Kind == InHardware {
 		if edge := in.Hardware.Edge; edge != nil {
-			return busrec.Entry{Kind: busrec.Edge, At: now, Edge: *edge}, nil
+			return busrec.Entry{Kind: busrec.Edge, At: now, Edge: *edge}
 		}
 		c := in.Hardware.Completion
 		e := busrec.Entry{Kind: busrec.Completion, At: now, Seq: ops[c.Op], Bus: c.Bus, Start: c.Start, End: c.End, Msg: c.Msg, Err: c.Err}
@@ -66,19 +67,18 @@ func entryOf(now time.Duration, in *Input, ops map[*hal.Op]uint64) (busrec.Entry
 			e.R = append(e.R, c.Op.Msgs[i].Redact(c.Op.Msgs[i].R))
 		}
 		delete(ops, c.Op)
-		return e, nil
+		return e
 	}
 	e := busrec.Entry{Kind: busrec.Other, At: now, What: uint8(1 + slices.Index(told, in.Kind))}
-	if e.What == 0 {
-		return e, fmt.Errorf("agent: recording: input of kind %d", in.Kind)
-	}
 	if in.Kind == InFirmware && len(in.Line) > 0 { // what is kept has no room for an image
 		n := uint64(len(in.Line))
 		in = &Input{Kind: InFirmware, ID: n, Text: fmt.Sprintf("firmware is not recorded: %d bytes, SHA-256 %x", n, sha256.Sum256(in.Line))}
 	}
 	var err error
-	e.Blob, err = json.Marshal(in)
-	return e, err
+	if e.Blob, err = json.Marshal(in); err != nil {
+		e.What = 0
+	}
+	return e
 }
 
 // inputOf is the input that an entry of kind Other tells.
@@ -100,7 +100,6 @@ type Recorder struct {
 	ops  map[*hal.Op]uint64
 	out  func(block []byte) // nil: nobody listens
 	bulk bool               // modules take firmware: thousands of writes, which must not displace how the light was
-	err  error              // of the first entry that could not be told
 }
 
 // newRecorder records an agent that is about to be born.
@@ -134,11 +133,7 @@ func (r *Recorder) Flush() {
 
 // Told is an input, before it is delivered.
 func (r *Recorder) Told(now time.Duration, in Input) {
-	e, err := entryOf(now, &in, r.ops)
-	if err != nil {
-		r.err = err
-		return
-	}
+	e := entryOf(now, &in, r.ops)
 	r.put(&e)
 }
 
