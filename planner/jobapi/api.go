@@ -230,6 +230,21 @@ func body(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	return io.ReadAll(http.MaxBytesReader(w, r.Body, job.MaxWish))
 }
 
+// decode reads a body of a form into x; without what it must have named, if anything, it is none.
+func decode(w http.ResponseWriter, r *http.Request, x any, form string, named func() bool) error {
+	text, err := body(w, r)
+	if err != nil {
+		return err
+	}
+	if err = proto.DecodeFile(text, x); err == nil && named != nil && !named() {
+		err = errors.New("it names none")
+	}
+	if err != nil {
+		return &proto.Error{Code: proto.Invalid, Field: "body", Limit: form, Reason: err.Error()}
+	}
+	return nil
+}
+
 // read gives a job as it stands.
 func (a *API) read(ctx context.Context, id string) (v *job.View, err error) {
 	if e := job.CheckID(id); e != nil {
@@ -336,13 +351,10 @@ func (a *API) release(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (a *API) replace(w http.ResponseWriter, r *http.Request) error {
-	text, err := body(w, r)
+	var x exchange
+	err := decode(w, r, &x, `{"out": NODE}`, nil)
 	if err != nil {
 		return err
-	}
-	var x exchange
-	if err := proto.DecodeFile(text, &x); err != nil {
-		return &proto.Error{Code: proto.Invalid, Field: "body", Limit: `{"out": NODE}`, Reason: err.Error()}
 	}
 	id := r.PathValue("id")
 	var node proto.NodeID

@@ -1,7 +1,6 @@
 package jobapi
 
 import (
-	"errors"
 	"fmt"
 	"net/http"
 
@@ -54,16 +53,9 @@ func (a *API) flip(r *http.Request, q proto.OpRequest) (reply *proto.OpReply, er
 }
 
 func (a *API) phase(w http.ResponseWriter, r *http.Request) error {
-	text, err := body(w, r)
-	if err != nil {
-		return err
-	}
 	var x phase
-	if err = proto.DecodeFile(text, &x); err == nil && x.Phase == "" {
-		err = errors.New("it names none")
-	}
-	if err != nil {
-		return &proto.Error{Code: proto.Invalid, Field: "body", Limit: `{"phase": NAME}`, Reason: err.Error()}
+	if err := decode(w, r, &x, `{"phase": NAME}`, func() bool { return x.Phase != "" }); err != nil {
+		return err
 	}
 	if _, err := a.flip(r, proto.OpRequest{Name: x.Phase}); err != nil {
 		return err
@@ -77,16 +69,9 @@ type resumed struct {
 }
 
 func (a *API) resumed(w http.ResponseWriter, r *http.Request) error {
-	text, err := body(w, r)
-	if err != nil {
-		return err
-	}
 	var x resumed
-	if err = proto.DecodeFile(text, &x); err == nil && x.Generation == 0 {
-		err = errors.New("it names none")
-	}
-	if err != nil {
-		return &proto.Error{Code: proto.Invalid, Field: "body", Limit: `{"generation": EVENT}`, Reason: err.Error()}
+	if err := decode(w, r, &x, `{"generation": EVENT}`, func() bool { return x.Generation != 0 }); err != nil {
+		return err
 	}
 	q := proto.OpRequest{Noun: proto.NounResumed, Bundle: -1, Name: r.PathValue("id"), Text: proto.Part(r.URL.Query().Get("owner")), Page: x.Generation, Author: author(r)}
 	if _, err := a.source.Ask(r.Context(), q); err != nil {
@@ -96,13 +81,9 @@ func (a *API) resumed(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (a *API) traffic(w http.ResponseWriter, r *http.Request) error {
-	text, err := body(w, r)
-	if err != nil {
-		return err
-	}
 	var x job.Traffic
-	if err := proto.DecodeFile(text, &x); err != nil {
-		return &proto.Error{Code: proto.Invalid, Field: "body", Limit: "traffic: allreduce and mp", Reason: err.Error()}
+	if err := decode(w, r, &x, "traffic: allreduce and mp", nil); err != nil {
+		return err
 	}
 	t, bad := x.Spec()
 	if bad != nil {
