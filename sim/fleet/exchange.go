@@ -127,6 +127,15 @@ func (x *flips) holds(nodes []proto.NodeID, step uint8) bool {
 	return true
 }
 
+// took is what the steps cost.
+func (x *flips) took() []FlipTook {
+	for i := range x.steps {
+		t := &x.steps[i]
+		t.Agreed, t.Dark = spreadOf(t.agreed, enough), spreadOf(t.dark, enough)
+	}
+	return x.steps
+}
+
 // finish enters a step that has light, or one that came to something else.
 func (x *flips) finish(lit bool) {
 	f := x.now
@@ -143,7 +152,6 @@ func (x *flips) finish(lit bool) {
 		}
 		t.agreed = append(t.agreed, (f.decided - f.asked).Microseconds())
 		t.dark = append(t.dark, (x.r.now - f.dark).Microseconds())
-		t.Agreed, t.Dark = spreadOf(t.agreed, enough), spreadOf(t.dark, enough)
 	case f.decided == 0:
 		t.Refused++
 	default:

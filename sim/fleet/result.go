@@ -217,7 +217,7 @@ func (r *Run) result() *Result {
 	res := &Result{Nodes: f.Nodes, GPUsPerNode: f.GPUsPerNode, K: f.K, TP: f.TP, Seed: r.cfg.Seed, Runs: 1, Hours: r.cfg.Span.Hours(),
 		Violations: r.audit.violations, ViolationList: append([]string{}, r.audit.list...), EventsLost: r.audit.lost(),
 		Splits: r.measure.splits, Interruptions: r.measure.interrupted, DarkMicros: r.measure.dark.Microseconds(),
-		Moves: r.measure.moved, MovedMicros: r.measure.movedDark.Microseconds(), Exchange: r.flips.steps,
+		Moves: r.measure.moved, MovedMicros: r.measure.movedDark.Microseconds(), Exchange: r.flips.took(),
 		Polls: r.polls, Looks: r.audit.looks, Rests: r.audit.rests, Steps: r.steps, HealthSeconds: r.cfg.Health.Seconds(), HealthModules: r.cfg.HealthModules, Modules: r.cfg.Modules,
 		TraceSHA256: r.tracer.hash(), bypasses: r.measure.bypasses, Core: r.coreResult(), Rollout: r.rollout(), Costs: r.cfg.Costs.Source}
 	for i := range r.cfg.Faults {
