@@ -51,6 +51,11 @@ func TestRingsGoThroughAnExchange(t *testing.T) {
 				want = append(want, [2]proto.NodeID{ring.Nodes[n], ring.Nodes[n+1]})
 			}
 		}
+		w.p.rings.Placed.Facing(ring.Nodes[2], func(by proto.NodeID, _ proto.BundleID) {
+			if step > 0 && by != ring.Nodes[2^1<<(step-1)] {
+				t.Errorf("step %d: node %d is said to face node %d", step, by, ring.Nodes[2])
+			}
+		})
 		r, j := w.p.Rings()[0], w.job("a")
 		if got := w.pairs(); fmt.Sprint(got) != fmt.Sprint(want) || r.State != proto.RingInService || int(r.Exchange) != step {
 			t.Fatalf("step %d: light joins %v, want %v; %+v\n%s", step, got, want, r, w.show())

@@ -2,6 +2,7 @@ package hbd
 
 import (
 	"fmt"
+	"slices"
 
 	"ringlight/planner/member"
 	"ringlight/proto"
@@ -50,14 +51,9 @@ func (p *placement) Facing(id proto.NodeID, tell func(neighbour proto.NodeID, bu
 	if r == nil {
 		return
 	}
-	for at, member := range r.nodes {
-		if member != id {
-			continue
-		}
-		for _, beside := range [2]int{at - 1, at + 1} {
-			if beside < 0 || beside >= len(r.nodes) {
-				continue
-			}
+	at := slices.Index(r.nodes, id)
+	for s := proto.Left; at >= 0 && s <= proto.Right; s++ {
+		if beside := r.peer(at, s); beside >= 0 {
 			if link, ok := p.fab.Link(r.nodes[beside], id); ok {
 				tell(r.nodes[beside], link.Local.Bundle)
 			}

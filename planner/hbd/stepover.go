@@ -212,20 +212,23 @@ func (r *ringView) closed() bool {
 	if r.splitAt != 0 || r.alone() {
 		return false
 	}
-	for at, to := range r.links {
-		if r.step > 0 && r.at(at).usable() && r.at(to).usable() && !(r.meets(at, to, proto.Right) && r.meets(to, at, proto.Left)) {
-			return false
+	joined := func(at, to int) bool { return r.meets(at, to, proto.Right) && r.meets(to, at, proto.Left) }
+	if r.step > 0 { // nobody steps over another: a pair is all there is
+		for at, to := range r.links {
+			if r.at(at).usable() && r.at(to).usable() && !joined(at, to) {
+				return false
+			}
 		}
+		return true
 	}
 	before := -1
 	for at := range r.nodes {
-		if r.step > 0 || !r.at(at).usable() {
-			continue
+		if r.at(at).usable() {
+			if before >= 0 && !joined(before, at) {
+				return false
+			}
+			before = at
 		}
-		if before >= 0 && !(r.meets(before, at, proto.Right) && r.meets(at, before, proto.Left)) {
-			return false
-		}
-		before = at
 	}
 	return true
 }
