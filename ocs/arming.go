@@ -25,60 +25,60 @@ type arming struct {
 }
 
 // dacs is the driver of a module's heaters as the toggle nets stand.
-func (t *chipDrive) dacs(module int) *heater.Driver {
-	return t.heaters[module].At(t.nets())
+func (d *chipDrive) dacs(module int) *heater.Driver {
+	return d.trx.heaters[module].At(d.nets())
 }
 
 // nets are the levels of the toggle nets, as meant.
-func (t *chipDrive) nets() [2]bool {
-	bits := t.cfg.Latch.bits(t.bundle)
+func (d *chipDrive) nets() [2]bool {
+	bits := d.trx.cfg.Latch.bits(d.trx.bundle)
 	return [2]bool{bits&hal.LatchToggle0 != 0, bits&hal.LatchToggle1 != 0}
 }
 
-func (t *chipDrive) isDACs(bus hal.BusID) bool { return bus == t.bundle.Modules[0].SPI }
+func (d *chipDrive) isDACs(bus hal.BusID) bool { return bus == d.trx.bundle.Modules[0].SPI }
 
 // put counts the work of the DACs: none of it may meet an edge.
-func (t *chipDrive) put(bus hal.BusID, op *hal.Op) {
-	if t.isDACs(bus) {
-		t.arm.out++
+func (d *chipDrive) put(bus hal.BusID, op *hal.Op) {
+	if d.isDACs(bus) {
+		d.arm.out++
 	}
-	t.Transceiver.put(bus, op)
+	d.trx.put(bus, op)
 }
 
 // armed reports whether a net may toggle.
-func (t *chipDrive) armed() bool {
-	a := &t.arm
-	return a.both || !a.due && a.out == 0 && a.nets == t.nets()
+func (d *chipDrive) armed() bool {
+	a := &d.arm
+	return a.both || !a.due && a.out == 0 && a.nets == d.nets()
 }
 
 // run arms the DACs when something has changed and nothing is on its way.
-func (a *arming) run(t *chipDrive, now time.Duration) {
-	switch timing := t.cal != nil && t.cal.step == calTiming && t.cal.latch.out == 0; {
-	case a.both || !a.due && a.nets == t.nets() || a.out > 0 || t.turn.edge:
+func (a *arming) run(d *chipDrive, now time.Duration) {
+	switch timing := d.cal != nil && d.cal.step == calTiming && d.cal.latch.out == 0; {
+	case a.both || !a.due && a.nets == d.nets() || a.out > 0 || d.turn.edge:
 		return
-	case !timing && (t.state != Idle || t.cfg.Calibration == nil):
+	case !timing && (d.trx.state != Idle || d.trx.cfg.Calibration == nil):
 		return
 	}
-	a.due, a.nets, a.left, a.began = false, t.nets(), len(t.bundle.Modules), now
-	for i := range t.bundle.Modules {
+	a.due, a.nets, a.left, a.began = false, d.nets(), len(d.trx.bundle.Modules), now
+	for i := range d.trx.bundle.Modules {
 		var codes *heater.Allowed
-		if t.cal != nil {
-			m := t.cal.result.Modules[i]
-			codes, _ = t.allow(i, m, &m.Codes)
+		if d.cal != nil {
+			m := d.cal.result.Modules[i]
+			codes, _ = d.trx.allow(i, m, &m.Codes)
 		} else {
-			codes = t.allowed(i, t.codes(i))
+			codes = d.trx.allowed(i, d.trx.codes(i))
 		}
-		t.put(t.bundle.Modules[i].SPI, &hal.Op{Token: t.token(taskArm, i, 0), Class: hal.ClassSwitch, Msgs: t.dacs(i).Arm(codes)})
+		d.put(d.trx.bundle.Modules[i].SPI, &hal.Op{Token: d.trx.token(taskArm, i, 0), Class: hal.ClassSwitch, Msgs: d.dacs(i).Arm(codes)})
 	}
 }
 
-func (a *arming) completed(t *chipDrive, now time.Duration, c *hal.Completion, module int) {
+func (a *arming) completed(d *chipDrive, now time.Duration, c *hal.Completion, module int) {
 	if c.Err != nil {
 		if a.tries++; a.tries < work.MaxTries {
-			t.put(c.Bus, c.Op)
+			d.put(c.Bus, c.Op)
 			return
 		}
-		t.fault(now, module, &ModuleError{Module: module, Err: c.Err})
+		d.fault(now, module, &ModuleError{Module: module, Err: c.Err})
 		return
 	}
 	if a.left--; a.left == 0 {

@@ -51,34 +51,34 @@ type calibrating struct {
 }
 
 // calibrate begins the search of every module.
-func (t *chipDrive) calibrate(now time.Duration) error {
-	s, err := t.newSearches(now)
+func (d *chipDrive) calibrate(now time.Duration) error {
+	s, err := d.trx.newSearches(now)
 	if err != nil {
 		return err
 	}
 	c := &calibrating{searches: s, probes: make([]probe, len(s.list))}
 	for i := range c.probes {
-		c.probes[i] = probe{search: s.list[i], hw: &t.bundle.Modules[i]}
+		c.probes[i] = probe{search: s.list[i], hw: &d.trx.bundle.Modules[i]}
 	}
-	t.cal = c
-	t.calibrations = (t.calibrations + 1) % (1 << (moduleShift - calShift))
-	t.become(Calibrating)
+	d.cal = c
+	d.calibrations = (d.calibrations + 1) % (1 << (moduleShift - calShift))
+	d.trx.become(Calibrating)
 	for i := range c.probes {
-		c.probes[i].begin(t)
+		c.probes[i].begin(d)
 	}
 	return nil
 }
 
 // due lets everything that waited for a time go on.
-func (c *calibrating) due(t *chipDrive, now time.Duration) {
+func (c *calibrating) due(d *chipDrive, now time.Duration) {
 	c.now = now
 	switch c.step {
 	case calPrepare, calSearch:
 		for i := range c.probes {
-			c.probes[i].due(t, now)
+			c.probes[i].due(d, now)
 		}
 	case calTiming:
-		c.timing.due(t, c, now)
+		c.timing.due(d, c, now)
 	}
 }
 
@@ -105,26 +105,26 @@ const (
 
 // token is that of a piece of bus work of this calibration: what an earlier one asked for
 // may still be on the buses.
-func (c *calibrating) token(t *chipDrive, module, n int) uint64 {
-	return t.token(taskCalibrate, module, int(t.calibrations)<<calShift|n)
+func (c *calibrating) token(d *chipDrive, module, n int) uint64 {
+	return d.trx.token(taskCalibrate, module, int(d.calibrations)<<calShift|n)
 }
 
 // completed takes the end of one piece of a calibration's bus work.
-func (c *calibrating) completed(t *chipDrive, now time.Duration, done *hal.Completion, n int) {
+func (c *calibrating) completed(d *chipDrive, now time.Duration, done *hal.Completion, n int) {
 	switch {
 	case c.step == calDark && n != calLatchOp:
 		return // of before the end
 	case n >= calReadOp:
-		c.timing.read(t, c, now, done)
+		c.timing.read(d, c, now, done)
 		return
 	case n < calLatchOp:
 		p := &c.probes[n]
 		if p.failed {
 			return
 		}
-		if err := p.completed(t, now, done); err != nil {
+		if err := p.completed(d, now, done); err != nil {
 			c.blame(n, err)
-			p.leave(t)
+			p.leave(d)
 		}
 	case done.Err != nil:
 		module := None
@@ -132,10 +132,10 @@ func (c *calibrating) completed(t *chipDrive, now time.Duration, done *hal.Compl
 			module = n - calStageOp
 		}
 		if c.latch.tries++; c.latch.tries < work.MaxTries {
-			t.put(done.Bus, done.Op)
+			d.put(done.Bus, done.Op)
 			return
 		}
-		c.fail(t, now, module, done.Err)
+		c.fail(d, now, module, done.Err)
 		return
 	case n >= calStageOp:
 		c.latch.out--
@@ -143,51 +143,51 @@ func (c *calibrating) completed(t *chipDrive, now time.Duration, done *hal.Compl
 		c.latch.out = 0
 		c.latch.start, c.latch.end = done.Start, done.End
 	}
-	c.advance(t, now)
+	c.advance(d, now)
 }
 
 // advance goes to the next step when the present one is over.
-func (c *calibrating) advance(t *chipDrive, now time.Duration) {
+func (c *calibrating) advance(d *chipDrive, now time.Duration) {
 	switch c.step {
 	case calPrepare:
 		if c.sound() == 0 {
-			c.darken(t, now)
+			c.darken(d, now)
 		} else if c.all(probeReady) {
 			c.step = calLight
-			c.latch.write(t, now, 0)
+			c.latch.write(d, now, 0)
 		}
 	case calLight:
 		c.step = calSearch
 		for i := range c.probes {
 			if !c.probes[i].failed {
-				c.probes[i].ask(t, now)
+				c.probes[i].ask(d, now)
 			}
 		}
 	case calSearch:
 		if c.all(probeDone) && c.failure != nil {
-			c.darken(t, now)
+			c.darken(d, now)
 		} else if c.all(probeDone) {
 			c.step = calSquelch
-			c.latch.write(t, now, dark)
+			c.latch.write(d, now, dark)
 		}
 	case calSquelch:
 		c.step = calStage
 		c.compose(now)
-		c.stage(t, now)
+		c.stage(d, now)
 	case calStage:
 		if c.latch.out == 0 {
 			c.step = calTiming
-			c.timing.begin(t, c, now)
+			c.timing.begin(d, c, now)
 		}
 	case calTiming:
-		c.timing.written(t, c, now)
+		c.timing.written(d, c, now)
 	case calDark:
 		if c.failure != nil {
-			c.end(t, now)
+			c.end(d, now)
 			return
 		}
 		c.step = calWrite
-		t.writePassports(c.result)
+		d.writePassports(c.result)
 	}
 }
 
@@ -212,73 +212,73 @@ func (c *calibrating) compose(now time.Duration) {
 
 // stage brings the codes to the DACs and lets the lasers shine, behind their
 // supply.
-func (c *calibrating) stage(t *chipDrive, now time.Duration) {
+func (c *calibrating) stage(d *chipDrive, now time.Duration) {
 	c.latch.out = 0
-	for i := range t.bundle.Modules {
+	for i := range d.trx.bundle.Modules {
 		m := c.result.Modules[i]
-		codes, cuts := t.allow(i, m, &m.Codes)
+		codes, cuts := d.trx.allow(i, m, &m.Codes)
 		if cuts > 0 {
-			t.limitErrors += cuts
-			c.fail(t, now, i, hal.ErrOutOfRange)
+			d.trx.limitErrors += cuts
+			c.fail(d, now, i, hal.ErrOutOfRange)
 			return
 		}
-		for _, op := range stageOps(&t.bundle.Modules[i], t.dacs(i).Stage(codes)) {
+		for _, op := range stageOps(&d.trx.bundle.Modules[i], d.dacs(i).Stage(codes)) {
 			c.latch.out++
-			op.Op.Token = t.cal.token(t, i, calStageOp+i)
-			t.put(op.Bus, op.Op)
+			op.Op.Token = d.cal.token(d, i, calStageOp+i)
+			d.put(op.Bus, op.Op)
 		}
 	}
 }
 
 // fail ends the calibration of all.
-func (c *calibrating) fail(t *chipDrive, now time.Duration, module int, err error) {
+func (c *calibrating) fail(d *chipDrive, now time.Duration, module int, err error) {
 	if c.step == calDark {
-		t.cal = nil
-		t.fault(now, module, err) // not even that works
+		d.cal = nil
+		d.fault(now, module, err) // not even that works
 		return
 	}
 	c.blame(module, err)
-	c.darken(t, now)
+	c.darken(d, now)
 }
 
 // darken ends it with every heater cold and no light.
-func (c *calibrating) darken(t *chipDrive, now time.Duration) {
+func (c *calibrating) darken(d *chipDrive, now time.Duration) {
 	c.step = calDark
 	c.result = nil
-	for i := range t.bundle.Modules {
-		hw := &t.bundle.Modules[i]
-		t.put(hw.SPI, &hal.Op{Token: t.cal.token(t, i, i), Class: hal.ClassHousekeeping, Msgs: t.dacs(i).Cold()})
+	for i := range d.trx.bundle.Modules {
+		hw := &d.trx.bundle.Modules[i]
+		d.put(hw.SPI, &hal.Op{Token: d.cal.token(d, i, i), Class: hal.ClassHousekeeping, Msgs: d.dacs(i).Cold()})
 	}
 	c.latch.tries = 0
-	c.latch.write(t, now, dark)
+	c.latch.write(d, now, dark)
 }
 
 // end leaves the calibration, by way of Staging where there are codes.
-func (c *calibrating) end(t *chipDrive, now time.Duration) {
-	t.cal = nil
+func (c *calibrating) end(d *chipDrive, now time.Duration) {
+	d.cal = nil
 	if c.failure != nil {
-		t.calibrationFailed(now, c.failure, c.of)
+		d.trx.calibrationFailed(now, c.failure, c.of)
 	} else {
-		t.cfg.Calibration = c.result
-		t.lock.forget()
-		t.forgetMisrouted()
-		t.calibrated, t.foundIt = now, false
-		t.emit(Event{Kind: Calibrated, At: now, Path: t.path, Module: None, Cell: None, Lane: None, Text: c.result.Doubt()})
+		d.trx.cfg.Calibration = c.result
+		d.lock.forget()
+		d.trx.forgetMisrouted()
+		d.trx.calibrated, d.trx.foundIt = now, false
+		d.trx.emit(Event{Kind: Calibrated, At: now, Path: d.trx.path, Module: None, Cell: None, Lane: None, Text: c.result.Doubt()})
 		for _, e := range c.unwritten {
-			t.emit(Event{Kind: Degraded, At: now, Path: t.path, Module: uint8(e.Module), Cell: None, Lane: None, Err: e,
+			d.trx.emit(Event{Kind: Degraded, At: now, Path: d.trx.path, Module: uint8(e.Module), Cell: None, Lane: None, Err: e,
 				Measured: proto.NoPower, Expected: proto.NoPower, Text: "calibration not written to the module's EEPROM: " + e.Error()})
 		}
 	}
-	if t.cfg.Calibration == nil {
-		t.become(Idle)
+	if d.trx.cfg.Calibration == nil {
+		d.trx.become(Idle)
 		return
 	}
-	t.startScan(now, true)
+	d.startScan(now, true)
 }
 
 // progress of a calibration.
-func (t *chipDrive) progress() (p Progress, running bool) {
-	c := t.cal
+func (d *chipDrive) progress() (p Progress, running bool) {
+	c := d.cal
 	if c == nil {
 		return p, false
 	}
@@ -294,9 +294,9 @@ type latchAct struct {
 	start, end time.Duration
 }
 
-func (l *latchAct) write(t *chipDrive, now time.Duration, bits uint16) {
+func (l *latchAct) write(d *chipDrive, now time.Duration, bits uint16) {
 	l.out, l.put = 1, now
-	t.writeLatch(bits, t.cal.token(t, 0, calLatchOp), hal.ClassSwitch)
+	d.writeLatch(bits, d.cal.token(d, 0, calLatchOp), hal.ClassSwitch)
 }
 
 // stageOps bring a module to its codes, let its ADCs scan and its lasers shine.

@@ -30,13 +30,13 @@ const (
 )
 
 // readHealth reads case temperature, heater rail, and the light of the path in use.
-func (t *chipDrive) readHealth(i int) bool {
-	h := &t.readings
-	if h.busy || t.lock.act != nil && t.lock.act.module == i {
+func (d *chipDrive) readHealth(i int) bool {
+	h := &d.readings
+	if h.busy || d.lock.act != nil && d.lock.act.module == i {
 		return false
 	}
-	m := &t.bundle.Modules[i]
-	h.busy, h.out, h.path = true, 1, t.path
+	m := &d.trx.bundle.Modules[i]
+	h.busy, h.out, h.path = true, 1, d.trx.path
 	if h.slow == nil || !pca9548.Turn(m.Mux, m.MuxChannel, h.slow.Msgs) {
 		h.slow = &hal.Op{Class: hal.ClassHousekeeping, Msgs: pca9548.Behind(m.Mux, m.MuxChannel,
 			hal.Msg{W: tmp102.AppendRead(nil, tmp102.RegTemperature), R: make([]byte, 2)},
@@ -45,69 +45,69 @@ func (t *chipDrive) readHealth(i int) bool {
 	}
 	slow := pca9548.Inner(m.Mux, h.slow.Msgs)
 	slow[0].Addr, slow[1].Addr, slow[2].Addr = m.Temp, m.Rail, m.Rail
-	h.slow.Token = t.token(taskHealth, i, healthSlow)
-	t.put(m.Slow, h.slow)
-	if t.path != proto.Dark && t.cfg.Calibration != nil { // else no scan runs, or nothing is to be seen
+	h.slow.Token = d.trx.token(taskHealth, i, healthSlow)
+	d.put(m.Slow, h.slow)
+	if d.trx.path != proto.Dark && d.trx.cfg.Calibration != nil { // else no scan runs, or nothing is to be seen
 		h.out++
-		t.readTaps(i, healthLight)
+		d.readTaps(i, healthLight)
 	}
 	return true
 }
 
-func (t *chipDrive) healthDone(now time.Duration, c *hal.Completion, module, n int) {
-	h := &t.readings
+func (d *chipDrive) healthDone(now time.Duration, c *hal.Completion, module, n int) {
+	h := &d.readings
 	if h.out--; h.out == 0 {
 		h.busy = false
-		if t.health.module == 0 { // once a round
-			t.routineVerify()
+		if d.trx.health.module == 0 { // once a round
+			d.trx.routineVerify()
 		}
 	}
 	if c.Err != nil {
 		return // counted; a sample that was not taken only grows old
 	}
-	s := &t.health.last[module]
+	s := &d.trx.health.last[module]
 	if n == healthSlow {
-		hw := &t.bundle.Modules[module]
+		hw := &d.trx.bundle.Modules[module]
 		slow := pca9548.Inner(hw.Mux, c.Op.Msgs)
-		t.warm(now, c.Start, module, tmp102.Millicelsius(slow[0].R))
+		d.trx.warm(now, c.Start, module, tmp102.Millicelsius(slow[0].R))
 		s.railMicrowatt = railMicrowatt(hw.Optics(), ina219.Value(slow[1].R), ina219.Value(slow[2].R))
-		t.prove(now, module)
+		d.trx.prove(now, module)
 		return
 	}
-	if h.path != t.path || t.sw.busy() {
+	if h.path != d.trx.path || d.trx.sw.busy() {
 		return // of neither path
 	}
 	block := h.seen.own.Block()
-	o := t.bundle.Modules[module].Optics()
-	below := t.cfg.Calibration.Modules[module].below(o, h.path, block[2*hal.GuardTap1:])
+	o := d.trx.bundle.Modules[module].Optics()
+	below := d.trx.cfg.Calibration.Modules[module].below(o, h.path, block[2*hal.GuardTap1:])
 	if n == healthTaps {
-		t.strayed(now, module, max(below, h.below)) // a bit may flip on its way
+		d.strayed(now, module, max(below, h.below)) // a bit may flip on its way
 		return
 	}
 	if below >= mzi.LeastExtinction {
-		t.strayed(now, module, below)
+		d.strayed(now, module, below)
 	} else {
 		h.below, h.busy, h.out = below, true, h.out+1
-		defer t.readTaps(module, healthTaps)
+		defer d.readTaps(module, healthTaps)
 	}
 	s.light(c.Start, h.path, o, block)
 }
 
 // strayed takes a look at a module's taps. What would be told if it stayed lets the
 // lock take hold first, as does what may be one cell's.
-func (t *chipDrive) strayed(now time.Duration, module int, below int32) {
-	a := &t.health.last[module].misrouted
-	a.sample(t.readings.path, below)
-	t.lock.strays(t, now, module)
+func (d *chipDrive) strayed(now time.Duration, module int, below int32) {
+	a := &d.trx.health.last[module].misrouted
+	a.sample(d.readings.path, below)
+	d.lock.strays(d, now, module)
 	if a.rounds > 0 {
-		t.lock.hurry(t, now, module)
+		d.lock.hurry(d, now, module)
 	}
 }
 
 // readTaps reads a module's light, for the first time or once more.
-func (t *chipDrive) readTaps(module, n int) {
-	m, seen := &t.bundle.Modules[module], t.readings.seen
-	t.put(m.ADC, seen.ask(m, diode.Guard, t.token(taskHealth, module, n), hal.ClassHousekeeping))
+func (d *chipDrive) readTaps(module, n int) {
+	m, seen := &d.trx.bundle.Modules[module], d.readings.seen
+	d.put(m.ADC, seen.ask(m, diode.Guard, d.trx.token(taskHealth, module, n), hal.ClassHousekeeping))
 }
 
 // railMicrowatt is the power on the heater rail for the readings of shunt and
@@ -132,21 +132,21 @@ func (o *ownLightOp) ask(m *hal.Module, adc diode.Which, token uint64, class hal
 
 // look reads every module's own light: the Tx tap of an external path, the lane
 // diodes in loopback. Class verify lets switches go first.
-func (t *chipDrive) look() int {
-	if t.cfg.Calibration == nil || t.path == proto.Dark {
+func (d *chipDrive) look() int {
+	if d.trx.cfg.Calibration == nil || d.trx.path == proto.Dark {
 		return 0
 	}
-	t.lock.freeze(t) // an ADC that averages tells what was, or nothing yet
-	h := &t.readings
+	d.lock.freeze(d) // an ADC that averages tells what was, or nothing yet
+	h := &d.readings
 	if h.own == nil {
-		h.own = make([]ownLightOp, len(t.bundle.Modules))
+		h.own = make([]ownLightOp, len(d.trx.bundle.Modules))
 	}
 	for i := range h.own {
-		o, m, adc := &h.own[i], &t.bundle.Modules[i], diode.Guard
-		if t.path == proto.Loopback {
+		o, m, adc := &h.own[i], &d.trx.bundle.Modules[i], diode.Guard
+		if d.trx.path == proto.Loopback {
 			adc = diode.Lane
 		}
-		t.put(m.ADC, o.ask(m, adc, t.token(taskVerify, i, 0), hal.ClassVerify))
+		d.put(m.ADC, o.ask(m, adc, d.trx.token(taskVerify, i, 0), hal.ClassVerify))
 	}
 	return len(h.own)
 }

@@ -20,7 +20,7 @@ var ErrTriggerMissed = errors.New("module does not carry the trigger out")
 // them, and the codes of all paths lie with each. A module that missed the byte,
 // because it held off just then, is given it alone.
 type mciDrive struct {
-	*Transceiver
+	trx    *Transceiver // whose light they move
 	set    *mci.Set
 	trials mciTrials
 	search *mciSearch // under way
@@ -31,18 +31,18 @@ func (d *mciDrive) controllers() *mci.Set { return d.set }
 
 // renew begins another life of the controllers' ports.
 func (d *mciDrive) renew() {
-	d.set = mci.New(d.cfg.Board.Buses, d.bundle.Modules, d, &d.work, uint8(taskMCI), d.settleTime(d.cfg.Calibration))
+	d.set = mci.New(d.trx.cfg.Board.Buses, d.trx.bundle.Modules, d, &d.trx.work, uint8(taskMCI), d.trx.settleTime(d.trx.cfg.Calibration))
 	d.trials, d.search, d.locks = mciTrials{}, nil, nil
 }
 
 // start brings every module up, side by side, and adopts what is right.
 func (d *mciDrive) start(now time.Duration) {
 	d.renew()
-	if c := d.cfg.Calibration; c != nil && len(c.Modules) != len(d.set.Modules) {
+	if c := d.trx.cfg.Calibration; c != nil && len(c.Modules) != len(d.set.Modules) {
 		d.fault(now, -1, stored.ErrMismatch)
 		return
 	}
-	if d.cfg.Calibration == nil || d.compose(now) {
+	if d.trx.cfg.Calibration == nil || d.compose(now) {
 		d.set.BringUp(d.found, d.refused)
 	}
 }
@@ -50,7 +50,7 @@ func (d *mciDrive) start(now time.Duration) {
 // compose makes every module's codes.
 func (d *mciDrive) compose(now time.Duration) (ok bool) {
 	var err error
-	if d.force, err = composeCodes(d.bundle.Modules, d.cfg.Calibration.Modules, true); err != nil {
+	if d.trx.force, err = composeCodes(d.trx.bundle.Modules, d.trx.cfg.Calibration.Modules, true); err != nil {
 		d.fault(now, -1, err)
 	}
 	return err == nil
@@ -58,7 +58,7 @@ func (d *mciDrive) compose(now time.Duration) (ok bool) {
 
 func (d *mciDrive) fault(now time.Duration, module int, err error) {
 	d.set.Halt()
-	d.Transceiver.fault(now, module, err)
+	d.trx.fault(now, module, err)
 }
 
 func (d *mciDrive) refused(now time.Duration, module int, err error) {
@@ -67,7 +67,7 @@ func (d *mciDrive) refused(now time.Duration, module int, err error) {
 
 // Known refuses a module that the calibration is not of.
 func (d *mciDrive) Known(module int, serial string) error {
-	if c := d.cfg.Calibration; c != nil && serial != c.Modules[module].Serial {
+	if c := d.trx.cfg.Calibration; c != nil && serial != c.Modules[module].Serial {
 		return fmt.Errorf("%w: it is %q, calibrated is %q", ErrCalibrationForeign, serial, c.Modules[module].Serial)
 	}
 	return nil
@@ -75,21 +75,21 @@ func (d *mciDrive) Known(module int, serial string) error {
 
 // Codes of a module, as the limits let them pass.
 func (d *mciDrive) Codes(module int) (codes *heater.Allowed, whole bool) {
-	if d.cfg.Calibration == nil {
+	if d.trx.cfg.Calibration == nil {
 		return nil, false
 	}
-	codes, cuts := d.allow(module, d.cfg.Calibration.Modules[module], d.codes(module))
+	codes, cuts := d.trx.allow(module, d.trx.cfg.Calibration.Modules[module], d.trx.codes(module))
 	return codes, cuts == 0
 }
 
 // Stage lets codes go to a module that none was cut of.
 func (d *mciDrive) Stage(module int) error {
-	before := d.limitErrors
-	if d.allowed(module, d.codes(module)); d.limitErrors > before {
+	before := d.trx.limitErrors
+	if d.trx.allowed(module, d.trx.codes(module)); d.trx.limitErrors > before {
 		return hal.ErrOutOfRange
 	}
-	if d.state == Reading {
-		d.become(Staging)
+	if d.trx.state == Reading {
+		d.trx.become(Staging)
 	}
 	return nil
 }
@@ -101,38 +101,38 @@ func (d *mciDrive) found(now time.Duration) {
 		return
 	}
 	path, agree, differ := d.set.Found()
-	d.adoptPath(now, path)
+	d.trx.adoptPath(now, path)
 	var odd error
 	if !agree {
 		odd = mci.ErrState
 	}
-	d.serve(now, differ, odd, "modules are on different paths")
+	d.trx.serve(now, differ, odd, "modules are on different paths")
 }
 
 // choose sets a path by one trigger byte; controllers see to their own order.
 func (d *mciDrive) choose(now time.Duration, p proto.Path, _ switchStep) error {
 	switch {
-	case d.state == Calibrating:
+	case d.trx.state == Calibrating:
 		return ErrBusy
-	case d.state == Faulted && p != proto.Dark: // to go dark is always granted
+	case d.trx.state == Faulted && p != proto.Dark: // to go dark is always granted
 		return ErrOutOfService
-	case d.state != Idle && d.state != Faulted:
+	case d.trx.state != Idle && d.trx.state != Faulted:
 		return ErrNotReady
-	case p != proto.Dark && d.cfg.Calibration == nil:
+	case p != proto.Dark && d.trx.cfg.Calibration == nil:
 		return ErrNotCalibrated
 	}
-	d.aim(p)
+	d.trx.aim(p)
 	d.send(now, p)
 	return nil
 }
 
 // send asks for the trigger of a path to all modules.
 func (d *mciDrive) send(now time.Duration, p proto.Path) {
-	s := &d.sw
+	s := &d.trx.sw
 	s.asked, s.want, s.settling = now, true, false
 	s.busStart, s.busEnd = 0, 0
 	d.set.Fire(now, d.set.Trigger(p))
-	d.verify.reset()
+	d.trx.verify.reset()
 }
 
 // due lets the requests of every module go on.
@@ -140,23 +140,23 @@ func (d *mciDrive) due(now time.Duration) (next time.Duration) {
 	d.set.Again(now)
 	d.settled(now)
 	d.trials.due(d, now)
-	d.Patterns.askControllers()
+	d.trx.Patterns.askControllers()
 	d.set.Step(now)
-	d.sw.out, d.sw.want = d.set.PutFire()
-	return min(d.sw.next(), d.trials.next(), d.set.Next())
+	d.trx.sw.out, d.trx.sw.want = d.set.PutFire()
+	return min(d.trx.sw.next(), d.trials.next(), d.set.Next())
 }
 
 func (d *mciDrive) completed(now time.Duration, c *hal.Completion, _ task, module, n int) {
 	o := d.set.Completed(now, c, module, n)
 	if o.BusError {
-		d.busErrors++
+		d.trx.busErrors++
 	}
-	s := &d.sw
+	s := &d.trx.sw
 	s.out = d.set.Out()
 	_, s.busStart, s.busEnd = d.set.Fired()
 	if o.Failed != nil {
-		d.port = proto.Failed
-		d.emit(Event{Kind: PathFailed, At: now, Path: d.target, Module: None, Cell: None, Lane: None, Err: o.Failed, Text: "trigger"})
+		d.trx.port = proto.Failed
+		d.trx.emit(Event{Kind: PathFailed, At: now, Path: d.trx.target, Module: None, Cell: None, Lane: None, Err: o.Failed, Text: "trigger"})
 	}
 	if !o.Over {
 		return
@@ -171,17 +171,17 @@ func (d *mciDrive) completed(now time.Duration, c *hal.Completion, _ task, modul
 
 // settled ends the settling.
 func (d *mciDrive) settled(now time.Duration) {
-	s := &d.sw
+	s := &d.trx.sw
 	if !s.settling || now < s.settled {
 		return
 	}
 	s.settling = false
-	if d.state == Calibrating {
+	if d.trx.state == Calibrating {
 		return
 	}
-	d.arrived(now)
-	if d.state == Idle {
-		d.startVerify(now) // of darkness too: every module must have heard
+	d.trx.arrived(now)
+	if d.trx.state == Idle {
+		d.trx.startVerify(now) // of darkness too: every module must have heard
 	}
 }
 
@@ -196,47 +196,47 @@ func (d *mciDrive) look() int {
 // account is one module's part of a verification.
 func (d *mciDrive) account(i int) {
 	m := &d.set.Modules[i]
-	m.Account(d.verify.path, func(now time.Duration, missed bool, err error) {
-		if missed && !d.sw.busy() && d.state == Idle {
+	m.Account(d.trx.verify.path, func(now time.Duration, missed bool, err error) {
+		if missed && !d.trx.sw.busy() && d.trx.state == Idle {
 			if m.Alone(func() { d.account(i) }) {
 				return
 			}
 			fired, _, _ := d.set.Fired()
 			err = fmt.Errorf("%w: %02xh, answers %v", ErrTriggerMissed, fired, m.Status.Answer)
-			d.port = proto.Failed
-			d.emit(Event{Kind: PathFailed, At: now, Path: d.target, Module: uint8(i), Cell: None, Lane: None, Err: &ModuleError{Module: i, Err: err}})
+			d.trx.port = proto.Failed
+			d.trx.emit(Event{Kind: PathFailed, At: now, Path: d.trx.target, Module: uint8(i), Cell: None, Lane: None, Err: &ModuleError{Module: i, Err: err}})
 		}
-		d.accounted(now, i, m.Block(), err)
+		d.trx.accounted(now, i, m.Block(), err)
 	})
 }
 
 // readHealth reads one module: temperature, flags, lock, and the light of the path in use.
 func (d *mciDrive) readHealth(i int) bool {
 	m := &d.set.Modules[i]
-	if d.sw.busy() || d.verify.out > 0 || !m.Idle() {
+	if d.trx.sw.busy() || d.trx.verify.out > 0 || !m.Idle() {
 		return false
 	}
-	path := d.path
+	path := d.trx.path
 	m.Health(d.minds(i), func(now time.Duration, millicelsius int32, err error) {
 		over := func() {
-			if d.health.module == 0 {
-				d.routineVerify()
+			if d.trx.health.module == 0 {
+				d.trx.routineVerify()
 			}
 		}
 		if err != nil {
-			d.busErrors++
+			d.trx.busErrors++
 			over()
 			return
 		}
-		d.warm(now, now, i, millicelsius)
+		d.trx.warm(now, now, i, millicelsius)
 		if upper, lower, ok := mci.BiasOf(m); ok {
-			s := &d.health.last[i]
+			s := &d.trx.health.last[i]
 			s.bias, s.biasAt = [2]int32{upper, lower}, now
 		}
-		if path == d.path && !d.sw.busy() && path != proto.Dark {
+		if path == d.trx.path && !d.trx.sw.busy() && path != proto.Dark {
 			block := m.Block()
-			d.health.last[i].light(now, path, d.bundle.Modules[i].Optics(), block)
-			if d.cfg.Calibration != nil && d.misrouted(i, path, block, over) {
+			d.trx.health.last[i].light(now, path, d.trx.bundle.Modules[i].Optics(), block)
+			if d.trx.cfg.Calibration != nil && d.misrouted(i, path, block, over) {
 				return
 			}
 		}

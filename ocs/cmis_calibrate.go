@@ -46,16 +46,16 @@ type mciProbe struct {
 
 // begin begins a search from nothing.
 func (d *mciDrive) begin(now time.Duration) error {
-	s, err := d.newSearches(now)
+	s, err := d.trx.newSearches(now)
 	if err != nil {
 		return err
 	}
-	c := &mciSearch{searches: s, d: d, before: d.cfg.Calibration, probes: make([]mciProbe, len(s.list)), left: len(s.list)}
+	c := &mciSearch{searches: s, d: d, before: d.trx.cfg.Calibration, probes: make([]mciProbe, len(s.list)), left: len(s.list)}
 	for i := range c.probes {
 		c.probes[i].Module, c.probes[i].search = &d.set.Modules[i], s.list[i]
 	}
 	d.search = c
-	d.become(Calibrating)
+	d.trx.become(Calibrating)
 	for i := range c.probes {
 		c.enter(i)
 	}
@@ -135,7 +135,7 @@ func (c *mciSearch) itself(i int) {
 			if p.over = true; err != nil {
 				c.blame(i, err)
 			}
-			o := c.d.bundle.Modules[i].Optics()
+			o := c.d.trx.bundle.Modules[i].Optics()
 			for k := range o.Cells() {
 				p.result.Cells[k] = CellCalibration{PiMicrowatt: uint32(o.Heater.MostPiMicrowatt), MilliOhm: uint32(o.Heater.LeastOhm) * 1000}
 			}
@@ -290,8 +290,8 @@ func (c *mciSearch) ended(now time.Duration) {
 			break
 		}
 		m := c.probes[i].result
-		if _, cuts := m.fit(c.d.bears(i), &m.Codes); cuts > 0 {
-			c.d.limitErrors += cuts
+		if _, cuts := m.fit(c.d.trx.bears(i), &m.Codes); cuts > 0 {
+			c.d.trx.limitErrors += cuts
 			c.blame(i, hal.ErrOutOfRange)
 		}
 		result.Modules = append(result.Modules, m)
@@ -299,16 +299,16 @@ func (c *mciSearch) ended(now time.Duration) {
 	d := c.d
 	if c.failure != nil {
 		d.search = nil
-		d.become(Idle)
-		d.calibrationFailed(now, c.failure, c.of)
+		d.trx.become(Idle)
+		d.trx.calibrationFailed(now, c.failure, c.of)
 		for i := range c.probes {
 			c.probes[i].Home()
 		}
 		return
 	}
-	d.cfg.Calibration = result
-	d.forgetMisrouted()
-	d.calibrated, d.foundIt = now, false
+	d.trx.cfg.Calibration = result
+	d.trx.forgetMisrouted()
+	d.trx.calibrated, d.trx.foundIt = now, false
 	if d.compose(now) {
 		d.set.Restage(now)
 	}

@@ -55,8 +55,8 @@ func (d *mciDrive) hold(module int) (h Hold, why string) {
 // misrouted samples the acceptance of a module in service. Light on the wrong side is read
 // once more before it counts; then over follows.
 func (d *mciDrive) misrouted(i int, path proto.Path, block []byte, over func()) (again bool) {
-	m, a := &d.set.Modules[i], &d.health.last[i].misrouted
-	o, cal := d.bundle.Modules[i].Optics(), d.cfg.Calibration.Modules[i]
+	m, a := &d.set.Modules[i], &d.trx.health.last[i].misrouted
+	o, cal := d.trx.bundle.Modules[i].Optics(), d.trx.cfg.Calibration.Modules[i]
 	taps := block[2*hal.GuardTap1 : diode.BlockBytes]
 	first := cal.below(o, path, taps)
 	if first >= mzi.LeastExtinction {
@@ -65,8 +65,8 @@ func (d *mciDrive) misrouted(i int, path proto.Path, block []byte, over func()) 
 	}
 	m.Again(func(now time.Duration, err error) {
 		if err != nil {
-			d.busErrors++
-		} else if path == d.path && !d.sw.busy() {
+			d.trx.busErrors++
+		} else if path == d.trx.path && !d.trx.sw.busy() {
 			a.sample(path, max(first, cal.below(o, path, m.Block()[2*hal.GuardTap1:])))
 		}
 		d.supervise(now, i, over)
@@ -84,15 +84,15 @@ func (d *mciDrive) lockOf(module int) *mciLock {
 // minds says whether a module's lock is to be read: not where none is wanted and none is
 // on.
 func (d *mciDrive) minds(module int) bool {
-	return d.cfg.Lock.Mode != LockOff || !d.lockOf(module).known || d.set.Modules[module].Lock.On
+	return d.trx.cfg.Lock.Mode != LockOff || !d.lockOf(module).known || d.set.Modules[module].Lock.On
 }
 
 // supervise takes what a module says of its lock, and tells it what to do where it
 // does something else; then over follows.
 func (d *mciDrive) supervise(now time.Duration, i int, over func()) {
 	m := &d.set.Modules[i]
-	if !m.Control.Lock || !d.minds(i) || d.state != Idle || d.sw.busy() {
-		d.prove(now, i)
+	if !m.Control.Lock || !d.minds(i) || d.trx.state != Idle || d.trx.sw.busy() {
+		d.trx.prove(now, i)
 		over()
 		return
 	}
@@ -100,17 +100,17 @@ func (d *mciDrive) supervise(now time.Duration, i int, over func()) {
 	if !l.known {
 		l.looks = m.Lock.Looks
 	}
-	defer d.prove(now, i)
+	defer d.trx.prove(now, i)
 	l.known = true
-	l.hold.Engaged = d.cfg.Lock.Mode != LockOff
+	l.hold.Engaged = d.trx.cfg.Lock.Mode != LockOff
 	if !m.Lock.On && l.hold.Engaged { // not told yet, or it has begun anew
 		l.proof = proof{}
 	}
 	if l.took(&m.Lock) && l.phase == cmis.LockHolding {
-		l.proof = proof{since: now, kelvin: d.health.temperature(i), slope: claimKelvin, dim: l.dim(d, i),
+		l.proof = proof{since: now, kelvin: d.trx.health.temperature(i), slope: claimKelvin, dim: l.dim(d, i),
 			found: claimTrimmed * float64(m.Lock.Microrad) / 1e6, carried: m.Control.Carry, spread: float64(m.Lock.Spread) / 1e6}
 	}
-	if want := l.hold.Engaged && d.cfg.Calibration != nil && d.lockless() == ""; want != m.Lock.On {
+	if want := l.hold.Engaged && d.trx.cfg.Calibration != nil && d.lockless() == ""; want != m.Lock.On {
 		m.Hold(want, over)
 		return
 	}
@@ -119,13 +119,13 @@ func (d *mciDrive) supervise(now time.Duration, i int, over func()) {
 
 // dim says whether a lane of a module may be dark: of its cells a look says nothing.
 func (l *mciLock) dim(d *mciDrive, module int) bool {
-	s, cal := &d.health.last[module], d.cfg.Calibration.Modules[module]
+	s, cal := &d.trx.health.last[module], d.trx.cfg.Calibration.Modules[module]
 	levels, got := &cal.LaneLoop, sumLevel([]proto.MilliDBm{s.upper, s.lower})
-	if d.path.External() {
-		levels, got = &cal.LaneTap[d.path-proto.External1], s.tap
+	if d.trx.path.External() {
+		levels, got = &cal.LaneTap[d.trx.path-proto.External1], s.tap
 	}
 	_, some := missing(levels, sumLevel(levels[:]), got)
-	return some || s.lightAt == 0 || s.path != d.path
+	return some || s.lightAt == 0 || s.path != d.trx.path
 }
 
 // took takes what the last look found, and says whether there was one.

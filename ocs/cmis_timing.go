@@ -60,8 +60,8 @@ func (r *mciTrials) next() time.Duration {
 func (d *mciDrive) calibrate(now time.Duration) error {
 	// A look at the darkness may be under way, in whose place the search asks.
 	d.set.Drop()
-	d.verify = verification{}
-	d.verify.reset()
+	d.trx.verify = verification{}
+	d.trx.verify.reset()
 	closed := None
 	for i := range d.set.Modules {
 		if c := &d.set.Modules[i].Control; c.Staging && !c.Calibration {
@@ -71,10 +71,10 @@ func (d *mciDrive) calibrate(now time.Duration) error {
 	switch {
 	case closed == None:
 		return d.begin(now)
-	case d.cfg.Calibration == nil:
+	case d.trx.cfg.Calibration == nil:
 		return &ModuleError{Module: closed, Err: fmt.Errorf("%w, and its controller does not take a calibration: %w", ErrNotCalibrated, hal.ErrUnsupported)}
 	}
-	d.become(Calibrating)
+	d.trx.become(Calibrating)
 	d.trials = mciTrials{step: mciTrialRest, at: now}
 	return nil
 }
@@ -89,12 +89,12 @@ func (r *mciTrials) sent(now time.Duration) {
 func (r *mciTrials) due(d *mciDrive, now time.Duration) {
 	switch {
 	case r.step == mciTrialNone:
-	case r.step == mciTrialLight && !d.sw.want && d.sw.out == 0:
+	case r.step == mciTrialLight && !d.trx.sw.want && d.trx.sw.out == 0:
 		r.light(d, now)
 	case now < r.at:
 	case r.step == mciTrialRest:
 		r.begin(d, now)
-	case r.step == mciTrialFinish && !d.sw.busy():
+	case r.step == mciTrialFinish && !d.trx.sw.busy():
 		r.finish(d, now)
 	}
 }
@@ -116,15 +116,15 @@ func (r *mciTrials) begin(d *mciDrive, now time.Duration) {
 // light waits for the LOS line to follow the lasers.
 func (r *mciTrials) light(d *mciDrive, now time.Duration) {
 	switch {
-	case d.lit[proto.Loopback] == r.on:
-		r.seen, r.noted, r.wrote = now-d.sw.busEnd, d.noted[proto.Loopback]-d.sw.busEnd, d.sw.busEnd-d.sw.busStart
+	case d.trx.lit[proto.Loopback] == r.on:
+		r.seen, r.noted, r.wrote = now-d.trx.sw.busEnd, d.trx.noted[proto.Loopback]-d.trx.sw.busEnd, d.trx.sw.busEnd-d.trx.sw.busStart
 		r.step, r.at, r.left, r.slow, r.fast = mciTrialAsk, hal.Never, len(d.set.Modules), -hal.Never, hal.Never
-		r.bus.add(d.sw.busEnd - d.sw.asked)
+		r.bus.add(d.trx.sw.busEnd - d.trx.sw.asked)
 		for i := range d.set.Modules {
 			r.ask(d, i)
 		}
 	case now >= r.at:
-		r.err = fmt.Errorf("%w: LOS line is %v with lasers %v after %v", errNoOwnLight, d.lit[proto.Loopback], r.on, timingPatience)
+		r.err = fmt.Errorf("%w: LOS line is %v with lasers %v after %v", errNoOwnLight, d.trx.lit[proto.Loopback], r.on, timingPatience)
 		r.step, r.at = mciTrialFinish, now
 		d.send(now, proto.Dark)
 	}
@@ -139,7 +139,7 @@ func (r *mciTrials) ask(d *mciDrive, i int) {
 		}
 		took := m.Status.Took
 		r.took = append(r.took, took)
-		own := took + m.Fired() - d.sw.busEnd
+		own := took + m.Fired() - d.trx.sw.busEnd
 		r.slow, r.fast = max(r.slow, own), min(r.fast, own)
 		if r.left--; r.left == 0 {
 			r.told(now)
@@ -170,16 +170,16 @@ func (r *mciTrials) finish(d *mciDrive, now time.Duration) {
 	r.step = mciTrialNone
 	found := d.search
 	d.search = nil
-	d.become(Idle)
+	d.trx.become(Idle)
 	if r.err != nil {
-		d.calibrationFailed(now, r.err, nil)
+		d.trx.calibrationFailed(now, r.err, nil)
 		if found != nil { // codes that do not make light
-			d.cfg.Calibration = found.before
-			d.Start(now)
+			d.trx.cfg.Calibration = found.before
+			d.trx.Start(now)
 		}
 		return
 	}
-	c := &Calibration{Modules: d.cfg.Calibration.Modules}
+	c := &Calibration{Modules: d.trx.cfg.Calibration.Modules}
 	c.Timing.DetectMin, c.Timing.DetectMax = r.detect.bounds()
 	// Few dozen interrupts do not meet the latest one. chosen: half the spread.
 	least, most, _ := r.detect.seen.believed()
@@ -192,6 +192,6 @@ func (r *mciTrials) finish(d *mciDrive, now time.Duration) {
 	c.Timing.SwitchMin = busLeast + tookLeast
 	c.Timing.SwitchMax = busMost + d.set.Longest + d.set.Settle()
 	c.count(&r.bus, &r.detect.seen)
-	d.cfg.Calibration = c
-	d.emit(Event{Kind: Calibrated, At: now, Path: d.path, Module: None, Cell: None, Lane: None, Text: c.Doubt()})
+	d.trx.cfg.Calibration = c
+	d.trx.emit(Event{Kind: Calibrated, At: now, Path: d.trx.path, Module: None, Cell: None, Lane: None, Text: c.Doubt()})
 }

@@ -198,13 +198,13 @@ func composeCodes(hw []hal.Module, modules []*ModuleCalibration, own bool) ([]*h
 
 // compose makes every module's codes, as the lock has their
 // calibrations by now.
-func (t *chipDrive) compose() ([]*heater.Codes, error) {
-	modules := t.cfg.Calibration.Modules
-	if t.lock.modules != nil {
+func (d *chipDrive) compose() ([]*heater.Codes, error) {
+	modules := d.trx.cfg.Calibration.Modules
+	if d.lock.modules != nil {
 		modules = make([]*ModuleCalibration, len(modules))
 		for i := range modules {
-			modules[i] = t.lock.calibrated(t, i)
+			modules[i] = d.lock.calibrated(d, i)
 		}
 	}
-	return composeCodes(t.bundle.Modules, modules, !t.lock.trimmed())
+	return composeCodes(d.trx.bundle.Modules, modules, !d.lock.trimmed())
 }

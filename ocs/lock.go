@@ -156,8 +156,8 @@ func (t *Transceiver) Holds() []Hold {
 	return holds
 }
 
-func (t *chipDrive) lockless() string {
-	if t.scan.differ {
+func (d *chipDrive) lockless() string {
+	if d.scan.differ {
 		return "codes were found that are none of ours"
 	}
 	return ""
@@ -165,11 +165,11 @@ func (t *chipDrive) lockless() string {
 
 const notLooked = "could not be looked at"
 
-func (t *chipDrive) hold(module int) (h Hold, why string) {
-	if module >= len(t.lock.modules) {
+func (d *chipDrive) hold(module int) (h Hold, why string) {
+	if module >= len(d.lock.modules) {
 		return h, ""
 	}
-	m := &t.lock.modules[module]
+	m := &d.lock.modules[module]
 	h = m.hold
 	h.Engaged = true
 	switch {
@@ -217,25 +217,25 @@ func (l *lock) forget() {
 }
 
 // calibrated is a module's calibration as the lock has it by now.
-func (l *lock) calibrated(t *chipDrive, module int) *ModuleCalibration {
-	m := t.cfg.Calibration.Modules[module]
+func (l *lock) calibrated(d *chipDrive, module int) *ModuleCalibration {
+	m := d.trx.cfg.Calibration.Modules[module]
 	if module >= len(l.modules) {
 		return m
 	}
 	moved := *m
-	for k, d := range l.modules[module].offset {
-		moved.Cells[k].OffsetMicrorad = int32(math.Floor(float64(mzi.Wrap(float64(m.Cells[k].OffsetMicrorad)/1e6+d)*1e6) + 0.5))
+	for k, off := range l.modules[module].offset {
+		moved.Cells[k].OffsetMicrorad = int32(math.Floor(float64(mzi.Wrap(float64(m.Cells[k].OffsetMicrorad)/1e6+off)*1e6) + 0.5))
 	}
 	return &moved
 }
 
 // engage begins to hold all modules.
-func (l *lock) engage(t *chipDrive, now time.Duration) {
-	l.modules = make([]lockModule, len(t.bundle.Modules))
+func (l *lock) engage(d *chipDrive, now time.Duration) {
+	l.modules = make([]lockModule, len(d.trx.bundle.Modules))
 	for i := range l.modules {
 		m := &l.modules[i]
-		m.period, m.next, m.looked = t.lockPeriod(), now, now
-		m.carry.begin(t.cfg.Calibration.Modules[i])
+		m.period, m.next, m.looked = d.lockPeriod(), now, now
+		m.carry.begin(d.trx.cfg.Calibration.Modules[i])
 		for k := range m.variance {
 			m.variance[k] = 1 // nothing is known
 		}
@@ -243,54 +243,54 @@ func (l *lock) engage(t *chipDrive, now time.Duration) {
 }
 
 // hurry lets a module be looked at soon: something says that it moves.
-func (l *lock) hurry(t *chipDrive, now time.Duration, module int) {
+func (l *lock) hurry(d *chipDrive, now time.Duration, module int) {
 	if module < len(l.modules) {
 		m := &l.modules[module]
-		m.period = t.lockPeriod()
+		m.period = d.lockPeriod()
 		m.next = min(m.next, max(now, m.looked+m.period))
 	}
 }
 
-func (t *chipDrive) lockPeriod() time.Duration {
-	if p := t.cfg.Lock.Period; p > 0 {
+func (d *chipDrive) lockPeriod() time.Duration {
+	if p := d.trx.cfg.Lock.Period; p > 0 {
 		return p
 	}
 	return lockPeriod
 }
 
-func (t *chipDrive) lockRest() time.Duration {
-	switch r := t.cfg.Lock.Rest; {
+func (d *chipDrive) lockRest() time.Duration {
+	switch r := d.trx.cfg.Lock.Rest; {
 	case r > 0:
 		return r
-	case t.cfg.Lock.Mode == LockAlways:
+	case d.trx.cfg.Lock.Mode == LockAlways:
 		return lockRestAlways
 	}
 	return lockRestDrift
 }
 
 // lockReady reports whether a look may begin or go on.
-func (t *chipDrive) lockReady() bool {
+func (d *chipDrive) lockReady() bool {
 	// Where codes were found that are none of ours, nothing is touched. A verification
 	// or a health reading under way comes first: until its first average is made, the
 	// ADC has nothing to tell.
-	return t.verify.out == 0 && !t.readings.busy && t.state == Idle && !t.scan.differ && t.path != proto.Dark && t.target == t.path && t.cfg.Calibration != nil && !t.sw.busy()
+	return d.trx.verify.out == 0 && !d.readings.busy && d.trx.state == Idle && !d.scan.differ && d.trx.path != proto.Dark && d.trx.target == d.trx.path && d.trx.cfg.Calibration != nil && !d.trx.sw.busy()
 }
 
 // next is when the lock wants its turn.
-func (l *lock) next(t *chipDrive) time.Duration {
+func (l *lock) next(d *chipDrive) time.Duration {
 	if l.step() == lockWait {
 		return l.act.at
 	}
-	if l.step() != lockIdle || t.cfg.Lock.Mode == LockOff || !t.lockReady() {
+	if l.step() != lockIdle || d.trx.cfg.Lock.Mode == LockOff || !d.lockReady() {
 		return hal.Never
 	}
 	if l.modules == nil {
 		return 0
 	}
-	at := l.feel.next(t)
+	at := l.feel.next(d)
 	for i := range l.modules {
 		m := &l.modules[i]
-		if m.stale(t.path) {
+		if m.stale(d.trx.path) {
 			return 0
 		}
 		at = min(at, m.next)
@@ -305,42 +305,42 @@ func (m *lockModule) stale(p proto.Path) bool {
 }
 
 // due begins the look that is due, or goes on with the one under way.
-func (l *lock) due(t *chipDrive, now time.Duration) {
+func (l *lock) due(d *chipDrive, now time.Duration) {
 	if l.step() == lockWait {
 		if now >= l.act.at {
-			l.read(t)
+			l.read(d)
 		}
 		return
 	}
-	if l.step() != lockIdle || t.cfg.Lock.Mode == LockOff || !t.lockReady() {
+	if l.step() != lockIdle || d.trx.cfg.Lock.Mode == LockOff || !d.lockReady() {
 		return
 	}
 	if l.modules == nil {
-		l.engage(t, now)
+		l.engage(d, now)
 	}
-	l.feel.due(t, now)
+	l.feel.due(d, now)
 	first := -1
 	for i := range l.modules {
-		if m := &l.modules[i]; m.stale(t.path) {
-			if m.favours != t.path { // other cells have light now
-				l.hurry(t, now, i)
+		if m := &l.modules[i]; m.stale(d.trx.path) {
+			if m.favours != d.trx.path { // other cells have light now
+				l.hurry(d, now, i)
 			}
 			l.gen++
-			l.act = &lockAct{module: i, path: t.path, lit: litOf(t.path)}
-			l.compose(t)
+			l.act = &lockAct{module: i, path: d.trx.path, lit: litOf(d.trx.path)}
+			l.compose(d)
 			return
 		} else if m.next <= now && (first < 0 || m.next < l.modules[first].next) {
 			first = i
 		}
 	}
 	if first >= 0 {
-		l.open(t, now, first)
+		l.open(d, now, first)
 	}
 }
 
 // learn takes the errors that a look found, in radian with their variances, and
 // says what to do about them: the period of the next look.
-func (m *lockModule) learn(t *chipDrive, now time.Duration, found []lockFinding) {
+func (m *lockModule) learn(d *chipDrive, now time.Duration, found []lockFinding) {
 	walk := float64(lockWalk * (float64(now-m.looked) / float64(time.Second)))
 	for k := range m.variance {
 		m.variance[k] = min(m.variance[k]+walk, 1)
@@ -384,9 +384,9 @@ func (m *lockModule) learn(t *chipDrive, now time.Duration, found []lockFinding)
 	}
 	h.Looks++
 	m.blind = false
-	m.period = min(2*m.period, t.lockRest())
+	m.period = min(2*m.period, d.lockRest())
 	if largest > lockQuiet {
-		m.period = t.lockPeriod()
+		m.period = d.lockPeriod()
 	}
 	if m.next = now + m.period; doubt {
 		m.next = now

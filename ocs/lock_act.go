@@ -84,30 +84,30 @@ func pattern(cell, n int) float64 {
 	return -1
 }
 
-func (l *lock) submit(t *chipDrive, bus hal.BusID, class hal.Class, msgs ...hal.Msg) {
-	t.put(bus, &hal.Op{Token: t.token(taskLock, l.act.module, int(l.gen)), Class: class, Msgs: msgs})
+func (l *lock) submit(d *chipDrive, bus hal.BusID, class hal.Class, msgs ...hal.Msg) {
+	d.put(bus, &hal.Op{Token: d.trx.token(taskLock, l.act.module, int(l.gen)), Class: class, Msgs: msgs})
 }
 
 // open begins a look.
-func (l *lock) open(t *chipDrive, now time.Duration, module int) {
-	cal := l.calibrated(t, module)
-	setting, err := mzi.Matrix(t.bundle.Modules[module].Optics().Couplers).Route(mzi.Halves)
+func (l *lock) open(d *chipDrive, now time.Duration, module int) {
+	cal := l.calibrated(d, module)
+	setting, err := mzi.Matrix(d.trx.bundle.Modules[module].Optics().Couplers).Route(mzi.Halves)
 	if err != nil {
 		panic("ocs: halves that no setting swaps: " + err.Error())
 	}
 	l.gen++
-	l.act = &lockAct{step: lockOpen, module: module, path: t.path, lit: litOf(t.path), setting: setting}
+	l.act = &lockAct{step: lockOpen, module: module, path: d.trx.path, lit: litOf(d.trx.path), setting: setting}
 	a := l.act
-	a.model, a.most = cal.model(t.bears(module))
-	codes := t.codes(module)
+	a.model, a.most = cal.model(d.trx.bears(module))
+	codes := d.trx.codes(module)
 	a.volts = voltages(codes)
-	a.heater = t.heaters[module]
-	a.still, _ = t.allow(module, cal, codes)
+	a.heater = d.trx.heaters[module]
+	a.still, _ = d.trx.allow(module, cal, codes)
 	for k := range lockCells {
 		a.steps(k, codes)
 	}
-	m := &t.bundle.Modules[module]
-	l.submit(t, m.ADC, hal.ClassVerify, diode.Of(m).Average(diode.Guard, lockAverageLog2))
+	m := &d.trx.bundle.Modules[module]
+	l.submit(d, m.ADC, hal.ClassVerify, diode.Of(m).Average(diode.Guard, lockAverageLog2))
 }
 
 // register is the DAC register, 0 or 1, that drives a cell on the lit path.
@@ -143,7 +143,7 @@ func (a *lockAct) steps(k int, codes *heater.Codes) {
 }
 
 // move writes the codes of a pattern: all input registers, then all outputs.
-func (l *lock) move(t *chipDrive) {
+func (l *lock) move(d *chipDrive) {
 	a := l.act
 	a.step = lockMove
 	var settings [lockCells]heater.Setting
@@ -154,23 +154,23 @@ func (l *lock) move(t *chipDrive) {
 		}
 		settings[k] = a.code[k][side]
 	}
-	m := &t.bundle.Modules[a.module]
-	l.submit(t, m.SPI, hal.ClassHousekeeping, t.dacs(a.module).Move(settings[:], a.still)...)
+	m := &d.trx.bundle.Modules[a.module]
+	l.submit(d, m.SPI, hal.ClassHousekeeping, d.dacs(a.module).Move(settings[:], a.still)...)
 }
 
 // read asks for both taps, and for what comes to loopback where none should.
-func (l *lock) read(t *chipDrive) {
+func (l *lock) read(d *chipDrive) {
 	a := l.act
 	a.step = lockRead
-	m := &t.bundle.Modules[a.module]
+	m := &d.trx.bundle.Modules[a.module]
 	msgs := []hal.Msg{a.taps.Ask(diode.Of(m), diode.Guard, hal.GuardTap1, 2, lockAverageLog2)}
-	l.submit(t, m.ADC, hal.ClassHousekeeping, append(msgs, a.loops.Ask(diode.Of(m), diode.Guard, hal.GuardLoopUpper, 2, lockAverageLog2))...)
+	l.submit(d, m.ADC, hal.ClassHousekeeping, append(msgs, a.loops.Ask(diode.Of(m), diode.Guard, hal.GuardLoopUpper, 2, lockAverageLog2))...)
 }
 
 // completed takes the end of one piece of bus work of a look.
-func (l *lock) completed(t *chipDrive, now time.Duration, c *hal.Completion, gen int) {
+func (l *lock) completed(d *chipDrive, now time.Duration, c *hal.Completion, gen int) {
 	if gen == feelNumber {
-		l.felt(t, now, c)
+		l.felt(d, now, c)
 		return
 	}
 	a := l.act
@@ -179,28 +179,28 @@ func (l *lock) completed(t *chipDrive, now time.Duration, c *hal.Completion, gen
 	}
 	if c.Err != nil {
 		if a.tries++; a.tries < work.MaxTries {
-			t.put(c.Bus, c.Op)
+			d.put(c.Bus, c.Op)
 			return
 		}
 		l.modules[a.module].blind = true
 		if a.step != lockClose { // what that could not write the next look does
-			l.freeze(t)
+			l.freeze(d)
 			return
 		}
 	}
 	a.tries = 0
 	switch a.step {
 	case lockOpen:
-		l.move(t)
+		l.move(d)
 	case lockMove:
-		a.step, a.at = lockWait, c.End+max(lockSettling, t.cfg.Calibration.standTime())+lockAverage
+		a.step, a.at = lockWait, c.End+max(lockSettling, d.trx.cfg.Calibration.standTime())+lockAverage
 	case lockRead:
-		a.seen.take(a, t.bundle.Modules[a.module].Optics())
+		a.seen.take(a, d.trx.bundle.Modules[a.module].Optics())
 		if a.n++; a.n < lockSteps {
-			l.move(t)
+			l.move(d)
 			return
 		}
-		l.close(t, now)
+		l.close(d, now)
 	case lockClose:
 		if a.n--; a.n == 0 {
 			l.act = nil
@@ -209,62 +209,62 @@ func (l *lock) completed(t *chipDrive, now time.Duration, c *hal.Completion, gen
 }
 
 // close trims the module: codes of all paths are composed anew.
-func (l *lock) close(t *chipDrive, now time.Duration) {
+func (l *lock) close(d *chipDrive, now time.Duration) {
 	a := l.act
-	found, why := a.findings(t, t.cfg.Calibration.Modules[a.module])
+	found, why := a.findings(d, d.trx.cfg.Calibration.Modules[a.module])
 	m := &l.modules[a.module]
 	if m.refused = why; why == "" {
-		kelvin := t.health.temperature(a.module)
-		m.dim = a.dim(t.cfg.Calibration.Modules[a.module])
-		m.learn(t, now, found)
+		kelvin := d.trx.health.temperature(a.module)
+		m.dim = a.dim(d.trx.cfg.Calibration.Modules[a.module])
+		m.learn(d, now, found)
 		m.bring(found, kelvin)
 	} else {
 		m.hold.Refused++
-		m.next = now + t.lockPeriod()
+		m.next = now + d.lockPeriod()
 	}
-	l.compose(t)
+	l.compose(d)
 	if why == "" {
-		r := &t.rooms[a.module]
-		r.make(t.Transceiver, a.module, l.calibrated(t, a.module))
-		m.within(now, r, t.lockPeriod())
+		r := &d.trx.rooms[a.module]
+		r.make(d.trx, a.module, l.calibrated(d, a.module))
+		m.within(now, r, d.lockPeriod())
 	}
-	if a.module < len(t.health.last) {
-		t.prove(now, a.module)
+	if a.module < len(d.trx.health.last) {
+		d.trx.prove(now, a.module)
 	}
 }
 
 // compose brings a module to the codes that what is known asks for.
-func (l *lock) compose(t *chipDrive) {
+func (l *lock) compose(d *chipDrive) {
 	a := l.act
 	m := &l.modules[a.module]
-	m.favours, m.carry.fed = t.path, false
-	if codes, err := l.calibrated(t, a.module).trimmedCodes(t.bundle.Modules[a.module].Optics(), a.lit, t.codes(a.module)); err == nil {
-		if t.force == nil {
-			t.force = make([]*heater.Codes, len(t.bundle.Modules))
+	m.favours, m.carry.fed = d.trx.path, false
+	if codes, err := l.calibrated(d, a.module).trimmedCodes(d.trx.bundle.Modules[a.module].Optics(), a.lit, d.trx.codes(a.module)); err == nil {
+		if d.trx.force == nil {
+			d.trx.force = make([]*heater.Codes, len(d.trx.bundle.Modules))
 		}
-		t.force[a.module] = &codes
+		d.trx.force[a.module] = &codes
 	}
 	a.step, a.n = lockClose, 2
-	l.restore(t, a.module, int(l.gen))
+	l.restore(d, a.module, int(l.gen))
 }
 
 // restore puts out the work that leaves a module with the codes in force and its
 // scan as it was.
-func (l *lock) restore(t *chipDrive, module, gen int) {
-	m := &t.bundle.Modules[module]
-	msgs := t.dacs(module).Change(t.allowed(module, t.codes(module)))
-	t.put(m.SPI, &hal.Op{Token: t.token(taskLock, module, gen), Class: hal.ClassHousekeeping, Msgs: msgs}) // behind the steps
-	l.rescan(t, module, gen)
+func (l *lock) restore(d *chipDrive, module, gen int) {
+	m := &d.trx.bundle.Modules[module]
+	msgs := d.dacs(module).Change(d.trx.allowed(module, d.trx.codes(module)))
+	d.put(m.SPI, &hal.Op{Token: d.trx.token(taskLock, module, gen), Class: hal.ClassHousekeeping, Msgs: msgs}) // behind the steps
+	l.rescan(d, module, gen)
 }
 
 // rescan leaves a module's scan as it was.
-func (l *lock) rescan(t *chipDrive, module, gen int) {
-	m := &t.bundle.Modules[module]
-	t.put(m.ADC, &hal.Op{Token: t.token(taskLock, module, gen), Class: hal.ClassVerify, Msgs: []hal.Msg{diode.Of(m).Average(diode.Guard, 0)}})
+func (l *lock) rescan(d *chipDrive, module, gen int) {
+	m := &d.trx.bundle.Modules[module]
+	d.put(m.ADC, &hal.Op{Token: d.trx.token(taskLock, module, gen), Class: hal.ClassVerify, Msgs: []hal.Msg{diode.Of(m).Average(diode.Guard, 0)}})
 }
 
 // freeze ends a look at once, without a finding.
-func (l *lock) freeze(t *chipDrive) {
+func (l *lock) freeze(d *chipDrive) {
 	a := l.act
 	if a == nil || a.step == lockClose {
 		return // its last writes are on their way
@@ -273,7 +273,7 @@ func (l *lock) freeze(t *chipDrive) {
 	l.gen++
 	l.act = nil // the bus may have its buffers still
 	l.modules[module].next += l.modules[module].period
-	l.restore(t, module, int(l.gen-1))
+	l.restore(d, module, int(l.gen-1))
 }
 
 // lockAdopts is how far, in radian, codes in a DAC may be from those of the
@@ -283,10 +283,10 @@ const lockAdopts = 0.5
 
 // trimmedBefore adopts the codes of a module that carries light with them, where
 // a lock of an earlier life may have left them: near the calibration's.
-func (t *chipDrive) trimmedBefore(module int) bool {
-	model, most := t.cfg.Calibration.Modules[module].model(t.bears(module))
-	codes := t.scan.read
-	want := t.codes(module)
+func (d *chipDrive) trimmedBefore(module int) bool {
+	model, most := d.trx.cfg.Calibration.Modules[module].model(d.trx.bears(module))
+	codes := d.scan.read
+	want := d.trx.codes(module)
 	for k := range codes {
 		for register := range codes[k] {
 			if k >= hal.CellMatrix && register == 1 {
@@ -294,26 +294,26 @@ func (t *chipDrive) trimmedBefore(module int) bool {
 				continue
 			}
 			u := mzi.Square(heater.Volts(codes[k][register]))
-			d := mzi.Wrap(float64(model.Cells[k].Slope * (u - mzi.Square(heater.Volts(want[k][register])))))
-			if d > lockAdopts || d < -lockAdopts || u > most[k] {
+			off := mzi.Wrap(float64(model.Cells[k].Slope * (u - mzi.Square(heater.Volts(want[k][register])))))
+			if off > lockAdopts || off < -lockAdopts || u > most[k] {
 				return false
 			}
 		}
 	}
-	t.force[module] = &codes
-	if t.arm.both && t.recentre(&codes, want, model, most) {
-		t.lock.restore(t, module, int(t.lock.gen))
+	d.trx.force[module] = &codes
+	if d.arm.both && d.recentre(&codes, want, model, most) {
+		d.lock.restore(d, module, int(d.lock.gen))
 		return true
 	}
-	t.lock.rescan(t, module, int(t.lock.gen))
+	d.lock.rescan(d, module, int(d.lock.gen))
 	return true
 }
 
 // recentre takes the steps of a pattern out of codes that were found: an earlier life
 // ended in the middle of a look. A look steps the codes in force of all the cells that it
 // sees; those of the other path show where each cell had been trimmed to.
-func (t *chipDrive) recentre(codes, want *heater.Codes, model *mzi.Module, most *[mzi.Cells]float64) bool {
-	at := lockAct{lit: litOf(t.path)}
+func (d *chipDrive) recentre(codes, want *heater.Codes, model *mzi.Module, most *[mzi.Cells]float64) bool {
+	at := lockAct{lit: litOf(d.trx.path)}
 	var step [lockCells]float64
 	sum, n := 0.0, 0.0
 	for k := range step {
@@ -329,9 +329,9 @@ func (t *chipDrive) recentre(codes, want *heater.Codes, model *mzi.Module, most 
 	if rms := math.Sqrt(sum / n); rms < lockDither/2 || rms > 2*lockDither {
 		return false
 	}
-	for k, d := range step {
+	for k, off := range step {
 		reg := at.register(k)
-		u := mzi.Square(heater.Volts(codes[k][reg])) - d/model.Cells[k].Slope
+		u := mzi.Square(heater.Volts(codes[k][reg])) - off/model.Cells[k].Slope
 		codes[k][reg] = heater.Code(mzi.Volts(min(max(u, 0), most[k]), heater.Step))
 	}
 	return true

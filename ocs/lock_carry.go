@@ -148,48 +148,48 @@ type feeling struct {
 // feelNumber tells its work from that of looks, whose number is a generation.
 const feelNumber = 1 << 8
 
-func (f *feeling) next(t *chipDrive) time.Duration {
-	if f.out || t.health.last == nil {
+func (f *feeling) next(d *chipDrive) time.Duration {
+	if f.out || d.trx.health.last == nil {
 		return hal.Never
 	}
 	return f.at
 }
 
-func (f *feeling) due(t *chipDrive, now time.Duration) {
-	if f.next(t) > now {
+func (f *feeling) due(d *chipDrive, now time.Duration) {
+	if f.next(d) > now {
 		return
 	}
-	if t.health.last[f.module].slowAt == 0 { // no health round has come by
-		f.turn(t, now)
+	if d.trx.health.last[f.module].slowAt == 0 { // no health round has come by
+		f.turn(d, now)
 		return
 	}
-	m := &t.bundle.Modules[f.module]
+	m := &d.trx.bundle.Modules[f.module]
 	f.out = true
-	t.put(m.Slow, &hal.Op{Token: t.token(taskLock, f.module, feelNumber), Class: hal.ClassHousekeeping,
+	d.put(m.Slow, &hal.Op{Token: d.trx.token(taskLock, f.module, feelNumber), Class: hal.ClassHousekeeping,
 		Msgs: pca9548.Behind(m.Mux, m.MuxChannel, hal.Msg{Addr: m.Temp, W: tmp102.AppendRead(nil, tmp102.RegTemperature), R: make([]byte, 2)})})
 }
 
 // turn goes on to the next module.
-func (f *feeling) turn(t *chipDrive, now time.Duration) {
-	n := len(t.bundle.Modules)
+func (f *feeling) turn(d *chipDrive, now time.Duration) {
+	n := len(d.trx.bundle.Modules)
 	f.out, f.module = false, (f.module+1)%n
 	f.at = now + feelEvery/time.Duration(n)
 }
 
 // felt takes a module's temperature.
-func (l *lock) felt(t *chipDrive, now time.Duration, c *hal.Completion) {
+func (l *lock) felt(d *chipDrive, now time.Duration, c *hal.Completion) {
 	module := l.feel.module
-	l.feel.turn(t, now)
+	l.feel.turn(d, now)
 	if c.Err != nil || module >= len(l.modules) {
 		return // a health round says of a thermometer that does not answer
 	}
-	t.warm(now, c.Start, module, tmp102.Millicelsius(c.Op.Msgs[len(c.Op.Msgs)/2].R))
-	t.prove(now, module)
+	d.trx.warm(now, c.Start, module, tmp102.Millicelsius(c.Op.Msgs[len(c.Op.Msgs)/2].R))
+	d.trx.prove(now, module)
 	m := &l.modules[module]
-	kelvin := t.health.temperature(module)
+	kelvin := d.trx.health.temperature(module)
 	m.feed(kelvin)
 	if m.carry.kelvin == 0 || math.Abs(kelvin-m.carry.kelvin) >= lookKelvin {
-		l.hurry(t, now, module)
+		l.hurry(d, now, module)
 	}
 }
 

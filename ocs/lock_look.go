@@ -155,11 +155,11 @@ func (x *lightNoise) judge(step float64, now ...*signal) {
 //
 // The share that a cell at e from its extremum sends the wrong way is sin^2(e/2);
 // to and fro by d it moves by sin(e)*sin(d)/2 either way.
-func (a *lockAct) findings(t *chipDrive, cal *ModuleCalibration) (found []lockFinding, why string) {
-	o := t.bundle.Modules[a.module].Optics()
+func (a *lockAct) findings(d *chipDrive, cal *ModuleCalibration) (found []lockFinding, why string) {
+	o := d.trx.bundle.Modules[a.module].Optics()
 	step := milliwattOf(o.Guard[hal.GuardTap1].FullScaleMilliDBm) / diode.Steps
 	one, two := a.seen.signals(a.lit, step)
-	t.lock.modules[a.module].noise[a.lit].judge(step, &one, &two)
+	d.lock.modules[a.module].noise[a.lit].judge(step, &one, &two)
 	var blur []float64
 	add := func(k int, s *signal, milliwatt float64) {
 		mid := (a.up[k] + a.down[k]) / 2
@@ -231,21 +231,21 @@ type strayed struct {
 
 // strays brings the next look at a module forward where more and more light is on a wrong
 // side, by a reading of its guard: a cell may move by itself.
-func (l *lock) strays(t *chipDrive, now time.Duration, module int) {
+func (l *lock) strays(d *chipDrive, now time.Duration, module int) {
 	if module >= len(l.modules) {
 		return
 	}
-	m, block, o := &l.modules[module], t.readings.seen.own.Block(), t.bundle.Modules[module].Optics()
-	right, tap := t.cfg.Calibration.Modules[module].tapLights(o, t.path, block[2*hal.GuardTap1:])
+	m, block, o := &l.modules[module], d.readings.seen.own.Block(), d.trx.bundle.Modules[module].Optics()
+	right, tap := d.trx.cfg.Calibration.Modules[module].tapLights(o, d.trx.path, block[2*hal.GuardTap1:])
 	if !(right > 0) {
 		return // in the dark nothing is wrong, and no mean is of it
 	}
 	wrong := [...]float64{tap, loopMilliwatt(o, block)}
-	if t.path == proto.Loopback {
+	if d.trx.path == proto.Loopback {
 		wrong[1] = right
 	}
 	for i, x := range wrong {
-		s, share := &m.strayed[litOf(t.path)][i], (x+1e-6)/(right+1e-6)
+		s, share := &m.strayed[litOf(d.trx.path)][i], (x+1e-6)/(right+1e-6)
 		s.rounds = min(s.rounds+1, lockStrayRounds)
 		s.mean += (share - s.mean) / s.rounds
 		s.grown = max(s.grown+(share-s.mean)/strayCell-lockStray, 0)

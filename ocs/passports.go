@@ -23,17 +23,17 @@ const (
 	passWrite                      // a calibration ends
 )
 
-func (t *chipDrive) newPassports(why passportWhy, modules ...int) *passports {
+func (d *chipDrive) newPassports(why passportWhy, modules ...int) *passports {
 	p := &passports{why: why, ios: make([]passportIO, len(modules))}
 	for i, m := range modules {
-		p.ios[i] = passportIO{hw: &t.bundle.Modules[m], token: t.token(taskPassport, m, i)}
+		p.ios[i] = passportIO{hw: &d.trx.bundle.Modules[m], token: d.trx.token(taskPassport, m, i)}
 	}
 	return p
 }
 
-func (p *passports) begin(t *chipDrive) {
+func (p *passports) begin(d *chipDrive) {
 	for i := range p.ios {
-		p.ios[i].begin(&t.work)
+		p.ios[i].begin(&d.trx.work)
 	}
 }
 
@@ -50,121 +50,121 @@ func (p *passports) next() time.Duration {
 	return at
 }
 
-func (p *passports) due(t *chipDrive, now time.Duration) {
+func (p *passports) due(d *chipDrive, now time.Duration) {
 	for i := range p.ios {
-		p.ios[i].due(&t.work, now)
+		p.ios[i].due(&d.trx.work, now)
 	}
 }
 
 // passportDone takes the end of a piece of bus work of one module's passport.
-func (t *chipDrive) passportDone(now time.Duration, c *hal.Completion, n int) {
-	p := t.pass
+func (d *chipDrive) passportDone(now time.Duration, c *hal.Completion, n int) {
+	p := d.pass
 	if p == nil || n >= len(p.ios) {
 		return
 	}
-	p.ios[n].completed(&t.work, now, c)
+	p.ios[n].completed(&d.trx.work, now, c)
 	for i := range p.ios {
 		if p.ios[i].step != ioDone {
 			return
 		}
 	}
-	t.pass = nil
+	d.pass = nil
 	switch p.why {
 	case passAdopt:
-		t.adopt(now, p)
+		d.adopt(now, p)
 	case passSwapped:
-		t.exchange(now, p)
+		d.exchange(now, p)
 	case passWrite:
-		t.written(now, p)
+		d.written(now, p)
 	}
 }
 
 // lookForPassports reads what the modules themselves know, for a bundle of
 // which no calibration was kept.
-func (t *chipDrive) lookForPassports() {
-	modules := make([]int, len(t.bundle.Modules))
+func (d *chipDrive) lookForPassports() {
+	modules := make([]int, len(d.trx.bundle.Modules))
 	for i := range modules {
 		modules[i] = i
 	}
-	t.pass = t.newPassports(passAdopt, modules...)
-	t.pass.begin(t)
+	d.pass = d.newPassports(passAdopt, modules...)
+	d.pass.begin(d)
 }
 
 // adopt takes the modules' passports as the bundle's calibration, if all have
 // one.
-func (t *chipDrive) adopt(now time.Duration, p *passports) {
+func (d *chipDrive) adopt(now time.Duration, p *passports) {
 	c := new(Calibration)
 	for i := range p.ios {
 		io := &p.ios[i]
 		if io.found == nil {
-			t.become(Idle)
-			t.emit(Event{Kind: Ready, At: now, Path: t.path, Module: uint8(i), Cell: None, Lane: None, Err: ErrNotCalibrated})
+			d.trx.become(Idle)
+			d.trx.emit(Event{Kind: Ready, At: now, Path: d.trx.path, Module: uint8(i), Cell: None, Lane: None, Err: ErrNotCalibrated})
 			return
 		}
 		c.Modules = append(c.Modules, io.found.module)
 		c.Timing = c.Timing.Join(io.found.timing)
 	}
-	t.cfg.Calibration = c
-	t.emit(Event{Kind: Adopted, At: now, Path: t.path, Module: None, Cell: None, Lane: None,
+	d.trx.cfg.Calibration = c
+	d.trx.emit(Event{Kind: Adopted, At: now, Path: d.trx.path, Module: None, Cell: None, Lane: None,
 		Text: "calibration taken from the modules' EEPROMs"})
-	t.startScan(now, false)
+	d.startScan(now, false)
 }
 
 // swapped asks a module that is not the calibrated one for its own calibration.
-func (t *chipDrive) swapped(module int) {
-	t.pass = t.newPassports(passSwapped, module)
-	t.pass.module = module
-	t.pass.begin(t)
+func (d *chipDrive) swapped(module int) {
+	d.pass = d.newPassports(passSwapped, module)
+	d.pass.module = module
+	d.pass.begin(d)
 }
 
 // exchange puts the passport of an exchanged module in the place of its
 // predecessor's calibration. Without one the bundle is out of service, for the
 // reason that it was to be before.
-func (t *chipDrive) exchange(now time.Duration, p *passports) {
+func (d *chipDrive) exchange(now time.Duration, p *passports) {
 	io := &p.ios[0]
 	if io.found == nil || io.serial == "" {
-		t.fault(now, p.module, t.scan.refused)
+		d.fault(now, p.module, d.scan.refused)
 		return
 	}
-	c := &Calibration{Modules: append([]*ModuleCalibration(nil), t.cfg.Calibration.Modules...), Timing: t.cfg.Calibration.Timing}
+	c := &Calibration{Modules: append([]*ModuleCalibration(nil), d.trx.cfg.Calibration.Modules...), Timing: d.trx.cfg.Calibration.Timing}
 	c.Modules[p.module] = io.found.module
 	c.Timing = c.Timing.Join(io.found.timing)
-	t.cfg.Calibration = c
-	t.lock.forget()
-	t.forgetMisrouted()
-	t.emit(Event{Kind: Adopted, At: now, Path: t.path, Module: uint8(p.module), Cell: None, Lane: None,
+	d.trx.cfg.Calibration = c
+	d.lock.forget()
+	d.trx.forgetMisrouted()
+	d.trx.emit(Event{Kind: Adopted, At: now, Path: d.trx.path, Module: uint8(p.module), Cell: None, Lane: None,
 		Text: "module was exchanged; calibration taken from its EEPROM"})
 	var err error
-	if t.force, err = t.compose(); err != nil {
-		t.fault(now, p.module, err)
+	if d.trx.force, err = d.compose(); err != nil {
+		d.fault(now, p.module, err)
 		return
 	}
-	t.readModule()
+	d.readModule()
 }
 
 // writePassports writes a bundle's new calibration into its modules.
-func (t *chipDrive) writePassports(c *Calibration) {
+func (d *chipDrive) writePassports(c *Calibration) {
 	modules := make([]int, len(c.Modules))
 	for i := range modules {
 		modules[i] = i
 	}
-	t.pass = t.newPassports(passWrite, modules...)
+	d.pass = d.newPassports(passWrite, modules...)
 	for i, m := range c.Modules {
-		t.pass.ios[i].write = &passport{number: 1, module: m, timing: c.Timing}
+		d.pass.ios[i].write = &passport{number: 1, module: m, timing: c.Timing}
 	}
-	t.pass.begin(t)
+	d.pass.begin(d)
 }
 
 // written ends the calibration that the passports are of. An EEPROM that does
 // not take its own costs no calibration, but somebody should look.
-func (t *chipDrive) written(now time.Duration, p *passports) {
-	if t.cal == nil {
+func (d *chipDrive) written(now time.Duration, p *passports) {
+	if d.cal == nil {
 		return
 	}
 	for i := range p.ios {
 		if err := p.ios[i].err; err != nil {
-			t.cal.unwritten = append(t.cal.unwritten, &ModuleError{Module: i, Err: err})
+			d.cal.unwritten = append(d.cal.unwritten, &ModuleError{Module: i, Err: err})
 		}
 	}
-	t.cal.end(t, now)
+	d.cal.end(d, now)
 }

@@ -77,17 +77,17 @@ const (
 // conversion under way and a whole one.
 var railTime = 2 * time.Duration(ina219.ConversionMicros(railConfig)) * time.Microsecond
 
-func (p *probe) submit(t *chipDrive, bus hal.BusID, msgs ...hal.Msg) {
-	t.put(bus, &hal.Op{Token: t.cal.token(t, p.module, p.module), Class: hal.ClassHousekeeping, Msgs: msgs})
+func (p *probe) submit(d *chipDrive, bus hal.BusID, msgs ...hal.Msg) {
+	d.put(bus, &hal.Op{Token: d.cal.token(d, p.module, p.module), Class: hal.ClassHousekeeping, Msgs: msgs})
 }
 
 // begin makes the module dark and learns under which conditions it stands.
-func (p *probe) begin(t *chipDrive) {
+func (p *probe) begin(d *chipDrive) {
 	p.step = probeSlow
 	m := p.hw
 	identity := p.r[:hal.IdentityBytes]
 	rest := p.r[hal.IdentityBytes:]
-	p.submit(t, m.Slow, pca9548.Behind(m.Mux, m.MuxChannel,
+	p.submit(d, m.Slow, pca9548.Behind(m.Mux, m.MuxChannel,
 		hal.Msg{Addr: m.LaneEnable, W: pca953x.TCA9534.AppendWrite(nil, pca953x.Output, 0, 0)},
 		hal.Msg{Addr: m.LaneEnable, W: pca953x.TCA9534.AppendWrite(nil, pca953x.Config, 0, 0)},
 		hal.Msg{Addr: m.Rail, W: ina219.AppendWrite(nil, ina219.RegConfig, railConfig)},
@@ -97,31 +97,31 @@ func (p *probe) begin(t *chipDrive) {
 }
 
 // cold takes every heater to 0 V, whatever held it.
-func (p *probe) cold(t *chipDrive) {
+func (p *probe) cold(d *chipDrive) {
 	p.step = probeCold
-	p.submit(t, p.hw.SPI, t.dacs(p.module).Cold()...)
+	p.submit(d, p.hw.SPI, d.dacs(p.module).Cold()...)
 }
 
 // leave ends the search of a module that has failed: cold, its lasers held. What does
 // not get there the end of all does.
-func (p *probe) leave(t *chipDrive) {
-	p.cold(t)
-	p.slowly(t, hal.Msg{Addr: p.hw.LaneEnable, W: pca953x.TCA9534.AppendWrite(nil, pca953x.Output, 0, 0)})
+func (p *probe) leave(d *chipDrive) {
+	p.cold(d)
+	p.slowly(d, hal.Msg{Addr: p.hw.LaneEnable, W: pca953x.TCA9534.AppendWrite(nil, pca953x.Output, 0, 0)})
 	p.step = probeDone
 }
 
 // scan lets both ADCs average.
-func (p *probe) scan(t *chipDrive) {
+func (p *probe) scan(d *chipDrive) {
 	p.step = probeScan
 	var msgs []hal.Msg
 	for adc := range diode.Both {
 		msgs = append(msgs, diode.Of(p.hw).Scan(adc, averageLog2)...)
 	}
-	p.submit(t, p.hw.ADC, msgs...)
+	p.submit(d, p.hw.ADC, msgs...)
 }
 
 // ask lets the search say what it wants next.
-func (p *probe) ask(t *chipDrive, now time.Duration) {
+func (p *probe) ask(d *chipDrive, now time.Duration) {
 	done, lasers := p.next()
 	if done {
 		p.step = probeDone
@@ -130,14 +130,14 @@ func (p *probe) ask(t *chipDrive, now time.Duration) {
 	if lasers {
 		p.step = probeLasers
 		m := p.hw
-		p.slowly(t, hal.Msg{Addr: m.LaneEnable, W: pca953x.TCA9534.AppendWrite(nil, pca953x.Output, 0, p.lasers)})
+		p.slowly(d, hal.Msg{Addr: m.LaneEnable, W: pca953x.TCA9534.AppendWrite(nil, pca953x.Output, 0, p.lasers)})
 		return
 	}
-	p.heat(t, now)
+	p.heat(d, now)
 }
 
 // heat sets the heaters that change.
-func (p *probe) heat(t *chipDrive, now time.Duration) {
+func (p *probe) heat(d *chipDrive, now time.Duration) {
 	p.step = probeHeat
 	if len(p.drive.Set) == 0 {
 		p.wait(now)
@@ -147,7 +147,7 @@ func (p *probe) heat(t *chipDrive, now time.Duration) {
 	for _, h := range p.drive.Set { // in order of cells
 		p.settings = append(p.settings, p.heater.Allow(h.Cell, 0, heater.Code(h.Voltage)))
 	}
-	p.submit(t, p.hw.SPI, t.dacs(p.module).Set(p.settings)...)
+	p.submit(d, p.hw.SPI, d.dacs(p.module).Set(p.settings)...)
 }
 
 func (p *probe) wait(from time.Duration) {
@@ -166,14 +166,14 @@ func (p *probe) wake() time.Duration {
 }
 
 // due measures when everything has settled.
-func (p *probe) due(t *chipDrive, now time.Duration) {
+func (p *probe) due(d *chipDrive, now time.Duration) {
 	if p.step != probeWait || now < p.at {
 		return
 	}
 	p.step = probeRead
 	m := p.hw
 	block := func(adc diode.Which, first, n int) {
-		p.submit(t, m.ADC, p.reading.Ask(diode.Of(m), adc, first, n, averageLog2))
+		p.submit(d, m.ADC, p.reading.Ask(diode.Of(m), adc, first, n, averageLog2))
 	}
 	switch p.drive.Read {
 	case mzi.ReadLane:
@@ -183,29 +183,29 @@ func (p *probe) due(t *chipDrive, now time.Duration) {
 	case mzi.ReadTaps:
 		block(diode.Guard, hal.GuardTap1, 2)
 	case mzi.ReadAll:
-		p.submit(t, m.ADC, p.reading.Ask(diode.Of(m), diode.Lane, 0, hal.Lanes, averageLog2),
+		p.submit(d, m.ADC, p.reading.Ask(diode.Of(m), diode.Lane, 0, hal.Lanes, averageLog2),
 			p.taps.Ask(diode.Of(m), diode.Guard, hal.GuardTap1, 2, averageLog2))
 	case mzi.ReadRail:
-		p.slowly(t, hal.Msg{Addr: m.Rail, W: ina219.AppendRead(nil, ina219.RegShunt), R: p.r[:2]})
+		p.slowly(d, hal.Msg{Addr: m.Rail, W: ina219.AppendRead(nil, ina219.RegShunt), R: p.r[:2]})
 	}
 }
 
 // slowly puts a message out behind the module's mux, which stays at its channel: what
 // asks next is the same module's.
-func (p *probe) slowly(t *chipDrive, msg hal.Msg) {
+func (p *probe) slowly(d *chipDrive, msg hal.Msg) {
 	if p.hw.Mux == 0 {
-		p.submit(t, p.hw.Slow, msg)
+		p.submit(d, p.hw.Slow, msg)
 		return
 	}
-	p.submit(t, p.hw.Slow, hal.Msg{Addr: p.hw.Mux, W: pca9548.AppendSelect(nil, p.hw.MuxChannel)}, msg)
+	p.submit(d, p.hw.Slow, hal.Msg{Addr: p.hw.Mux, W: pca9548.AppendSelect(nil, p.hw.MuxChannel)}, msg)
 }
 
 // completed goes on after one piece of bus work. The error is why the module
 // cannot be calibrated.
-func (p *probe) completed(t *chipDrive, now time.Duration, c *hal.Completion) error {
+func (p *probe) completed(d *chipDrive, now time.Duration, c *hal.Completion) error {
 	if c.Err != nil {
 		if p.tries++; p.tries < work.MaxTries {
-			t.put(c.Bus, c.Op)
+			d.put(c.Bus, c.Op)
 			return nil
 		}
 		return &ModuleError{Module: p.module, Err: c.Err}
@@ -222,15 +222,15 @@ func (p *probe) completed(t *chipDrive, now time.Duration, c *hal.Completion) er
 			Serial:           serial,
 			RailMillivolt:    int32(ina219.BusMillivolt(ina219.Value(rest[:2]))),
 			CaseMillicelsius: tmp102.Millicelsius(rest[2:4]),
-			Matrix:           matrixSum(t.bundle.Modules[p.module].Optics().Couplers),
+			Matrix:           matrixSum(d.trx.bundle.Modules[p.module].Optics().Couplers),
 		}
-		p.cold(t)
+		p.cold(d)
 	case probeCold:
-		p.scan(t)
+		p.scan(d)
 	case probeScan:
 		p.step = probeReady
 	case probeLasers:
-		p.heat(t, now)
+		p.heat(d, now)
 	case probeHeat:
 		p.wait(c.End)
 	case probeRead:
@@ -242,7 +242,7 @@ func (p *probe) completed(t *chipDrive, now time.Duration, c *hal.Completion) er
 			p.block = append(p.block, p.taps.Block()...)
 		}
 		p.take()
-		p.ask(t, now)
+		p.ask(d, now)
 		if p.step == probeDone {
 			return p.finish()
 		}

@@ -63,10 +63,10 @@ type proof struct {
 const notInThisLife = "not looked at since this life began"
 
 // proof of a module whose lock is here.
-func (t *chipDrive) proof(module int) (p proof) {
-	if module < len(t.lock.modules) {
-		if m := &t.lock.modules[module]; m.hold.Looks > 0 && m.looked > t.calibrated {
-			p = proof{since: m.looked, sights: &m.sights, moved: t.lock.calibrated(t, module), kelvin: m.carry.kelvin, dim: m.dim, carried: true, spread: m.carry.spread}
+func (d *chipDrive) proof(module int) (p proof) {
+	if module < len(d.lock.modules) {
+		if m := &d.lock.modules[module]; m.hold.Looks > 0 && m.looked > d.trx.calibrated {
+			p = proof{since: m.looked, sights: &m.sights, moved: d.lock.calibrated(d, module), kelvin: m.carry.kelvin, dim: m.dim, carried: true, spread: m.carry.spread}
 			p.slope = m.carry.doubts()
 		}
 	}

@@ -38,37 +38,37 @@ const (
 )
 
 // startScan reads every module back; with force it stages them all first.
-func (t *chipDrive) startScan(now time.Duration, force bool) {
-	t.scan = scan{}
-	if len(t.cfg.Calibration.Modules) != len(t.bundle.Modules) {
-		t.fault(now, -1, stored.ErrMismatch)
+func (d *chipDrive) startScan(now time.Duration, force bool) {
+	d.scan = scan{}
+	if len(d.trx.cfg.Calibration.Modules) != len(d.trx.bundle.Modules) {
+		d.fault(now, -1, stored.ErrMismatch)
 		return
 	}
 	var err error
-	if t.force, err = t.compose(); err != nil {
-		t.fault(now, -1, err)
+	if d.trx.force, err = d.compose(); err != nil {
+		d.fault(now, -1, err)
 		return
 	}
 	if force {
-		t.become(Staging)
-		t.stageModule(now)
+		d.trx.become(Staging)
+		d.stageModule(now)
 		return
 	}
-	t.readModule()
+	d.readModule()
 }
 
 // readModule reads what the chips of the module hold.
-func (t *chipDrive) readModule() {
-	m := &t.bundle.Modules[t.scan.module]
+func (d *chipDrive) readModule() {
+	m := &d.trx.bundle.Modules[d.scan.module]
 	op := func(bus hal.BusID, n int, msgs ...hal.Msg) {
-		t.scan.waiting++
-		t.put(bus, &hal.Op{Token: t.token(taskReadModule, t.scan.module, n), Class: hal.ClassSafety, Msgs: msgs})
+		d.scan.waiting++
+		d.put(bus, &hal.Op{Token: d.trx.token(taskReadModule, d.scan.module, n), Class: hal.ClassSafety, Msgs: msgs})
 	}
-	t.scan.wrong, t.scan.odd, t.scan.refused = false, false, nil
-	t.scan.waiting = 0
-	t.scan.read = *t.codes(t.scan.module) // where a DAC cannot be read
-	for d, msg := range t.dacs(t.scan.module).ReadBack(nil) {
-		op(m.SPI, d, msg)
+	d.scan.wrong, d.scan.odd, d.scan.refused = false, false, nil
+	d.scan.waiting = 0
+	d.scan.read = *d.trx.codes(d.scan.module) // where a DAC cannot be read
+	for n, msg := range d.dacs(d.scan.module).ReadBack(nil) {
+		op(m.SPI, n, msg)
 	}
 	op(m.Slow, readSerial, pca9548.Behind(m.Mux, m.MuxChannel, hal.Msg{Addr: m.EEPROM, W: at24.Of(m.Memory).AppendRead(nil, 0), R: make([]byte, hal.IdentityBytes)})...)
 	op(m.Slow, readEnable, pca9548.Behind(m.Mux, m.MuxChannel, hal.Msg{Addr: m.LaneEnable, W: pca953x.TCA9534.AppendRead(nil, pca953x.Config), R: make([]byte, 1)})...)
@@ -78,81 +78,81 @@ func (t *chipDrive) readModule() {
 }
 
 // moduleRead judges one of readModule's replies.
-func (t *chipDrive) moduleRead(now time.Duration, module, n int, op *hal.Op) {
+func (d *chipDrive) moduleRead(now time.Duration, module, n int, op *hal.Op) {
 	switch {
 	case n < readEnable:
-		dacs := t.dacs(module)
-		t.scan.wrong = !dacs.Holds(n, op.Msgs[0].R, t.codes(module)) || t.scan.wrong
-		t.scan.odd = !dacs.Codes(n, op.Msgs[0].R, &t.scan.read) || t.scan.odd
+		dacs := d.dacs(module)
+		d.scan.wrong = !dacs.Holds(n, op.Msgs[0].R, d.trx.codes(module)) || d.scan.wrong
+		d.scan.odd = !dacs.Codes(n, op.Msgs[0].R, &d.scan.read) || d.scan.odd
 	case n == readEnable:
-		t.scan.odd = pca9548.Inner(t.bundle.Modules[module].Mux, op.Msgs)[0].R[0] != pca953x.ResetConfig || t.scan.odd
-		t.scan.wrong = t.scan.odd || t.scan.wrong
+		d.scan.odd = pca9548.Inner(d.trx.bundle.Modules[module].Mux, op.Msgs)[0].R[0] != pca953x.ResetConfig || d.scan.odd
+		d.scan.wrong = d.scan.odd || d.scan.wrong
 	case n == readSerial:
 		// Codes of another module would drive this one anywhere. One that
 		// cannot say who it is is taken for the one that was calibrated: an
 		// EEPROM must not cost a path.
-		serial, err := hal.ParseIdentity(pca9548.Inner(t.bundle.Modules[module].Mux, op.Msgs)[0].R)
-		if want := t.cfg.Calibration.Modules[module].Serial; err == nil && serial != want {
-			t.scan.refused = &ModuleError{Module: module, Err: fmt.Errorf("%w: it is %q, calibrated is %q", ErrCalibrationForeign, serial, want)}
+		serial, err := hal.ParseIdentity(pca9548.Inner(d.trx.bundle.Modules[module].Mux, op.Msgs)[0].R)
+		if want := d.trx.cfg.Calibration.Modules[module].Serial; err == nil && serial != want {
+			d.scan.refused = &ModuleError{Module: module, Err: fmt.Errorf("%w: it is %q, calibrated is %q", ErrCalibrationForeign, serial, want)}
 		}
-		if err != nil && t.scan.nameless == nil {
-			t.scan.nameless = &ModuleError{Module: module, Err: err}
+		if err != nil && d.scan.nameless == nil {
+			d.scan.nameless = &ModuleError{Module: module, Err: err}
 		}
 	default:
-		t.scan.wrong = !diode.Of(&t.bundle.Modules[module]).Scanning(op.Msgs) || t.scan.wrong
+		d.scan.wrong = !diode.Of(&d.trx.bundle.Modules[module]).Scanning(op.Msgs) || d.scan.wrong
 	}
-	if t.scan.waiting--; t.scan.waiting > 0 {
+	if d.scan.waiting--; d.scan.waiting > 0 {
 		return
 	}
 	switch {
-	case t.scan.refused != nil:
-		t.swapped(module)
-	case !t.scan.wrong:
-		t.nextModule(now)
-	case t.scan.staging:
-		t.fault(now, module, &ModuleError{Module: module, Err: heater.ErrReadBack})
-	case t.path != proto.Dark && !t.scan.odd && t.trimmedBefore(module):
-		t.nextModule(now)
-	case t.path != proto.Dark && t.renewing:
-		t.writeLatch(bitsOf(proto.Dark, t.cfg.Latch.bits(t.bundle)), t.token(taskLatchClaim, 0, 0), hal.ClassSafety) // and dark is adopted
-	case t.path != proto.Dark:
+	case d.scan.refused != nil:
+		d.swapped(module)
+	case !d.scan.wrong:
+		d.nextModule(now)
+	case d.scan.staging:
+		d.fault(now, module, &ModuleError{Module: module, Err: heater.ErrReadBack})
+	case d.trx.path != proto.Dark && !d.scan.odd && d.trimmedBefore(module):
+		d.nextModule(now)
+	case d.trx.path != proto.Dark && d.trx.renewing:
+		d.writeLatch(bitsOf(proto.Dark, d.trx.cfg.Latch.bits(d.trx.bundle)), d.trx.token(taskLatchClaim, 0, 0), hal.ClassSafety) // and dark is adopted
+	case d.trx.path != proto.Dark:
 		// It carries light with other codes than ours. Fail static: the light
 		// is right until it proves otherwise.
-		t.scan.differ = true
-		t.nextModule(now)
+		d.scan.differ = true
+		d.nextModule(now)
 	default:
-		if t.state != Staging {
-			t.become(Staging)
+		if d.trx.state != Staging {
+			d.trx.become(Staging)
 		}
-		t.stageModule(now)
+		d.stageModule(now)
 	}
 }
 
-func (t *chipDrive) nextModule(now time.Duration) {
-	t.scan.staging = false
-	if t.scan.module++; t.scan.module < len(t.bundle.Modules) {
-		t.readModule()
+func (d *chipDrive) nextModule(now time.Duration) {
+	d.scan.staging = false
+	if d.scan.module++; d.scan.module < len(d.trx.bundle.Modules) {
+		d.readModule()
 		return
 	}
-	t.arm.due = true
-	t.serve(now, t.scan.differ, t.scan.nameless, "module does not say who it is; taken for the one that was calibrated")
+	d.arm.due = true
+	d.trx.serve(now, d.scan.differ, d.scan.nameless, "module does not say who it is; taken for the one that was calibrated")
 }
 
 // stageModule writes the codes of all paths, lets the ADCs scan and the lasers
 // shine. The bundle is dark: nothing of it is seen outside.
-func (t *chipDrive) stageModule(now time.Duration) {
-	module := t.scan.module
-	m := &t.bundle.Modules[module]
-	codes, cuts := t.allow(module, t.cfg.Calibration.Modules[module], t.codes(module))
+func (d *chipDrive) stageModule(now time.Duration) {
+	module := d.scan.module
+	m := &d.trx.bundle.Modules[module]
+	codes, cuts := d.trx.allow(module, d.trx.cfg.Calibration.Modules[module], d.trx.codes(module))
 	if cuts > 0 { // a calibration of ours never asks for more
-		t.limitErrors += cuts
-		t.fault(now, module, &ModuleError{Module: module, Err: hal.ErrOutOfRange})
+		d.trx.limitErrors += cuts
+		d.fault(now, module, &ModuleError{Module: module, Err: hal.ErrOutOfRange})
 		return
 	}
-	t.scan.waiting = 0
-	for _, op := range stageOps(m, t.dacs(module).Stage(codes)) {
-		t.scan.waiting++
-		op.Op.Token = t.token(taskStageModule, module, 0)
-		t.put(op.Bus, op.Op)
+	d.scan.waiting = 0
+	for _, op := range stageOps(m, d.dacs(module).Stage(codes)) {
+		d.scan.waiting++
+		op.Op.Token = d.trx.token(taskStageModule, module, 0)
+		d.put(op.Bus, op.Op)
 	}
 }

@@ -88,8 +88,8 @@ type latchOp struct {
 	edge bool
 }
 
-func (s *latchTurn) init(t *chipDrive) {
-	_, addr := t.latchBus()
+func (s *latchTurn) init(d *chipDrive) {
+	_, addr := d.latchBus()
 	for i := range s.ops {
 		s.ops[i] = newLatchOp(addr)
 	}
@@ -113,92 +113,92 @@ func (s *latchTurn) reset() {
 }
 
 // begin asks for the write.
-func (s *latchTurn) begin(t *chipDrive, asked time.Duration, how switchStep) {
-	t.sw.asked, t.sw.want, t.sw.settling = asked, true, false
+func (s *latchTurn) begin(d *chipDrive, asked time.Duration, how switchStep) {
+	d.trx.sw.asked, d.trx.sw.want, d.trx.sw.settling = asked, true, false
 	s.tries, s.step = 0, how
-	t.verify.reset()
+	d.trx.verify.reset()
 }
 
 // choose sets a path by the latch. Dark is always granted once it has been read.
-func (t *chipDrive) choose(now time.Duration, p proto.Path, how switchStep) error {
+func (d *chipDrive) choose(now time.Duration, p proto.Path, how switchStep) error {
 	switch {
-	case t.state == Off || !t.cfg.Latch.chips[t.bundle.Latch].known:
+	case d.trx.state == Off || !d.trx.cfg.Latch.chips[d.trx.bundle.Latch].known:
 		return ErrNotReady
-	case t.state == Calibrating:
+	case d.trx.state == Calibrating:
 		return ErrBusy
 	case p == proto.Dark:
-	case t.state == Faulted:
+	case d.trx.state == Faulted:
 		return ErrOutOfService
-	case t.cfg.Calibration == nil:
+	case d.trx.cfg.Calibration == nil:
 		return ErrNotCalibrated
-	case t.state != Idle:
+	case d.trx.state != Idle:
 		return ErrNotReady
 	}
-	t.lock.freeze(t)
-	t.aim(p)
-	t.turn.point(t, now, how)
+	d.lock.freeze(d)
+	d.trx.aim(p)
+	d.turn.point(d, now, how)
 	return nil
 }
 
 // point sets the latch to the path that is wanted.
-func (s *latchTurn) point(t *chipDrive, asked time.Duration, how switchStep) {
-	l := t.cfg.Latch
-	before := l.bits(t.bundle)
-	bits := bitsOf(t.target, before)
+func (s *latchTurn) point(d *chipDrive, asked time.Duration, how switchStep) {
+	l := d.trx.cfg.Latch
+	before := l.bits(d.trx.bundle)
+	bits := bitsOf(d.trx.target, before)
 	toggles := (before^bits)&^dark != 0
-	if t.target == proto.Dark || !toggles {
+	if d.trx.target == proto.Dark || !toggles {
 		how = switchAtOnce // the way is set already
 	}
 	if how == switchBreak {
 		bits |= dark
 	}
-	if t.sw.loading = toggles && !t.armed(); t.sw.loading {
+	if d.trx.sw.loading = toggles && !d.armed(); d.trx.sw.loading {
 		bits, how = before|dark, switchAtOnce
 	} else if toggles {
 		s.edge = true
 	}
-	l.set(t.bundle, bits)
-	s.begin(t, asked, how)
+	l.set(d.trx.bundle, bits)
+	s.begin(d, asked, how)
 }
 
 // due puts the write out and ends the settling.
-func (s *latchTurn) due(t *chipDrive, now time.Duration) {
-	w := &t.sw
-	if w.loading && !w.want && w.out == 0 && t.armed() {
-		s.point(t, w.asked, switchBreak)
+func (s *latchTurn) due(d *chipDrive, now time.Duration) {
+	w := &d.trx.sw
+	if w.loading && !w.want && w.out == 0 && d.armed() {
+		s.point(d, w.asked, switchBreak)
 	}
 	if w.settling && now >= w.settled && s.step == switchBreak {
 		w.settling, w.want, s.step = false, true, switchMake
-		t.cfg.Latch.set(t.bundle, bitsOf(t.target, 0))
+		d.trx.cfg.Latch.set(d.trx.bundle, bitsOf(d.trx.target, 0))
 	}
 	if w.want {
 		for i := range s.ops {
 			if o := s.ops[i]; !o.busy {
-				bus, _ := t.latchBus()
+				bus, _ := d.latchBus()
 				o.busy, o.edge = true, s.edge
-				o.op.Token = t.token(taskSwitch, 0, i)
-				o.msg[0].W = t.cfg.Latch.appendWrite(o.buf[:0], t.bundle)
+				o.op.Token = d.trx.token(taskSwitch, 0, i)
+				o.msg[0].W = d.trx.cfg.Latch.appendWrite(o.buf[:0], d.trx.bundle)
 				w.want = false
 				w.out++
-				t.put(bus, &o.op)
+				d.put(bus, &o.op)
 				break
 			}
 		}
 	}
 	if w.settling && now >= w.settled {
 		w.settling = false
-		t.arrived(now)
-		if t.path != proto.Dark && t.state == Idle {
-			t.startVerify(now)
+		d.trx.arrived(now)
+		if d.trx.path != proto.Dark && d.trx.state == Idle {
+			d.trx.startVerify(now)
 		}
 	}
 }
 
-func (s *latchTurn) completed(t *chipDrive, now time.Duration, c *hal.Completion) {
+func (s *latchTurn) completed(d *chipDrive, now time.Duration, c *hal.Completion) {
 	o := s.ops[int(uint16(c.Op.Token))%len(s.ops)]
 	o.busy = false
 	s.edge = s.edge && !(o.edge && c.Err == nil)
-	w := &t.sw
+	w := &d.trx.sw
 	w.out--
 	if w.want || w.out > 0 {
 		return // a newer one is under way, and decides
@@ -209,15 +209,15 @@ func (s *latchTurn) completed(t *chipDrive, now time.Duration, c *hal.Completion
 			return
 		}
 		s.edge = false
-		t.port = proto.Failed
-		t.emit(Event{Kind: PathFailed, At: now, Path: t.target, Module: None, Cell: None, Lane: None, Err: c.Err, Text: "latch write"})
+		d.trx.port = proto.Failed
+		d.trx.emit(Event{Kind: PathFailed, At: now, Path: d.trx.target, Module: None, Cell: None, Lane: None, Err: c.Err, Text: "latch write"})
 		return
 	}
 	if w.loading {
 		return // dark; the toggles follow as soon as they may
 	}
 	w.busEnd = c.End
-	w.settling, w.settled = true, c.End+t.settleTime(t.cfg.Calibration)
+	w.settling, w.settled = true, c.End+d.trx.settleTime(d.trx.cfg.Calibration)
 	if s.step == switchMake {
 		w.settled = c.End + laserTime
 	} else {

@@ -63,20 +63,20 @@ const (
 	upperAlone                       = hal.LatchTxOffLow
 )
 
-func (m *timing) begin(t *chipDrive, c *calibrating, now time.Duration) {
+func (m *timing) begin(d *chipDrive, c *calibrating, now time.Duration) {
 	*m = timing{at: hal.Never}
 	m.step = timingOn
-	c.latch.write(t, now, bitsOf(proto.Loopback, 0))
+	c.latch.write(d, now, bitsOf(proto.Loopback, 0))
 }
 
 func (m *timing) wake() time.Duration { return m.at }
 
 // written goes on when a write to the latch has been made.
-func (m *timing) written(t *chipDrive, c *calibrating, now time.Duration) {
+func (m *timing) written(d *chipDrive, c *calibrating, now time.Duration) {
 	switch m.step {
 	case timingOn, timingOff:
 		m.at = now + timingPatience
-		m.seen(t, c, now)
+		m.seen(d, c, now)
 	case timingAside:
 		m.at = now + timingRestTime
 	case timingBack:
@@ -84,52 +84,52 @@ func (m *timing) written(t *chipDrive, c *calibrating, now time.Duration) {
 		m.wire.add(c.latch.end - c.latch.start)
 		m.step = timingEarly
 		m.at = now + time.Duration(m.trial%lookSteps)*lookStep
-		m.due(t, c, now)
+		m.due(d, c, now)
 	}
 }
 
 // due goes on when a time is over, or when the LOS line has moved.
-func (m *timing) due(t *chipDrive, c *calibrating, now time.Duration) {
+func (m *timing) due(d *chipDrive, c *calibrating, now time.Duration) {
 	switch m.step {
 	case timingOn, timingOff:
 		if c.latch.out == 0 {
-			m.seen(t, c, now)
+			m.seen(d, c, now)
 		}
 	case timingRest:
 		if now >= m.at {
 			m.at = hal.Never
-			m.next(t, c, now)
+			m.next(d, c, now)
 		}
 	case timingAside:
 		if now >= m.at {
 			m.at = hal.Never
 			m.step = timingBack
-			c.latch.write(t, now, upperAlone|bitsOf(proto.Loopback, 0))
+			c.latch.write(d, now, upperAlone|bitsOf(proto.Loopback, 0))
 		}
 	case timingEarly, timingFull:
 		if now >= m.at {
 			m.at = hal.Never
-			m.look(t)
+			m.look(d)
 		}
 	}
 }
 
 // seen takes the LOS line of the loopback when it follows the lasers.
-func (m *timing) seen(t *chipDrive, c *calibrating, now time.Duration) {
+func (m *timing) seen(d *chipDrive, c *calibrating, now time.Duration) {
 	on := m.step == timingOn
 	switch {
-	case t.lit[proto.Loopback] == on:
-		m.detect.add(t.noted[proto.Loopback]-c.latch.end, now-c.latch.end, c.latch.end-c.latch.start)
+	case d.trx.lit[proto.Loopback] == on:
+		m.detect.add(d.trx.noted[proto.Loopback]-c.latch.end, now-c.latch.end, c.latch.end-c.latch.start)
 		m.step = timingRest
 		m.at = now + timingRestTime
 	case now >= m.at:
 		m.at = hal.Never
-		c.fail(t, now, None, fmt.Errorf("%w: LOS line is %v with lasers %v after %v", errNoOwnLight, t.lit[proto.Loopback], on, timingPatience))
+		c.fail(d, now, None, fmt.Errorf("%w: LOS line is %v with lasers %v after %v", errNoOwnLight, d.trx.lit[proto.Loopback], on, timingPatience))
 	}
 }
 
 // next begins the next trial.
-func (m *timing) next(t *chipDrive, c *calibrating, now time.Duration) {
+func (m *timing) next(d *chipDrive, c *calibrating, now time.Duration) {
 	switch {
 	case !m.detect.seen.enough(2 * detectTrials):
 		bits := uint16(dark)
@@ -137,30 +137,30 @@ func (m *timing) next(t *chipDrive, c *calibrating, now time.Duration) {
 		if len(m.detect.seen.took)%2 == 0 {
 			m.step, bits = timingOn, bitsOf(proto.Loopback, 0)
 		}
-		c.latch.write(t, now, bits)
+		c.latch.write(d, now, bits)
 	case m.trial < switchTrials || !m.bus.enough(switchTrials) || !m.rise.enough(switchTrials):
 		m.step = timingAside
-		c.latch.write(t, now, upperAlone|bitsOf(proto.External1, 0))
+		c.latch.write(d, now, upperAlone|bitsOf(proto.External1, 0))
 	default:
-		m.finish(t, c, now)
+		m.finish(d, c, now)
 	}
 }
 
 // look reads the diode that sees the upper half's lasers: in loopback they end
 // on the lower half.
-func (m *timing) look(t *chipDrive) {
-	hw := &t.bundle.Modules[m.trial%len(t.bundle.Modules)]
-	t.put(hw.ADC, &hal.Op{Token: t.cal.token(t, 0, calReadOp), Class: hal.ClassSwitch, Msgs: []hal.Msg{m.seeing.Ask(diode.Of(hw), diode.Guard, hal.GuardLoopLower, 1, 0)}})
+func (m *timing) look(d *chipDrive) {
+	hw := &d.trx.bundle.Modules[m.trial%len(d.trx.bundle.Modules)]
+	d.put(hw.ADC, &hal.Op{Token: d.cal.token(d, 0, calReadOp), Class: hal.ClassSwitch, Msgs: []hal.Msg{m.seeing.Ask(diode.Of(hw), diode.Guard, hal.GuardLoopLower, 1, 0)}})
 }
 
 // read takes a look's result.
-func (m *timing) read(t *chipDrive, c *calibrating, now time.Duration, done *hal.Completion) {
+func (m *timing) read(d *chipDrive, c *calibrating, now time.Duration, done *hal.Completion) {
 	if done.Err != nil {
 		if c.latch.tries++; c.latch.tries < work.MaxTries {
-			m.look(t)
+			m.look(d)
 			return
 		}
-		c.fail(t, now, m.trial%len(t.bundle.Modules), done.Err)
+		c.fail(d, now, m.trial%len(d.trx.bundle.Modules), done.Err)
 		return
 	}
 	c.latch.tries = 0
@@ -172,12 +172,12 @@ func (m *timing) read(t *chipDrive, c *calibrating, now time.Duration, done *hal
 		return
 	}
 	lit := m.early*oneDBDenominator >= code*oneDBNumerator
-	m.looks = append(m.looks, sighting{m.trial % len(t.bundle.Modules), m.earlyAt, lit})
+	m.looks = append(m.looks, sighting{m.trial % len(d.trx.bundle.Modules), m.earlyAt, lit})
 	if lit {
 		m.rise.add(m.earlyAt) // there already
 	} else {
 		// Not yet: it comes after the look, within the time that heaters take.
-		m.rise.add(max(t.settleTime(c.result), m.earlyAt))
+		m.rise.add(max(d.trx.settleTime(c.result), m.earlyAt))
 	}
 	m.trial++
 	m.step = timingRest
@@ -185,19 +185,19 @@ func (m *timing) read(t *chipDrive, c *calibrating, now time.Duration, done *hal
 }
 
 // finish computes the bundle's timing from the trials.
-func (m *timing) finish(t *chipDrive, c *calibrating, now time.Duration) {
+func (m *timing) finish(d *chipDrive, c *calibrating, now time.Duration) {
 	r := &c.result.Timing
 	r.DetectMin, r.DetectMax = m.detect.bounds()
 	least, most := m.bus.beyond()
-	r.SwitchMin = least + soonest(m.looks, t.settleTime(c.result))
+	r.SwitchMin = least + soonest(m.looks, d.trx.settleTime(c.result))
 	// A bundle of the same latch may be ahead of us on the bus, once.
 	wire, _, _ := m.wire.believed()
 	_, rise, _ := m.rise.believed()
-	r.SwitchMax = most + wire + max(rise, t.settleTime(c.result))
-	if !t.arm.both { // the switch before may have been a moment ago, and its write is ahead
-		r.SwitchMax += most + t.arm.took
+	r.SwitchMax = most + wire + max(rise, d.trx.settleTime(c.result))
+	if !d.arm.both { // the switch before may have been a moment ago, and its write is ahead
+		r.SwitchMax += most + d.arm.took
 	}
 	c.result.count(&m.detect.seen, &m.bus, &m.rise)
 	c.step = calDark
-	c.latch.write(t, now, dark)
+	c.latch.write(d, now, dark)
 }

@@ -164,11 +164,11 @@ func New(cfg Config) *Transceiver {
 		t.heaters = append(t.heaters, heater.For(&t.bundle.Modules[i]))
 	}
 	if t.bundle.Modules[0].Kind == hal.KindCMIS {
-		d := &mciDrive{Transceiver: t}
+		d := &mciDrive{trx: t}
 		d.renew()
 		t.drive = d
 	} else {
-		d := &chipDrive{Transceiver: t}
+		d := &chipDrive{trx: t}
 		d.turn.init(d)
 		d.arm.both = t.heaters[0].HoldsBoth()
 		t.drive = d

@@ -97,7 +97,6 @@ const maxReach = 60
 // when it is 60.
 var reachToday = map[string]int{
 	"agent.crossOptics": 75, "agent.nodeOptics": 80,
-	"ocs.chipDrive": 94, "ocs.mciDrive": 80,
 	"planner.Planner":       85,
 	"planner/core.Circuits": 95, "planner/core.chains": 90, "planner/core.interleaved": 70, "planner/core.router": 75,
 }
