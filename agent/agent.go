@@ -121,7 +121,7 @@ func newAgent(cfg Config, journal Journal) *Agent {
 	a := &Agent{cfg: cfg, adoptBy: Never, waitsAt: Never, topics: proto.Topics{Fabric: cfg.Fabric}, journal: journal, outbox: newOutbox(&journal)}
 	a.wire.refused = journal.Refused
 	a.wire.reportAt, a.wire.again, a.wire.doubt.until = Never, Never, Never
-	a.restart.Agent = a
+	a.restart.agent = a
 	var bad int
 	if a.pm, bad = newRecords(&cfg, journal.Bins); bad > 0 {
 		a.log(1, "of the records, "+itoa(bad)+" bins are damaged, and left out")

@@ -82,9 +82,9 @@ func (b *bundle) record() BundleRecord {
 	return BundleRecord{Path: b.optics.Status().Path, Lit: b.lit, Pattern: b.pattern}
 }
 
-func (a *nodeOptics) open(now time.Duration) {
-	for i := range a.bundles {
-		b := &a.bundles[i]
+func (o *nodeOptics) open(now time.Duration) {
+	for i := range o.bundles {
+		b := &o.bundles[i]
 		b.optics.Start(now)
 		for p := range proto.NumPaths {
 			b.optics.Light(now, now, proto.Path(p), b.lit&(1<<p) != 0)
@@ -94,8 +94,8 @@ func (a *nodeOptics) open(now time.Duration) {
 }
 
 // edge takes the filtered light of one path.
-func (a *nodeOptics) edge(now time.Duration, e *hal.Edge, use lineUse) {
-	b := &a.bundles[use.bundle]
+func (o *nodeOptics) edge(now time.Duration, e *hal.Edge, use lineUse) {
+	b := &o.bundles[use.bundle]
 	bit := uint8(1) << use.path
 	if e.High == (b.lit&bit != 0) {
 		return // told twice
@@ -104,38 +104,38 @@ func (a *nodeOptics) edge(now time.Duration, e *hal.Edge, use lineUse) {
 	if !e.High {
 		b.losses[use.path] = loss{heard: now, noted: min(e.At, now), origin: e.Origin}
 	}
-	if !a.started {
+	if !o.agent.started {
 		return
 	}
 	b.optics.Light(now, e.At, use.path, e.High)
 	b.due = true
 	if e.High {
-		a.manual.shone(now, proto.BundleID(use.bundle), use.path)
+		o.manual.shone(now, proto.BundleID(use.bundle), use.path)
 	}
-	a.persist.saveLight()
-	if a.adopted {
-		a.step(now, node.Event{Kind: node.Light, Bundle: proto.BundleID(use.bundle), Path: use.path, Lit: e.High, Noted: e.At})
-		a.report(now)
+	o.agent.persist.saveLight()
+	if o.agent.adopted {
+		o.agent.step(now, node.Event{Kind: node.Light, Bundle: proto.BundleID(use.bundle), Path: use.path, Lit: e.High, Noted: e.At})
+		o.agent.report(now)
 	}
 }
 
 // choose drives a bundle to a path at once: protection does not wait, since
 // what it leaves has no light.
-func (a *nodeOptics) choose(now time.Duration, id proto.BundleID, p proto.Path) {
-	a.drive(now, id, p, a.bundles[id].optics.SelectAtOnce)
+func (o *nodeOptics) choose(now time.Duration, id proto.BundleID, p proto.Path) {
+	o.drive(now, id, p, o.bundles[id].optics.SelectAtOnce)
 }
 
 // rearrange drives it there break before make, as what is planned may wait for.
-func (a *nodeOptics) rearrange(now time.Duration, id proto.BundleID, p proto.Path) {
-	a.drive(now, id, p, a.bundles[id].optics.Select)
+func (o *nodeOptics) rearrange(now time.Duration, id proto.BundleID, p proto.Path) {
+	o.drive(now, id, p, o.bundles[id].optics.Select)
 }
 
-func (a *nodeOptics) drive(now time.Duration, id proto.BundleID, p proto.Path, sel func(time.Duration, proto.Path) error) {
-	b := &a.bundles[id]
+func (o *nodeOptics) drive(now time.Duration, id proto.BundleID, p proto.Path, sel func(time.Duration, proto.Path) error) {
+	b := &o.bundles[id]
 	b.newest = (b.newest + 1) % keptSwitches
 	b.switches[b.newest] = switching{asked: now}
 	b.due = true
-	a.persist.saveLight()
+	o.agent.persist.saveLight()
 	if err := sel(now, p); err != nil {
 		b.failure, b.refused = err, p
 	}
@@ -143,72 +143,72 @@ func (a *nodeOptics) drive(now time.Duration, id proto.BundleID, p proto.Path, s
 
 // refusedSelect tells the machine of a Select that the optics did not take.
 // Not from within the machine's own actions: it is asked again.
-func (a *nodeOptics) refusedSelect(now time.Duration, i int) {
-	b := &a.bundles[i]
+func (o *nodeOptics) refusedSelect(now time.Duration, i int) {
+	b := &o.bundles[i]
 	err := b.failure
 	b.failure = nil
-	a.step(now, node.Event{Kind: node.PathFailed, Bundle: proto.BundleID(i), Path: b.refused,
+	o.agent.step(now, node.Event{Kind: node.PathFailed, Bundle: proto.BundleID(i), Path: b.refused,
 		Module: ocs.None, Lane: ocs.None, Text: proto.Clip(err.Error())})
 }
 
 // optical passes on what the optics of bundle i found.
-func (a *nodeOptics) optical(now time.Duration, i int, ev *ocs.Event) {
-	b := &a.bundles[i]
+func (o *nodeOptics) optical(now time.Duration, i int, ev *ocs.Event) {
+	b := &o.bundles[i]
 	id := proto.BundleID(i)
-	a.report(now)
-	a.persist.saveLight()
+	o.agent.report(now)
+	o.agent.persist.saveLight()
 	if ev.Kind == ocs.Switched {
 		s := &b.switches[b.newest]
 		if s.asked > 0 && !s.filled {
-			a.pm.took(now, uint32(i), ev.Path, proto.SwitchTime, now-s.asked)
+			o.agent.pm.took(now, uint32(i), ev.Path, proto.SwitchTime, now-s.asked)
 		}
 		s.onBus, s.wrote, s.filled = ev.BusStart, ev.BusEnd, true
 		b.settled = now
 	}
-	if a.manual.progress(now, i, ev) {
+	if o.manual.progress(now, i, ev) {
 		return
 	}
 	switch ev.Kind {
 	case ocs.Ready:
 		b.read = true
-		a.faulted(now, i, ev)
-		a.setReady(now, i, ev.Err)
-		a.remedied(now, id, ev)
+		o.faulted(now, i, ev)
+		o.setReady(now, i, ev.Err)
+		o.remedied(now, id, ev)
 	case ocs.Switched:
-		if a.adopted {
-			a.step(now, node.Event{Kind: node.Switched, Bundle: id, Path: ev.Path})
+		if o.agent.adopted {
+			o.agent.step(now, node.Event{Kind: node.Switched, Bundle: id, Path: ev.Path})
 		}
 	case ocs.PathFailed:
-		a.remedied(now, id, ev)
-		if a.adopted {
-			a.step(now, node.Event{Kind: node.PathFailed, Bundle: id, Path: ev.Path, Module: ev.Module, Lane: ev.Lane, Text: proto.Clip(text(ev))})
+		o.remedied(now, id, ev)
+		if o.agent.adopted {
+			o.agent.step(now, node.Event{Kind: node.PathFailed, Bundle: id, Path: ev.Path, Module: ev.Module, Lane: ev.Lane, Text: proto.Clip(text(ev))})
 			switch { // what is looked at until it is over: no try tells anything before
 			case hal.Silent(ev.Err): // what has lost its supply says so, and does not know it
 				b.retry = now + restartAfter
-				a.setReady(now, i, ev.Err)
+				o.setReady(now, i, ev.Err)
 			case errors.Is(ev.Err, ocs.ErrTooHot):
 				b.retry = now + coolsWithin
-				a.setReady(now, i, fmt.Errorf("%w: %s", ev.Err, ev.Text))
+				o.setReady(now, i, fmt.Errorf("%w: %s", ev.Err, ev.Text))
 			}
 		} else {
-			a.log(2, named(i, text(ev)))
+			o.agent.log(2, named(i, text(ev)))
 		}
 	case ocs.Cooled:
 		b.retry = Never
-		a.setReady(now, i, b.optics.Status().Err)
+		o.setReady(now, i, b.optics.Status().Err)
 	case ocs.Adopted:
 		// The file is lost or of another module: keep what the EEPROMs say.
-		a.put(Output{Kind: OutCalibrate, Bundle: id, Calibration: b.optics.Status().Calibration})
-		a.log(1, named(i, text(ev)))
+		o.agent.put(Output{Kind: OutCalibrate, Bundle: id, Calibration: b.optics.Status().Calibration})
+		o.agent.log(1, named(i, text(ev)))
 	case ocs.Verified:
-		a.degrade(now, id, ev)
-		a.remedied(now, id, ev)
+		o.degrade(now, id, ev)
+		o.remedied(now, id, ev)
 	case ocs.Degraded:
-		a.degrade(now, id, ev)
-		a.note(now, proto.Event{Kind: proto.EvAlarm, Severity: proto.SeverityWarning, AtMicros: micros(now), Bundle: id, Path: ev.Path,
+		o.degrade(now, id, ev)
+		o.agent.note(now, proto.Event{Kind: proto.EvAlarm, Severity: proto.SeverityWarning, AtMicros: micros(now), Bundle: id, Path: ev.Path,
 			Cause: proto.CauseOwnFault, Measured: ev.Measured, Expected: ev.Expected, Module: unit(ev.Module), Lane: unit(ev.Lane),
 			Text: proto.Clip(text(ev))})
-		a.remedied(now, id, ev)
+		o.remedied(now, id, ev)
 	}
 }
 
@@ -254,8 +254,8 @@ const coolsWithin = 5 * time.Second
 
 // faulted tells that the bus or the chips of a bundle fail, or work again, and
 // makes sure that it is tried again.
-func (a *nodeOptics) faulted(now time.Duration, i int, ev *ocs.Event) {
-	b := &a.bundles[i]
+func (o *nodeOptics) faulted(now time.Duration, i int, ev *ocs.Event) {
+	b := &o.bundles[i]
 	bad := b.optics.Status().Machine == ocs.Faulted
 	b.retry = Never
 	if bad {
@@ -269,12 +269,12 @@ func (a *nodeOptics) faulted(now time.Duration, i int, ev *ocs.Event) {
 	if !bad {
 		x.Text = "bus and chips answer again"
 	}
-	a.alarm(now, x)
+	o.agent.alarm(now, x)
 }
 
 // setReady tells the machine whether a bundle can switch, when that changed.
-func (a *nodeOptics) setReady(now time.Duration, i int, why error) {
-	b := &a.bundles[i]
+func (o *nodeOptics) setReady(now time.Duration, i int, why error) {
+	b := &o.bundles[i]
 	s := b.optics.Status()
 	silent := ""
 	switch {
@@ -284,7 +284,7 @@ func (a *nodeOptics) setReady(now time.Duration, i int, why error) {
 		silent = proto.Clip(reason(why))
 	}
 	ready := why == nil
-	if !a.adopted || b.ready == ready && b.silent == silent {
+	if !o.agent.adopted || b.ready == ready && b.silent == silent {
 		b.ready = ready
 		return
 	}
@@ -293,9 +293,9 @@ func (a *nodeOptics) setReady(now time.Duration, i int, why error) {
 	if ready {
 		kind = node.Ready
 	} else {
-		a.log(1, "bundle "+itoa(i)+" is not ready: "+reason(why))
+		o.agent.log(1, "bundle "+itoa(i)+" is not ready: "+reason(why))
 	}
-	a.step(now, node.Event{Kind: kind, Bundle: proto.BundleID(i), Path: s.Path, Text: silent})
+	o.agent.step(now, node.Event{Kind: kind, Bundle: proto.BundleID(i), Path: s.Path, Text: silent})
 }
 
 // errUnread is the fault of a bundle whose optics have not reported yet.
@@ -304,37 +304,37 @@ var errUnread = errors.New("hardware not read")
 // tryAdopt takes the hardware as it was found, once every bundle has been
 // read, or cannot be, or has had its time. Of one that says nothing the journal says
 // where it was; it is taken as it is found when it has been read.
-func (a *nodeOptics) tryAdopt(now time.Duration) {
-	if now < a.adoptBy {
-		for i := range a.bundles {
-			if !a.bundles[i].read {
+func (o *nodeOptics) tryAdopt(now time.Duration) {
+	if now < o.agent.adoptBy {
+		for i := range o.bundles {
+			if !o.bundles[i].read {
 				return
 			}
 		}
 	}
-	lits := make([]node.BundleLight, len(a.bundles))
+	lits := make([]node.BundleLight, len(o.bundles))
 	dark := true
-	for i := range a.bundles {
-		b := &a.bundles[i]
+	for i := range o.bundles {
+		b := &o.bundles[i]
 		s := b.optics.Status()
 		b.ready = s.Ready
 		lits[i] = node.BundleLight{Bundle: proto.BundleID(i), Path: s.Path, Lit: b.lit, Ready: s.Ready, Unread: !b.read}
 		dark = dark && b.read && s.Path == proto.Dark
 		if b.read && !s.Ready && s.Machine != ocs.Faulted {
-			a.log(1, "bundle "+itoa(i)+" is not ready: "+reason(s.Err))
+			o.agent.log(1, "bundle "+itoa(i)+" is not ready: "+reason(s.Err))
 		}
 	}
-	a.compareLight(now)
-	a.adopt(now, node.Event{Lits: lits}, dark)
-	for i := range a.bundles {
-		if s := a.bundles[i].optics.Status(); s.Machine == ocs.Faulted {
-			a.setReady(now, i, s.Err)
-		} else if !a.bundles[i].read {
-			a.setReady(now, i, errUnread)
+	o.compareLight(now)
+	o.agent.adopt(now, node.Event{Lits: lits}, dark)
+	for i := range o.bundles {
+		if s := o.bundles[i].optics.Status(); s.Machine == ocs.Faulted {
+			o.setReady(now, i, s.Err)
+		} else if !o.bundles[i].read {
+			o.setReady(now, i, errUnread)
 		}
 	}
-	a.manual.stopPatterns(now)
-	a.health.start(a, now)
+	o.manual.stopPatterns(now)
+	o.health.start(o, now)
 }
 
 func reason(err error) string {
@@ -346,15 +346,15 @@ func reason(err error) string {
 
 // compareLight tells each path whose light is not what the last life left;
 // paths that a bundle is set to are the machine's to compare.
-func (a *nodeOptics) compareLight(now time.Duration) {
-	for i, was := range a.journal.Light {
-		if i >= len(a.bundles) {
+func (o *nodeOptics) compareLight(now time.Duration) {
+	for i, was := range o.agent.journal.Light {
+		if i >= len(o.bundles) {
 			return
 		}
 		for p := proto.Loopback; int(p) < proto.NumPaths; p++ {
 			bit := uint8(1) << p
-			if lit := a.bundles[i].lit & bit; lit != was.Lit&bit {
-				a.note(now, own(now, proto.Event{Kind: proto.EvAdopted, Bundle: proto.BundleID(i), Path: p, FromPath: p,
+			if lit := o.bundles[i].lit & bit; lit != was.Lit&bit {
+				o.agent.note(now, own(now, proto.Event{Kind: proto.EvAdopted, Bundle: proto.BundleID(i), Path: p, FromPath: p,
 					Cause: proto.CauseAdopted, Resolved: lit != 0, Text: "light changed while the agent was away"}))
 			}
 		}

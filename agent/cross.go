@@ -16,7 +16,7 @@ import (
 // stand is on disk before a circuit is told as tuned: a next life then never
 // moves what somebody relies on.
 type crossOptics struct {
-	*Agent
+	agent *Agent
 	sw    *node.CrossConnect
 	cross crossbar
 	lit   lit   // the crossbar, where it has pins; nil: it has none
@@ -55,20 +55,20 @@ type waitingChange struct {
 
 // newCrossOptics makes an agent that of a switch.
 func newCrossOptics(agent *Agent) {
-	a := &crossOptics{Agent: agent, next: Never, retry: Never, healthAt: Never}
+	o := &crossOptics{agent: agent, next: Never, retry: Never, healthAt: Never}
 	cfg := &agent.cfg
-	a.sw = node.NewCrossConnect(cfg.Node, cfg.ports())
-	agent.machine = a.sw
-	agent.optics, agent.executor, agent.operator, agent.rounds, agent.memory, agent.reporter, agent.scripts = a, a, a, a, a, a, a
+	o.sw = node.NewCrossConnect(cfg.Node, cfg.ports())
+	agent.machine = o.sw
+	agent.optics, agent.executor, agent.operator, agent.rounds, agent.memory, agent.reporter, agent.scripts = o, o, o, o, o, o, o
 	if agent.journal.State != nil {
-		a.sw.Restore(*agent.journal.State)
+		o.sw.Restore(*agent.journal.State)
 	}
 	// Of a change that may not be over nobody knows which mirrors it has moved.
-	a.kept = slices.DeleteFunc(slices.Clone(agent.journal.Circuits), func(s circuit.Saved) bool { return !a.sw.Untouched(s.Pair.A, s.Pair.B) })
-	a.parked = agent.journal.Parked && a.sw.Vouched()
-	if a.cross, a.err = a.connect(); a.err == nil {
-		a.served = &circuit.Served{Switch: handled{a: a}, Ports: a.cfg.ports(), Busy: a.cross.Busy, Power: a.cross.Power,
-			Identity: "Ringlight," + a.cfg.Software + "," + number(a.cfg.Node-proto.FirstSwitch) + ",1"}
+	o.kept = slices.DeleteFunc(slices.Clone(agent.journal.Circuits), func(s circuit.Saved) bool { return !o.sw.Untouched(s.Pair.A, s.Pair.B) })
+	o.parked = agent.journal.Parked && o.sw.Vouched()
+	if o.cross, o.err = o.connect(); o.err == nil {
+		o.served = &circuit.Served{Switch: handled{optics: o}, Ports: o.agent.cfg.ports(), Busy: o.cross.Busy, Power: o.cross.Power,
+			Identity: "Ringlight," + o.agent.cfg.Software + "," + number(o.agent.cfg.Node-proto.FirstSwitch) + ",1"}
 	}
 }
 
@@ -88,107 +88,107 @@ func (c *Config) ports() int {
 	return c.Board.Mirrors.Ports
 }
 
-func (a *crossOptics) open(now time.Duration) {
-	if a.err != nil {
-		a.log(2, a.err.Error())
+func (o *crossOptics) open(now time.Duration) {
+	if o.err != nil {
+		o.agent.log(2, o.err.Error())
 		return
 	}
-	a.cross.Start(now)
-	a.turn = true
-	for _, h := range a.sw.State().Held {
-		a.hold(now, h)
+	o.cross.Start(now)
+	o.turn = true
+	for _, h := range o.sw.State().Held {
+		o.hold(now, h)
 	}
 }
 
 // hold gives an operator's override to the crossbar.
-func (a *crossOptics) hold(now time.Duration, h node.HeldPort) {
-	if err := a.cross.Override(now, int(h.Array), int(h.Port), h.Override); err != nil {
-		a.log(2, err.Error())
+func (o *crossOptics) hold(now time.Duration, h node.HeldPort) {
+	if err := o.cross.Override(now, int(h.Array), int(h.Port), h.Override); err != nil {
+		o.agent.log(2, err.Error())
 	}
-	a.turn = true
+	o.turn = true
 }
 
-func (a *crossOptics) heard(now time.Duration, ev hal.Event) {
+func (o *crossOptics) heard(now time.Duration, ev hal.Event) {
 	if ev.Completion != nil {
-		a.done = append(a.done, ev.Completion)
+		o.done = append(o.done, ev.Completion)
 	}
-	if ev.Edge != nil && a.lit != nil {
-		a.lit.Edge(now, ev.Edge)
-		a.turn = true
+	if ev.Edge != nil && o.lit != nil {
+		o.lit.Edge(now, ev.Edge)
+		o.turn = true
 	}
 }
 
 // work gives the crossbar its turns until nothing more is due.
-func (a *crossOptics) work(now time.Duration, out []Output) []Output {
+func (o *crossOptics) work(now time.Duration, out []Output) []Output {
 	for range maxRounds {
-		if a.cross != nil && a.retry <= now {
-			a.retry, a.turn = Never, true
-			a.cross.Recall(a.kept, a.parked)
-			a.cross.Start(now)
+		if o.cross != nil && o.retry <= now {
+			o.retry, o.turn = Never, true
+			o.cross.Recall(o.kept, o.parked)
+			o.cross.Start(now)
 		}
-		if a.adopted && a.machine.Next() <= now {
-			a.step(now, node.Event{Kind: node.Tick})
+		if o.agent.adopted && o.agent.machine.Next() <= now {
+			o.agent.step(now, node.Event{Kind: node.Tick})
 		}
-		for len(a.waiting) > 0 && a.persist.has(a.waiting[0].after) {
-			ch := a.waiting[0].change
-			a.waiting = append(a.waiting[:0], a.waiting[1:]...)
-			a.change(now, ch)
+		for len(o.waiting) > 0 && o.agent.persist.has(o.waiting[0].after) {
+			ch := o.waiting[0].change
+			o.waiting = append(o.waiting[:0], o.waiting[1:]...)
+			o.change(now, ch)
 		}
-		if a.adoptBy <= now {
-			a.adoptUnread(now, a.unread()+" within "+node.BoardPatience.String())
+		if o.agent.adoptBy <= now {
+			o.adoptUnread(now, o.unread()+" within "+node.BoardPatience.String())
 		}
-		if a.cross == nil || !a.turn && len(a.done) == 0 && a.next > now {
+		if o.cross == nil || !o.turn && len(o.done) == 0 && o.next > now {
 			break
 		}
-		a.turn = false
-		a.ops, a.next = a.cross.Poll(now, a.done, a.ops[:0])
-		a.done = a.done[:0]
-		for _, op := range a.ops {
+		o.turn = false
+		o.ops, o.next = o.cross.Poll(now, o.done, o.ops[:0])
+		o.done = o.done[:0]
+		for _, op := range o.ops {
 			out = append(out, Output{Kind: OutSubmit, Bus: op.Bus, Op: op.Op})
 		}
-		a.events = a.cross.TakeEvents(a.events[:0])
-		for i := range a.events {
-			a.event(now, &a.events[i])
+		o.events = o.cross.TakeEvents(o.events[:0])
+		for i := range o.events {
+			o.event(now, &o.events[i])
 		}
-		a.finish(now)
+		o.finish(now)
 	}
-	a.serveClients(now)
+	o.serveClients(now)
 	return out
 }
 
-func (a *crossOptics) due(now time.Duration) time.Duration {
-	if a.turn {
+func (o *crossOptics) due(now time.Duration) time.Duration {
+	if o.turn {
 		return now
 	}
-	return min(a.next, a.retry, a.healthAt)
+	return min(o.next, o.retry, o.healthAt)
 }
 
-func (a *crossOptics) unread() string { return "the board was not read" }
+func (o *crossOptics) unread() string { return "the board was not read" }
 
-func (a *crossOptics) do(now time.Duration, act *node.Action) {
+func (o *crossOptics) do(now time.Duration, act *node.Action) {
 	switch act.Kind {
 	case node.Note:
-		a.note(now, act.Note)
+		o.agent.note(now, act.Note)
 	case node.Connect:
-		after := a.persist.stateIn
-		if a.lit != nil {
+		after := o.agent.persist.stateIn
+		if o.lit != nil {
 			after = 0 // what it does can be read back
 		}
-		a.waiting = append(a.waiting, waitingChange{act.Change, after})
-		a.turn = true
+		o.waiting = append(o.waiting, waitingChange{act.Change, after})
+		o.turn = true
 	default:
 		panic("agent: a switch asks for " + act.Kind.String())
 	}
 }
 
 // change makes a change in one act.
-func (a *crossOptics) change(now time.Duration, ch *node.Change) {
-	if !a.changing && !ch.Again {
-		a.dark, a.fresh = 0, a.fresh[:0]
+func (o *crossOptics) change(now time.Duration, ch *node.Change) {
+	if !o.changing && !ch.Again {
+		o.dark, o.fresh = 0, o.fresh[:0]
 	}
-	a.changing, a.turn = true, true
+	o.changing, o.turn = true, true
 	if !ch.Again {
-		a.began = now
+		o.began = now
 	}
 	c := circuit.Change{Mode: circuit.Update, Park: true}
 	for _, x := range ch.Remove {
@@ -198,35 +198,35 @@ func (a *crossOptics) change(now time.Duration, ch *node.Change) {
 		c.Create = append(c.Create, circuit.Pair{A: x.A, B: x.B})
 	}
 	if !ch.Again {
-		a.fresh = append(a.fresh, c.Create...)
+		o.fresh = append(o.fresh, c.Create...)
 	}
-	err := a.cross.Apply(now, c)
+	err := o.cross.Apply(now, c)
 	if err == nil {
-		a.parks = true
+		o.parks = true
 		return
 	}
-	a.log(2, err.Error())
+	o.agent.log(2, err.Error())
 	for _, x := range ch.Create {
-		a.tell(now, proto.CircuitReport{A: x.A, B: x.B, State: proto.Failed, Loss: proto.NoPower}, proto.NoPower, err.Error())
+		o.tell(now, proto.CircuitReport{A: x.A, B: x.B, State: proto.Failed, Loss: proto.NoPower}, proto.NoPower, err.Error())
 	}
 }
 
 // finish finds the end of a change, and of tuning in service.
-func (a *crossOptics) finish(now time.Duration) {
-	was := a.busy
-	a.busy = a.cross.Busy()
-	if a.busy || a.faulty != "" {
+func (o *crossOptics) finish(now time.Duration) {
+	was := o.busy
+	o.busy = o.cross.Busy()
+	if o.busy || o.faulty != "" {
 		return
 	}
 	if was {
-		a.persist.saveLight()
+		o.agent.persist.saveLight()
 	}
-	if a.changing && len(a.waiting) == 0 {
-		a.changing = false
-		a.persist.saveLight()
-		a.step(now, node.Event{Kind: node.Switched})
-		if found := a.found(); !a.sw.Knows(found) { // a port is free of what was wanted there
-			a.step(now, changedThere(found))
+	if o.changing && len(o.waiting) == 0 {
+		o.changing = false
+		o.agent.persist.saveLight()
+		o.agent.step(now, node.Event{Kind: node.Switched})
+		if found := o.found(); !o.sw.Knows(found) { // a port is free of what was wanted there
+			o.agent.step(now, changedThere(found))
 		}
 	}
 }
@@ -237,15 +237,15 @@ func changedThere(found []proto.CircuitReport) node.Event {
 }
 
 // tell tells the machine how a circuit stands.
-func (a *crossOptics) tell(now time.Duration, r proto.CircuitReport, expected proto.MilliDBm, text string) {
-	if a.adopted {
-		a.step(now, node.Event{Kind: node.Circuit, Circuits: []proto.CircuitReport{r}, Expected: expected, Text: text})
-		a.report(now)
+func (o *crossOptics) tell(now time.Duration, r proto.CircuitReport, expected proto.MilliDBm, text string) {
+	if o.agent.adopted {
+		o.agent.step(now, node.Event{Kind: node.Circuit, Circuits: []proto.CircuitReport{r}, Expected: expected, Text: text})
+		o.agent.report(now)
 	}
 }
 
 // event passes on what the crossbar found.
-func (a *crossOptics) event(now time.Duration, ev *circuit.Event) {
+func (o *crossOptics) event(now time.Duration, ev *circuit.Event) {
 	r := proto.CircuitReport{A: ev.Pair.A, B: ev.Pair.B, Loss: ev.Loss}
 	text := ""
 	if ev.Err != nil {
@@ -253,150 +253,150 @@ func (a *crossOptics) event(now time.Duration, ev *circuit.Event) {
 	}
 	switch ev.Kind {
 	case circuit.Ready:
-		a.ready(now, ev.Err)
+		o.ready(now, ev.Err)
 	case circuit.Tuned:
 		r.State = proto.Tuned
-		if slices.Contains(a.fresh, ev.Pair) {
-			a.dark = max(a.dark, now-a.began)
+		if slices.Contains(o.fresh, ev.Pair) {
+			o.dark = max(o.dark, now-o.began)
 			for side, port := range [hal.NumSides]uint16{ev.Pair.A, ev.Pair.B} {
-				a.pm.took(now, portPlace(side, port), 0, proto.SwitchTime, now-a.began)
+				o.agent.pm.took(now, portPlace(side, port), 0, proto.SwitchTime, now-o.began)
 			}
 		}
 		if ev.Moves.BusEnd > 0 {
-			a.noteMoves(now, ev)
+			o.noteMoves(now, ev)
 		}
-		a.tell(now, r, ev.Factory, "")
+		o.tell(now, r, ev.Factory, "")
 	case circuit.Unproven:
 		r.State, r.Loss = proto.Unproven, proto.NoPower
-		a.tell(now, r, ev.Factory, text)
+		o.tell(now, r, ev.Factory, text)
 	case circuit.Failed:
 		r.State = proto.Failed
-		a.tell(now, r, ev.Factory, text)
+		o.tell(now, r, ev.Factory, text)
 	case circuit.Unlit:
 		if r.State, r.Loss = proto.Tuning, proto.NoPower; ev.Err == nil {
 			r.State = proto.Blocked // an operator holds one of its ports off
 		}
-		a.tell(now, r, ev.Factory, text)
+		o.tell(now, r, ev.Factory, text)
 	case circuit.AlarmRaised, circuit.AlarmCleared:
-		a.portAlarm(now, ev)
+		o.portAlarm(now, ev)
 	case circuit.Changed:
-		a.step(now, changedThere(a.found()))
+		o.agent.step(now, changedThere(o.found()))
 	}
-	a.report(now)
+	o.agent.report(now)
 }
 
 // found is how the circuits stand, for the machine.
-func (a *crossOptics) found() []proto.CircuitReport {
-	a.circuits = a.cross.Circuits(a.circuits[:0])
-	out := make([]proto.CircuitReport, 0, len(a.circuits))
-	for i := range a.circuits {
-		c := &a.circuits[i]
+func (o *crossOptics) found() []proto.CircuitReport {
+	o.circuits = o.cross.Circuits(o.circuits[:0])
+	out := make([]proto.CircuitReport, 0, len(o.circuits))
+	for i := range o.circuits {
+		c := &o.circuits[i]
 		out = append(out, proto.CircuitReport{A: c.Pair.A, B: c.Pair.B, State: c.State, Loss: c.Loss})
 	}
 	return out
 }
 
 // ready: the board has been read, or does not answer.
-func (a *crossOptics) ready(now time.Duration, err error) {
+func (o *crossOptics) ready(now time.Duration, err error) {
 	if err != nil {
-		a.retry = now + restartAfter
-		if !a.adopted {
-			a.adoptUnread(now, err.Error())
+		o.retry = now + restartAfter
+		if !o.agent.adopted {
+			o.adoptUnread(now, err.Error())
 			return
 		}
-		a.fault(now, err.Error())
+		o.fault(now, err.Error())
 		return
 	}
-	found := a.found()
-	if a.adopted {
-		a.fault(now, "")
-		a.step(now, node.Event{Kind: node.Ready, Circuits: found, Lit: a.cross.Stray()})
+	found := o.found()
+	if o.agent.adopted {
+		o.fault(now, "")
+		o.agent.step(now, node.Event{Kind: node.Ready, Circuits: found, Lit: o.cross.Stray()})
 		return
 	}
-	a.take(now, node.Event{Circuits: found, Lit: a.cross.Stray()})
+	o.take(now, node.Event{Circuits: found, Lit: o.cross.Stray()})
 }
 
 // adoptUnread goes into service with a board that cannot be read: as far as
 // anybody knows, it does what it did.
-func (a *crossOptics) adoptUnread(now time.Duration, why string) {
+func (o *crossOptics) adoptUnread(now time.Duration, why string) {
 	var found []proto.CircuitReport
-	for _, s := range a.kept {
+	for _, s := range o.kept {
 		found = append(found, proto.CircuitReport{A: s.Pair.A, B: s.Pair.B, State: proto.Tuning, Loss: proto.NoPower})
 	}
-	a.take(now, node.Event{Circuits: found, Text: proto.Clip(why)})
-	a.fault(now, why)
+	o.take(now, node.Event{Circuits: found, Text: proto.Clip(why)})
+	o.fault(now, why)
 }
 
-func (a *crossOptics) take(now time.Duration, ev node.Event) {
+func (o *crossOptics) take(now time.Duration, ev node.Event) {
 	dark := !slices.ContainsFunc(ev.Circuits, func(r proto.CircuitReport) bool { return r.State != proto.Failed })
-	a.adopt(now, ev, dark)
-	if a.cfg.HealthPeriod > 0 {
-		a.healthAt, a.pm.seen = now+phase(a.cfg.Node, a.cfg.HealthPeriod), now
+	o.agent.adopt(now, ev, dark)
+	if o.agent.cfg.HealthPeriod > 0 {
+		o.healthAt, o.agent.pm.seen = now+phase(o.agent.cfg.Node, o.agent.cfg.HealthPeriod), now
 	}
 }
 
 // fault tells that the board is out of service, or, "", back.
-func (a *crossOptics) fault(now time.Duration, why string) {
-	was := a.faulty
-	if a.faulty = proto.Clip(why); (why == "") == (was == "") {
-		if a.faulty != was {
-			a.log(2, "out of service: "+why) // for another cause, which reports say from now on
-			a.report(now)
+func (o *crossOptics) fault(now time.Duration, why string) {
+	was := o.faulty
+	if o.faulty = proto.Clip(why); (why == "") == (was == "") {
+		if o.faulty != was {
+			o.agent.log(2, "out of service: "+why) // for another cause, which reports say from now on
+			o.agent.report(now)
 		}
 		return
 	}
 	if why == "" {
-		a.alarm(now, Alarm{Text: "the board answers again", Resolved: true})
+		o.agent.alarm(now, Alarm{Text: "the board answers again", Resolved: true})
 		return
 	}
-	a.log(2, "out of service: "+why)
-	a.step(now, node.Event{Kind: node.Unready, Text: a.faulty})
-	a.alarm(now, Alarm{Text: a.faulty})
+	o.agent.log(2, "out of service: "+why)
+	o.agent.step(now, node.Event{Kind: node.Unready, Text: o.faulty})
+	o.agent.alarm(now, Alarm{Text: o.faulty})
 }
 
 // round looks at every circuit, and tells the planner which report was the last.
-func (a *crossOptics) round(now time.Duration, out []Output) []Output {
-	if a.healthAt <= now {
-		a.healthAt = now + a.cfg.HealthPeriod
-		if a.cross != nil && a.faulty == "" {
-			a.pm.sides(now, a.cross, a.cfg.ports())
-			out = a.pm.watched(now, a.cfg.HealthPeriod, out)
-			a.cross.HealthRound(now)
-			a.turn = true
+func (o *crossOptics) round(now time.Duration, out []Output) []Output {
+	if o.healthAt <= now {
+		o.healthAt = now + o.agent.cfg.HealthPeriod
+		if o.cross != nil && o.faulty == "" {
+			o.agent.pm.sides(now, o.cross, o.agent.cfg.ports())
+			out = o.agent.pm.watched(now, o.agent.cfg.HealthPeriod, out)
+			o.cross.HealthRound(now)
+			o.turn = true
 		}
-		out = a.telemetry(out, nil)
+		out = o.agent.telemetry(out, nil)
 	}
 	return out
 }
 
 // addRecord adds where the mirrors stand, once they stand.
-func (a *crossOptics) addRecord(r *record) bool {
-	if a.cross == nil || a.faulty != "" || a.busy || a.changing {
+func (o *crossOptics) addRecord(r *record) bool {
+	if o.cross == nil || o.faulty != "" || o.busy || o.changing {
 		return false
 	}
-	saved := a.cross.Save(nil)
-	parked := a.parked || a.parks
-	if slices.Equal(saved, a.kept) && parked == a.parked {
+	saved := o.cross.Save(nil)
+	parked := o.parked || o.parks
+	if slices.Equal(saved, o.kept) && parked == o.parked {
 		return false
 	}
 	if saved == nil {
 		saved = []circuit.Saved{}
 	}
-	a.kept, a.parked = saved, parked
+	o.kept, o.parked = saved, parked
 	r.Circuits, r.Parked = &saved, parked
 	return true
 }
 
 // release: there is nothing that a plan has to end.
-func (a *crossOptics) release(time.Duration) {}
+func (o *crossOptics) release(time.Duration) {}
 
 // waitsForDisk keeps reports back until the disk has what they say.
-func (a *crossOptics) waitsForDisk() bool { return !a.persist.settled() }
+func (o *crossOptics) waitsForDisk() bool { return !o.agent.persist.settled() }
 
-func (a *crossOptics) execute(now time.Duration, c *proto.Command, _ proto.Ack) (later bool, _ error) {
+func (o *crossOptics) execute(now time.Duration, c *proto.Command, _ proto.Ack) (later bool, _ error) {
 	switch c.Verb {
 	case proto.VerbConnect:
-		return false, a.connectByHand(now, c)
+		return false, o.connectByHand(now, c)
 	case proto.VerbHostFault, proto.VerbHostOK, proto.VerbDrain, proto.VerbUndrain, proto.VerbCalibrate, proto.VerbRequest, proto.VerbTry:
 		return false, &proto.Error{Code: proto.Unsupported, Field: "verb", Reason: c.Verb.String() + " is not for a switch"}
 	}
@@ -404,34 +404,34 @@ func (a *crossOptics) execute(now time.Duration, c *proto.Command, _ proto.Ack) 
 }
 
 // occupied: a change that is cut short is finished only on the planner's word.
-func (a *crossOptics) occupied() string {
-	if a.busy || a.changing || len(a.waiting) > 0 {
+func (o *crossOptics) occupied() string {
+	if o.busy || o.changing || len(o.waiting) > 0 {
 		return "circuits are being made"
 	}
 	return ""
 }
 
-func (a *crossOptics) addReport(_ time.Duration, r *proto.Reported) {
-	r.DarkMicros = uint32(min(max(a.dark, 0), maxPart*time.Microsecond) / time.Microsecond)
-	if a.faulty != "" {
-		r.Alarms = append(r.Alarms, proto.Alarm{Kind: proto.EvAlarm, Severity: proto.SeverityCritical, Text: a.faulty})
+func (o *crossOptics) addReport(_ time.Duration, r *proto.Reported) {
+	r.DarkMicros = uint32(min(max(o.dark, 0), maxPart*time.Microsecond) / time.Microsecond)
+	if o.faulty != "" {
+		r.Alarms = append(r.Alarms, proto.Alarm{Kind: proto.EvAlarm, Severity: proto.SeverityCritical, Text: o.faulty})
 	}
-	r.Alarms = append(r.Alarms, a.own...)
-	if a.cross == nil {
+	r.Alarms = append(r.Alarms, o.own...)
+	if o.cross == nil {
 		return
 	}
-	a.circuits = a.cross.Circuits(a.circuits[:0])
+	o.circuits = o.cross.Circuits(o.circuits[:0])
 	n := 0
 	for i := range r.Circuits { // both in the order of side A
 		c := &r.Circuits[i]
-		c.State = toldAs(c.State, a.wire.beat.features)
-		for n < len(a.circuits) && a.circuits[n].Pair.A < c.A {
+		c.State = toldAs(c.State, o.agent.wire.beat.features)
+		for n < len(o.circuits) && o.circuits[n].Pair.A < c.A {
 			n++
 		}
-		if n < len(a.circuits) && a.circuits[n].Pair == (circuit.Pair{A: c.A, B: c.B}) && c.State == proto.Tuned {
-			c.Loss = a.circuits[n].Loss
+		if n < len(o.circuits) && o.circuits[n].Pair == (circuit.Pair{A: c.A, B: c.B}) && c.State == proto.Tuned {
+			c.Loss = o.circuits[n].Loss
 		}
 	}
 }
 
-func (a *crossOptics) addPresence(p *proto.Presence) { p.Ports = uint16(a.cfg.ports()) }
+func (o *crossOptics) addPresence(p *proto.Presence) { p.Ports = uint16(o.agent.cfg.ports()) }

@@ -11,7 +11,7 @@ import (
 
 // portAlarm tells of a port whose power is out of its thresholds, or what the switch says
 // of itself, which is kept until it says that it is over.
-func (a *crossOptics) portAlarm(now time.Duration, ev *circuit.Event) {
+func (o *crossOptics) portAlarm(now time.Duration, ev *circuit.Event) {
 	e := proto.Event{Kind: proto.EvAlarm, AtMicros: micros(now), Severity: proto.SeverityWarning, Cause: proto.CauseDegraded,
 		Measured: ev.Loss, Expected: ev.Factory, Text: "power of port " + itoa(int(ev.Port)+1) + "AB"[ev.Side:ev.Side+1] + ": " + ev.Alarm.String()}
 	switch {
@@ -20,9 +20,9 @@ func (a *crossOptics) portAlarm(now time.Duration, ev *circuit.Event) {
 		if ev.Grave {
 			e.Severity = proto.SeverityCritical
 		}
-		a.own = slices.DeleteFunc(a.own, func(x proto.Alarm) bool { return x.Text == e.Text })
+		o.own = slices.DeleteFunc(o.own, func(x proto.Alarm) bool { return x.Text == e.Text })
 		if ev.Kind == circuit.AlarmRaised {
-			a.own = append(a.own, proto.Alarm{Kind: e.Kind, Severity: e.Severity, SinceMicros: e.AtMicros, Text: e.Text})
+			o.own = append(o.own, proto.Alarm{Kind: e.Kind, Severity: e.Severity, SinceMicros: e.AtMicros, Text: e.Text})
 		}
 	case ev.Side == hal.SideA:
 		e.PortA = ev.Port
@@ -32,5 +32,5 @@ func (a *crossOptics) portAlarm(now time.Duration, ev *circuit.Event) {
 	if ev.Kind == circuit.AlarmCleared {
 		e.Severity, e.Resolved = proto.SeverityOK, true
 	}
-	a.note(now, e)
+	o.agent.note(now, e)
 }

@@ -12,59 +12,59 @@ import (
 
 // question takes a question of someone on this host that only a switch
 // understands.
-func (a *crossOptics) question(now time.Duration, q Ask) {
+func (o *crossOptics) question(now time.Duration, q Ask) {
 	ans := &Answer{ID: q.ID}
 	switch q.Verb {
 	case AskHold:
-		ans.Err = a.holdPort(now, q)
+		ans.Err = o.holdPort(now, q)
 	default:
 		ans.Err = &proto.Error{Code: proto.Unsupported, Field: "verb", Reason: "not for a switch"}
 	}
-	ans.Status = a.status(now)
-	a.reply(ans)
+	ans.Status = o.agent.status(now)
+	o.agent.reply(ans)
 }
 
 // holdPort holds a port off, or lets it go.
-func (a *crossOptics) holdPort(now time.Duration, q Ask) *proto.Error {
+func (o *crossOptics) holdPort(now time.Duration, q Ask) *proto.Error {
 	h := node.HeldPort{Array: q.Array, Port: q.Port, Override: q.Override}
 	switch {
 	case int(h.Array) >= hal.NumSides:
 		return &proto.Error{Code: proto.Invalid, Field: "side", Limit: "a or b", Reason: itoa(int(h.Array))}
-	case int(h.Port) >= a.cfg.ports():
-		return &proto.Error{Code: proto.NotFound, Field: "port", Limit: "1 to " + itoa(a.cfg.ports()), Reason: "no port " + itoa(int(h.Port)+1)}
+	case int(h.Port) >= o.agent.cfg.ports():
+		return &proto.Error{Code: proto.NotFound, Field: "port", Limit: "1 to " + itoa(o.agent.cfg.ports()), Reason: "no port " + itoa(int(h.Port)+1)}
 	case h.Override > proto.PoweredOff:
 		return &proto.Error{Code: proto.Invalid, Field: "override", Limit: "normal, force_blocked or powered_off", Reason: itoa(int(h.Override))}
-	case a.cross == nil || a.faulty != "":
-		return &proto.Error{Code: proto.HardwareFailed, Field: "port", Reason: "the board does not answer: " + a.faulty}
+	case o.cross == nil || o.faulty != "":
+		return &proto.Error{Code: proto.HardwareFailed, Field: "port", Reason: "the board does not answer: " + o.faulty}
 	}
-	if err := a.cross.Override(now, int(h.Array), int(h.Port), h.Override); err != nil {
+	if err := o.cross.Override(now, int(h.Array), int(h.Port), h.Override); err != nil {
 		return &proto.Error{Code: proto.Unsupported, Field: "override", Reason: err.Error()}
 	}
-	a.turn = true
-	a.step(now, node.Event{Kind: node.Hold, Array: h.Array, Port: h.Port, Override: h.Override})
-	for _, c := range a.cross.Circuits(nil) {
+	o.turn = true
+	o.agent.step(now, node.Event{Kind: node.Hold, Array: h.Array, Port: h.Port, Override: h.Override})
+	for _, c := range o.cross.Circuits(nil) {
 		if at := [hal.NumSides]uint16{c.Pair.A, c.Pair.B}[h.Array]; at == h.Port {
-			a.tell(now, proto.CircuitReport{A: c.Pair.A, B: c.Pair.B, State: c.State, Loss: proto.NoPower}, proto.NoPower, "")
+			o.tell(now, proto.CircuitReport{A: c.Pair.A, B: c.Pair.B, State: c.State, Loss: proto.NoPower}, proto.NoPower, "")
 		}
 	}
 	return nil
 }
 
 // addStatus says how the switch stands, in words.
-func (a *crossOptics) addStatus(s *Status) {
-	w := &SwitchStatus{Ports: a.cfg.ports(), Busy: a.busy, Reason: a.faulty, DarkUS: a.dark.Microseconds(), Circuits: []CircuitStatus{}, Held: []string{}}
+func (o *crossOptics) addStatus(s *Status) {
+	w := &SwitchStatus{Ports: o.agent.cfg.ports(), Busy: o.busy, Reason: o.faulty, DarkUS: o.dark.Microseconds(), Circuits: []CircuitStatus{}, Held: []string{}}
 	s.Switch = w
-	for _, h := range a.sw.State().Held {
+	for _, h := range o.sw.State().Held {
 		w.Held = append(w.Held, fmt.Sprintf("%d%c %v", h.Port+1, 'A'+rune(h.Array), h.Override))
 	}
-	if a.cross == nil {
+	if o.cross == nil {
 		return
 	}
 	jobs := map[circuit.Pair]proto.JobID{}
 	for _, r := range s.Reported.Circuits {
 		jobs[circuit.Pair{A: r.A, B: r.B}] = r.Job
 	}
-	for _, c := range a.cross.Circuits(nil) {
+	for _, c := range o.cross.Circuits(nil) {
 		cs := CircuitStatus{Circuit: c.Pair.String(), A: c.Pair.A, B: c.Pair.B, Job: jobs[c.Pair], State: c.State.String(),
 			Loss: c.Loss, Factory: c.Factory, Moves: c.Moves, TookUS: c.Took.Microseconds()}
 		if c.Err != nil {

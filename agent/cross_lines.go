@@ -35,62 +35,64 @@ var errPlanned = errors.New("a planner's generation is in force here")
 
 // handled lets a client's server drive the switch.
 type handled struct {
-	a     *crossOptics
-	ports bool // those that a plan has are looked after already
+	optics *crossOptics
+	ports  bool // those that a plan has are looked after already
 }
 
 // Apply makes a change by hand, if nobody plans for this switch or the
 // configuration lets scripts come first.
 func (h handled) Apply(now time.Duration, ch circuit.Change) error {
-	a := h.a
+	o := h.optics
 	switch {
-	case a.sw.Planned() && !a.cfg.ScriptsFirst && !h.ports:
+	case o.sw.Planned() && !o.agent.cfg.ScriptsFirst && !h.ports:
 		return errPlanned
-	case !a.adopted || a.faulty != "":
-		return fmt.Errorf("%w: %s", circuit.ErrNotReady, a.faulty)
+	case !o.agent.adopted || o.faulty != "":
+		return fmt.Errorf("%w: %s", circuit.ErrNotReady, o.faulty)
 	}
 	ch.Park = true
-	if err := a.cross.Apply(now, ch); err != nil {
+	if err := o.cross.Apply(now, ch); err != nil {
 		return err
 	}
-	a.parks = true
-	a.turn, a.busy = true, true
-	a.step(now, node.Event{Kind: node.ByHand, Circuits: a.found(), Stays: h.ports})
+	o.parks = true
+	o.turn, o.busy = true, true
+	o.agent.step(now, node.Event{Kind: node.ByHand, Circuits: o.found(), Stays: h.ports})
 	return nil
 }
 
-func (h handled) Circuits(buf []circuit.Circuit) []circuit.Circuit { return h.a.cross.Circuits(buf) }
+func (h handled) Circuits(buf []circuit.Circuit) []circuit.Circuit {
+	return h.optics.cross.Circuits(buf)
+}
 
 // line takes a line or a request of a client; nil is the end of one.
-func (a *crossOptics) line(in Input) {
+func (o *crossOptics) line(in Input) {
 	id, text := in.ID, in.Line
-	at := slices.IndexFunc(a.clients, func(v client) bool { return v.id == id })
+	at := slices.IndexFunc(o.clients, func(v client) bool { return v.id == id })
 	switch {
 	case text == nil && at >= 0:
-		a.clients = slices.Delete(a.clients, at, at+1)
-	case text == nil || a.cross == nil || in.Kind == InLine && a.cfg.Lines == nil:
-	case at < 0 && len(a.clients) >= maxClients:
-		a.put(Output{Kind: OutLine, ID: id}) // no more
+		o.clients = slices.Delete(o.clients, at, at+1)
+	case text == nil || o.cross == nil || in.Kind == InLine && o.agent.cfg.Lines == nil:
+	case at < 0 && len(o.clients) >= maxClients:
+		o.agent.put(Output{Kind: OutLine, ID: id}) // no more
 	default:
 		if at < 0 {
-			at = len(a.clients)
+			at = len(o.clients)
 			if in.Kind == InRequest {
-				a.clients = append(a.clients, client{id, &requests{face: face{a: a}}})
+				o.clients = append(o.clients, client{id, &requests{face: face{optics: o}}})
 			} else {
-				a.clients = append(a.clients, client{id, a.cfg.Lines(a.served)})
+				o.clients = append(o.clients, client{id, o.agent.cfg.Lines(o.served)})
 			}
 		}
-		a.clients[at].server.Take(text)
+		o.clients[at].server.Take(text)
 	}
 }
 
 // serveClients lets the clients' servers answer what they can by now.
-func (a *crossOptics) serveClients(now time.Duration) {
-	for i := range a.clients {
-		v := &a.clients[i]
-		a.served.Now = now
+func (o *crossOptics) serveClients(now time.Duration) {
+	for i := range o.clients {
+		v := &o.clients[i]
+		o.served.Now = now
 		if reply := v.server.Poll(nil); len(reply) > 0 {
-			a.put(Output{Kind: OutLine, ID: v.id, Record: reply})
+			o.agent.put(Output{Kind: OutLine, ID: v.id, Record: reply})
 		}
 	}
 }

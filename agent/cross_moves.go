@@ -15,7 +15,7 @@ import (
 //
 // Until then its old path had light of no use to anybody, so nothing was
 // detected or held off. What a peer that was told later costs is in confirm.
-func (a *crossOptics) noteMoves(now time.Duration, ev *circuit.Event) {
+func (o *crossOptics) noteMoves(now time.Duration, ev *circuit.Event) {
 	marks := [...]time.Duration{ev.Moves.Asked, ev.Moves.BusStart, ev.Moves.BusEnd, ev.Moves.Settled, now}
 	var parts [len(marks) - 1]uint32
 	for i := range parts {
@@ -24,12 +24,12 @@ func (a *crossOptics) noteMoves(now time.Duration, ev *circuit.Event) {
 	}
 	e := own(now, proto.Event{Kind: proto.EvSwitched, Cause: proto.CausePlan, Bundle: proto.BundleID(ev.Pair.A), PortA: ev.Pair.A, PortB: ev.Pair.B, Count: 1,
 		Ledger: &proto.Ledger{DecideMicros: parts[0], BusMicros: parts[1], SettleMicros: parts[2], ConfirmMicros: parts[3]}})
-	e.Path = proto.External1 + proto.Path(int(ev.Pair.B)/len(a.cfg.Board.Bundles))
+	e.Path = proto.External1 + proto.Path(int(ev.Pair.B)/len(o.agent.cfg.Board.Bundles))
 	e.FirstMicros = e.AtMicros
-	if a.cfg.Decide == 0 {
+	if o.agent.cfg.Decide == 0 {
 		e.LedgerMark = proto.RealClock
 	}
-	if held := a.sw.State().Applied; held != nil {
+	if held := o.sw.State().Applied; held != nil {
 		e.Generation = held.Desired.Generation
 		for _, c := range held.Desired.Circuits {
 			if c.A == ev.Pair.A && c.B == ev.Pair.B {
@@ -37,5 +37,5 @@ func (a *crossOptics) noteMoves(now time.Duration, ev *circuit.Event) {
 			}
 		}
 	}
-	a.note(now, e)
+	o.agent.note(now, e)
 }

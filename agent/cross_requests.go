@@ -19,9 +19,9 @@ import (
 )
 
 // face is a switch as tools for SONiC's circuit switches see it.
-type face struct{ a *crossOptics }
+type face struct{ optics *crossOptics }
 
-func (f *face) now() time.Duration { return f.a.served.Now }
+func (f *face) now() time.Duration { return f.optics.served.Now }
 
 // requests serves one client: METHOD TARGET, a newline and the document are a line.
 type requests struct {
@@ -49,14 +49,14 @@ func (q *requests) Poll(dst []byte) []byte {
 var lights = map[proto.PortState]string{proto.Tuned: "connected", proto.Unproven: "connected", proto.Tuning: "tuning", proto.Blocked: "blocked"}
 
 func (f *face) View() (v sonic.View) {
-	a := f.a
+	o := f.optics
 	for side := range v.Ports {
-		v.Ports[side] = make([]sonic.Port, a.cfg.ports())
+		v.Ports[side] = make([]sonic.Port, o.agent.cfg.ports())
 		for port := range v.Ports[side] {
-			v.Ports[side][port] = sonic.Port{Label: a.cfg.Labels[portOf(side, port)], Override: proto.Normal.String(), Light: "blocked"}
+			v.Ports[side][port] = sonic.Port{Label: o.agent.cfg.Labels[portOf(side, port)], Override: proto.Normal.String(), Light: "blocked"}
 		}
 	}
-	for _, c := range a.cross.Circuits(nil) {
+	for _, c := range o.cross.Circuits(nil) {
 		p := sonic.Path{Connection: sonic.Connection{ID: c.Pair.String(), A: portOf(0, int(c.Pair.A)), B: portOf(1, int(c.Pair.B))}, Status: "disabled"}
 		word, known := lights[c.State]
 		if !known {
@@ -69,7 +69,7 @@ func (f *face) View() (v sonic.View) {
 		in.Light, in.Target, out.Light, out.Target = word, p.B, word, p.A
 		v.Paths = append(v.Paths, p)
 	}
-	for _, h := range a.sw.State().Held {
+	for _, h := range o.sw.State().Held {
 		p := &v.Ports[h.Array][h.Port]
 		if p.Override, p.Light = h.Override.String(), "blocked"; h.Override == proto.PoweredOff {
 			p.Light = p.Override
@@ -82,9 +82,9 @@ func portOf(side, port int) string { return itoa(port+1) + string("AB"[side]) }
 
 // owned refuses a port that a plan in force or prepared has a circuit at.
 func (f *face) owned(side int, port uint16) error {
-	st := f.a.sw.State()
+	st := f.optics.sw.State()
 	for _, plan := range []*node.Held{st.Applied, st.Staged} {
-		for i := 0; plan != nil && i < len(plan.Desired.Circuits) && !f.a.cfg.ScriptsFirst; i++ {
+		for i := 0; plan != nil && i < len(plan.Desired.Circuits) && !f.optics.agent.cfg.ScriptsFirst; i++ {
 			c := plan.Desired.Circuits[i]
 			if [hal.NumSides]uint16{c.A, c.B}[side] == port {
 				return sonic.Refuse("in-use", "", "port %s is the planner's: its generation %d has circuit %v there, of job %d", portOf(side, int(port)), plan.Desired.Generation, circuit.Pair{A: c.A, B: c.B}, c.Job)
@@ -98,7 +98,7 @@ func (f *face) owned(side int, port uint16) error {
 // in the way goes.
 func (f *face) Update(remove []string, add []sonic.Connection) (failed []string, err error) {
 	ch := circuit.Change{Mode: circuit.Update}
-	have := f.a.cross.Circuits(nil)
+	have := f.optics.cross.Circuits(nil)
 	for _, c := range have {
 		if slices.Contains(remove, c.Pair.String()) {
 			ch.Remove = append(ch.Remove, c.Pair)
@@ -124,7 +124,7 @@ func (f *face) Update(remove []string, add []sonic.Connection) (failed []string,
 	if len(ch.Remove)+len(ch.Create) == 0 {
 		return nil, nil
 	}
-	return nil, handled{f.a, true}.Apply(f.now(), ch)
+	return nil, handled{f.optics, true}.Apply(f.now(), ch)
 }
 
 // statusCodes are our codes for the statuses of package sonic.
@@ -132,17 +132,17 @@ var statusCodes = map[int]proto.Code{http.StatusForbidden: proto.Denied, http.St
 	http.StatusMethodNotAllowed: proto.Unsupported, http.StatusRequestEntityTooLarge: proto.TooLarge, http.StatusInternalServerError: proto.HardwareFailed}
 
 // connectByHand makes circuits for an operator who asks through the planner.
-func (a *crossOptics) connectByHand(now time.Duration, c *proto.Command) error {
-	if a.cross == nil || a.faulty != "" {
-		return &proto.Error{Code: proto.HardwareFailed, Field: "connect", Reason: "the switch does not answer its agent: " + a.faulty}
+func (o *crossOptics) connectByHand(now time.Duration, c *proto.Command) error {
+	if o.cross == nil || o.faulty != "" {
+		return &proto.Error{Code: proto.HardwareFailed, Field: "connect", Reason: "the switch does not answer its agent: " + o.faulty}
 	}
 	var add []sonic.Connection
 	for _, key := range c.Connect {
 		from, to, _ := strings.Cut(key, "-")
 		add = append(add, sonic.Connection{ID: key, A: from, B: to})
 	}
-	a.served.Now = now
-	s := sonic.Server{Box: &face{a: a}, Dialect: sonic.Auto}
+	o.served.Now = now
+	s := sonic.Server{Box: &face{optics: o}, Dialect: sonic.Auto}
 	err := s.Update(c.Disconnect, add)
 	if err == nil {
 		return nil
@@ -160,7 +160,7 @@ func (a *crossOptics) connectByHand(now time.Duration, c *proto.Command) error {
 }
 
 func (f *face) SetPorts(list []sonic.PortSetting) error {
-	labels := maps.Clone(f.a.cfg.Labels)
+	labels := maps.Clone(f.optics.agent.cfg.Labels)
 	for _, p := range list {
 		if p.Override == nil {
 			continue
@@ -175,7 +175,7 @@ func (f *face) SetPorts(list []sonic.PortSetting) error {
 			for q.Override.String() != *p.Override { // the server has looked
 				q.Override++
 			}
-			if err := f.a.holdPort(f.now(), q); err != nil {
+			if err := f.optics.holdPort(f.now(), q); err != nil {
 				return err
 			}
 		}
@@ -186,15 +186,15 @@ func (f *face) SetPorts(list []sonic.PortSetting) error {
 			labels[portOf(p.Side, p.Port)] = *p.Label
 		}
 	}
-	if maps.Equal(labels, f.a.cfg.Labels) {
+	if maps.Equal(labels, f.optics.agent.cfg.Labels) {
 		return nil
 	}
-	if f.a.cfg.KeepLabels != nil {
-		if err := f.a.cfg.KeepLabels(labels); err != nil {
+	if f.optics.agent.cfg.KeepLabels != nil {
+		if err := f.optics.agent.cfg.KeepLabels(labels); err != nil {
 			return err
 		}
 	}
-	f.a.cfg.Labels = labels
+	f.optics.agent.cfg.Labels = labels
 	return nil
 }
 
@@ -204,7 +204,7 @@ func (f *face) Records(side, port int, days bool) any {
 	s := proto.BinScope{Days: days, Place: int16(portPlace(side, uint16(port))), Module: -1}
 	for next, more := uint32(0), true; more; more = next != 0 {
 		var bins []proto.Bin
-		bins, next, _ = f.a.pm.asked(f.now(), &s, next)
+		bins, next, _ = f.optics.agent.pm.asked(f.now(), &s, next)
 		for i := range bins {
 			out = append(out, bins[i].JSON(""))
 		}
@@ -214,7 +214,7 @@ func (f *face) Records(side, port int, days bool) any {
 
 // Losses are the maker's, of one path or of all.
 func (f *face) Losses(key string) (out []sonic.FactoryLoss) {
-	t := f.a.cfg.Factory
+	t := f.optics.agent.cfg.Factory
 	if t == nil {
 		return nil
 	}

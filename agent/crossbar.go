@@ -53,19 +53,19 @@ type lit interface {
 }
 
 // connect makes what switches the circuits.
-func (a *crossOptics) connect() (crossbar, error) {
-	cfg := &a.cfg
+func (o *crossOptics) connect() (crossbar, error) {
+	cfg := &o.agent.cfg
 	switch {
 	case cfg.Box != nil:
 		return box.New(*cfg.Box), nil
 	case cfg.Board.Mirrors == nil:
 		b := selector.New(selector.Config{Board: cfg.Board, Calibrations: cfg.Calibrations, Seed: cfg.Seed})
-		a.lit = b
+		o.lit = b
 		return b, nil
 	}
 	// A board that was never told of a plan may carry anything; nobody knows
 	// where its mirrors point, and they stay there.
-	x, err := mems.New(mems.Config{Board: cfg.Board, Factory: cfg.Factory, Startup: mems.Keep, Saved: a.kept, Parked: a.parked})
+	x, err := mems.New(mems.Config{Board: cfg.Board, Factory: cfg.Factory, Startup: mems.Keep, Saved: o.kept, Parked: o.parked})
 	if err != nil {
 		return nil, err
 	}

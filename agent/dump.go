@@ -9,11 +9,11 @@ import (
 )
 
 // dump begins to read the memory of one CMIS module.
-func (a *nodeOptics) dump(q Ask) *proto.Error {
-	if err := a.noBundle(q.Bundle); err != nil {
+func (o *nodeOptics) dump(q Ask) *proto.Error {
+	if err := o.noBundle(q.Bundle); err != nil {
 		return err
 	}
-	b := &a.bundles[q.Bundle]
+	b := &o.bundles[q.Bundle]
 	if b.dump != 0 {
 		return &proto.Error{Code: proto.Busy, Field: "bundle", Reason: "a module of bundle " + itoa(int(q.Bundle)) + " is being read"}
 	}
@@ -25,7 +25,7 @@ func (a *nodeOptics) dump(q Ask) *proto.Error {
 }
 
 // dumped answers when the memory has been read.
-func (a *nodeOptics) dumped(b *bundle) {
+func (o *nodeOptics) dumped(b *bundle) {
 	image, done, err := b.optics.DumpImage()
 	if !done && b.optics.Status().Machine == ocs.Idle {
 		return
@@ -38,7 +38,7 @@ func (a *nodeOptics) dumped(b *bundle) {
 		ans.Err = dumpError(err)
 	}
 	b.dump = 0
-	a.reply(ans)
+	o.agent.reply(ans)
 }
 
 func dumpError(err error) *proto.Error {

@@ -52,15 +52,14 @@ func (a *manual) firmware(now time.Duration, c *proto.Command, ack proto.Ack) *p
 		was := u.ack
 		u.ack = ack
 		was.Refuse(&proto.Error{Code: proto.Duplicate, Field: "software", Reason: "it was asked for again"})
-		a.optics.finishCommand(now, was)
+		a.agent.finishCommand(now, was)
 		return nil
 	}
-	u = &upgrade{want: want, ack: ack, bundle: -1}
+	u = &upgrade{want: want, ack: ack, bundle: -1, without: a.agent.cfg.Board.Modules()}
 	a.upgrade = u
 	there := false
 	for i := range a.optics.bundles {
 		there = there || a.optics.bundles[i].optics.Firmware.There()
-		u.without += len(a.optics.cfg.Board.Bundles[i].Modules)
 	}
 	if !there { // whatever the file says
 		u.bundle = len(a.optics.bundles)
@@ -68,7 +67,7 @@ func (a *manual) firmware(now time.Duration, c *proto.Command, ack proto.Ack) *p
 		return nil
 	}
 	u.without = 0
-	a.optics.put(Output{Kind: OutFirmware, Text: want.String()})
+	a.agent.put(Output{Kind: OutFirmware, Text: want.String()})
 	return nil
 }
 
@@ -104,15 +103,15 @@ func (a *manual) nextBundle(now time.Duration) {
 	switch ack := u.ack; {
 	case u.failed != nil:
 		ack.Refuse(u.failed)
-		a.optics.finishCommand(now, ack)
+		a.agent.finishCommand(now, ack)
 	case len(u.left) > 0:
 		ack.Refuse(&proto.Error{Code: proto.Busy, Field: "bundle", Limit: "bundles that carry nothing", Reason: proto.Clip(strings.Join(u.left, "; "))})
-		a.optics.finishCommand(now, ack)
+		a.agent.finishCommand(now, ack)
 	default:
 		if u.without > 0 {
 			ack.Reason = proto.Count(u.without, "module") + " of it take no firmware"
 		}
-		a.optics.finishCommand(now, ack)
+		a.agent.finishCommand(now, ack)
 	}
 }
 
@@ -123,7 +122,7 @@ func (a *manual) nextModule(now time.Duration) {
 	id := proto.BundleID(u.bundle)
 	b := &a.optics.bundles[id]
 	b.due = true
-	if n := len(a.optics.cfg.Board.Bundles[id].Modules); u.module < n && u.failed == nil {
+	if n := len(a.agent.cfg.Board.Bundles[id].Modules); u.module < n && u.failed == nil {
 		switch err := b.optics.Firmware.Upgrade(u.module, u.want, u.image); {
 		case err == nil:
 			return
@@ -153,7 +152,7 @@ func (a *manual) upgraded(now time.Duration, ev *ocs.Event) {
 		u.fails(codeOf(ev.Err, proto.BundleID(u.bundle)))
 		level, what = 2, ev.Err.Error()
 	}
-	a.optics.log(level, proto.Clip(fmt.Sprintf("bundle %d: module %d %s", u.bundle, u.module, what)))
+	a.agent.log(level, proto.Clip(fmt.Sprintf("bundle %d: module %d %s", u.bundle, u.module, what)))
 	u.module++
 	a.nextModule(now)
 }

@@ -25,29 +25,29 @@ type health struct {
 	mask    uint32 // sensors ever read, by bit
 }
 
-func (h *health) start(a *nodeOptics, now time.Duration) {
-	h.period, h.part = a.cfg.HealthPeriod, a.cfg.HealthModules
+func (h *health) start(o *nodeOptics, now time.Duration) {
+	h.period, h.part = o.agent.cfg.HealthPeriod, o.agent.cfg.HealthModules
 	if h.period < 0 {
 		return
 	}
-	h.next, a.pm.seen = now+phase(a.cfg.Node, h.period), now
+	h.next, o.agent.pm.seen = now+phase(o.agent.cfg.Node, h.period), now
 }
 
 // due starts the reading of the next module; after the last one the round is
 // told.
-func (h *health) due(a *nodeOptics, now time.Duration, out []Output) []Output {
+func (h *health) due(o *nodeOptics, now time.Duration, out []Output) []Output {
 	if h.bundle == 0 && h.module == 0 {
 		h.round = now
 	}
-	if h.bundle < len(a.bundles) {
-		b := &a.bundles[h.bundle]
+	if h.bundle < len(o.bundles) {
+		b := &o.bundles[h.bundle]
 		b.optics.HealthRound(now)
 		b.due = true
-		if h.module++; h.module >= len(a.cfg.Board.Bundles[h.bundle].Modules) {
+		if h.module++; h.module >= len(o.agent.cfg.Board.Bundles[h.bundle].Modules) {
 			h.bundle, h.module = h.bundle+1, 0
 		}
-		h.next = now + min(moduleGap, h.period/time.Duration(1+h.modules(a)))
-		if h.parted++; h.part > 0 && h.parted >= h.part && h.bundle < len(a.bundles) {
+		h.next = now + min(moduleGap, h.period/time.Duration(1+o.agent.cfg.Board.Modules()))
+		if h.parted++; h.part > 0 && h.parted >= h.part && h.bundle < len(o.bundles) {
 			h.parted = 0
 			h.next = now + h.period
 		}
@@ -58,32 +58,32 @@ func (h *health) due(a *nodeOptics, now time.Duration, out []Output) []Output {
 	if h.part > 0 {
 		h.next = now + h.period
 	}
-	for i := range a.bundles {
-		b := &a.bundles[i]
+	for i := range o.bundles {
+		b := &o.bundles[i]
 		if held, _ := b.optics.Held(); held != b.held {
 			b.held = held
-			a.report(now)
+			o.agent.report(now)
 		}
 		if why := b.optics.Unproven(); (why != "") != b.unproven {
 			b.unproven = why != ""
-			a.unproven(now, proto.BundleID(i), why)
+			o.unproven(now, proto.BundleID(i), why)
 		}
 	}
 	round := h.period
 	if h.part > 0 {
-		round *= time.Duration(1 + h.modules(a)/h.part)
+		round *= time.Duration(1 + o.agent.cfg.Board.Modules()/h.part)
 	}
-	a.pm.node(now, a.bundles)
-	return h.tell(a, now, a.pm.watched(now, round, out))
+	o.agent.pm.node(now, o.bundles)
+	return h.tell(o, now, o.agent.pm.watched(now, round, out))
 }
 
 // unproven tells that nobody can say any more whether the light of a bundle is good, or,
 // without a reason, that somebody can again. Who switched the lock off knows, and of the
 // matrix reports say that it is not held.
-func (a *nodeOptics) unproven(now time.Duration, id proto.BundleID, why string) {
-	a.report(now)
-	b := &a.bundles[id]
-	if a.cfg.Lock.Mode == ocs.LockOff || !b.doubted && b.held != proto.HeldNothing {
+func (o *nodeOptics) unproven(now time.Duration, id proto.BundleID, why string) {
+	o.agent.report(now)
+	b := &o.bundles[id]
+	if o.agent.cfg.Lock.Mode == ocs.LockOff || !b.doubted && b.held != proto.HeldNothing {
 		return
 	}
 	b.doubted = why != ""
@@ -92,22 +92,14 @@ func (a *nodeOptics) unproven(now time.Duration, id proto.BundleID, why string) 
 	if e.Resolved = why == ""; e.Resolved {
 		e.Severity, e.Text = proto.SeverityOK, "light is proven again"
 	}
-	a.note(now, own(now, e))
-}
-
-func (h *health) modules(a *nodeOptics) int {
-	n := 0
-	for i := range a.cfg.Board.Bundles {
-		n += len(a.cfg.Board.Bundles[i].Modules)
-	}
-	return n
+	o.agent.note(now, own(now, e))
 }
 
 // tell sends the samples.
-func (h *health) tell(a *nodeOptics, now time.Duration, out []Output) []Output {
+func (h *health) tell(o *nodeOptics, now time.Duration, out []Output) []Output {
 	h.samples = h.samples[:0]
-	for i := range a.bundles {
-		h.samples = a.bundles[i].optics.Samples(now, 0, h.samples)
+	for i := range o.bundles {
+		h.samples = o.bundles[i].optics.Samples(now, 0, h.samples)
 	}
 	for i := range h.samples {
 		h.mask |= 1 << h.samples[i].Sensor
@@ -115,7 +107,7 @@ func (h *health) tell(a *nodeOptics, now time.Duration, out []Output) []Output {
 	if len(h.samples) == 0 {
 		return out
 	}
-	return a.telemetry(out, h.samples)
+	return o.agent.telemetry(out, h.samples)
 }
 
 // telemetry sends samples, or drops them when nobody listens: telemetry never

@@ -49,11 +49,11 @@ func (a *Agent) alarm(now time.Duration, x Alarm) {
 //
 // Each moment is cut to whole microseconds before the parts are taken, so
 // that they add up.
-func (a *nodeOptics) ledger(s node.Stamps) (proto.Ledger, proto.LedgerMark) {
-	gone, noted, modelled := a.loss(s.Lost)
+func (o *nodeOptics) ledger(s node.Stamps) (proto.Ledger, proto.LedgerMark) {
+	gone, noted, modelled := o.loss(s.Lost)
 	wrote, onBus := s.Settled, s.Decided
-	for i := range a.bundles {
-		for _, w := range a.bundles[i].switches {
+	for i := range o.bundles {
+		for _, w := range o.bundles[i].switches {
 			if w.filled && w.asked == s.Decided && w.wrote <= wrote {
 				wrote, onBus = w.wrote, w.onBus
 			}
@@ -61,8 +61,8 @@ func (a *nodeOptics) ledger(s node.Stamps) (proto.Ledger, proto.LedgerMark) {
 	}
 	mark := proto.LedgerMark(0)
 	switch {
-	case a.cfg.Decide > 0:
-		onBus = s.Decided + a.cfg.Decide
+	case o.agent.cfg.Decide > 0:
+		onBus = s.Decided + o.agent.cfg.Decide
 	case modelled:
 		mark = proto.RealClock | proto.DetectModelled
 	default:
@@ -96,10 +96,10 @@ func floorMicros(t time.Duration) int64 {
 // what detection took in calibration, on the average. That includes how long
 // edges took to be heard there, so that the light is rather said to have gone
 // too early than too late.
-func (a *nodeOptics) loss(heard time.Duration) (gone, noted time.Duration, modelled bool) {
+func (o *nodeOptics) loss(heard time.Duration) (gone, noted time.Duration, modelled bool) {
 	gone, noted = heard, heard
-	for i := range a.bundles {
-		b := &a.bundles[i]
+	for i := range o.bundles {
+		b := &o.bundles[i]
 		for p := range b.losses {
 			l := &b.losses[p]
 			if l.heard != heard || heard == 0 {

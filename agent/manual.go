@@ -14,6 +14,7 @@ import (
 // person on this host, the planner's operators, or the machine that wants
 // failed optics calibrated.
 type manual struct {
+	agent     *Agent
 	optics    *nodeOptics
 	ops       []*manualOp // by bundle; nil: the machine's own
 	upgrade   *upgrade    // of the modules' firmware; nil: none
@@ -49,36 +50,36 @@ func (a *manual) question(now time.Duration, q Ask) {
 	switch q.Verb {
 	case AskHostFault:
 		a.release(now)
-		a.optics.step(now, node.Event{Kind: node.HostFault, Text: proto.Clip(q.Text)})
-		a.optics.reply(&Answer{ID: q.ID})
+		a.agent.step(now, node.Event{Kind: node.HostFault, Text: proto.Clip(q.Text)})
+		a.agent.reply(&Answer{ID: q.ID})
 	case AskHostOK:
-		a.optics.step(now, node.Event{Kind: node.HostOK, Text: proto.Clip(q.Text)})
-		a.optics.reply(&Answer{ID: q.ID})
+		a.agent.step(now, node.Event{Kind: node.HostOK, Text: proto.Clip(q.Text)})
+		a.agent.reply(&Answer{ID: q.ID})
 	case AskCalibrate:
 		if err := a.calibrate(now, q.Bundle, manualOp{ask: q}); err != nil {
-			a.optics.reply(&Answer{ID: q.ID, Err: err, Status: a.optics.status(now)})
+			a.agent.reply(&Answer{ID: q.ID, Err: err, Status: a.agent.status(now)})
 		}
 	case AskPath:
 		if err := a.setPath(now, q); err != nil {
-			a.optics.reply(&Answer{ID: q.ID, Err: err, Status: a.optics.status(now)})
+			a.agent.reply(&Answer{ID: q.ID, Err: err, Status: a.agent.status(now)})
 		}
 	case AskFirmware:
 		a.loaded(now, q)
 	case AskDump:
 		if err := a.optics.dump(q); err != nil {
-			a.optics.reply(&Answer{ID: q.ID, Err: err})
+			a.agent.reply(&Answer{ID: q.ID, Err: err})
 		}
 	default:
-		a.optics.reply(&Answer{ID: q.ID, Err: &proto.Error{Code: proto.Unsupported, Field: "verb", Limit: "one that this kind of device answers", Reason: fmt.Sprintf("there is no %q here: a switch has ports, a node has paths and a host", q.Verb)}})
+		a.agent.reply(&Answer{ID: q.ID, Err: &proto.Error{Code: proto.Unsupported, Field: "verb", Limit: "one that this kind of device answers", Reason: fmt.Sprintf("there is no %q here: a switch has ports, a node has paths and a host", q.Verb)}})
 	}
 }
 
 // noBundle refuses the number of a bundle that there is not.
-func (a *nodeOptics) noBundle(id proto.BundleID) *proto.Error {
-	if int(id) < len(a.bundles) {
+func (o *nodeOptics) noBundle(id proto.BundleID) *proto.Error {
+	if int(id) < len(o.bundles) {
 		return nil
 	}
-	return &proto.Error{Code: proto.NotFound, Field: "bundle", Limit: "0 to " + itoa(len(a.bundles)-1), Reason: "no bundle " + itoa(int(id))}
+	return &proto.Error{Code: proto.NotFound, Field: "bundle", Limit: "0 to " + itoa(len(o.bundles)-1), Reason: "no bundle " + itoa(int(id))}
 }
 
 // take gives a bundle into the hands of whoever asks, if it carries nothing.
@@ -92,12 +93,12 @@ func (a *manual) take(now time.Duration, id proto.BundleID, p manualOp) (*bundle
 	}
 	if a.optics.node.Carries(id) {
 		return nil, &proto.Error{Code: proto.Busy, Field: "bundle", Limit: "a bundle that carries nothing",
-			Reason: fmt.Sprintf("bundle %d carries the ring of node %d", id, a.optics.cfg.Node)}
+			Reason: fmt.Sprintf("bundle %d carries the ring of node %d", id, a.agent.cfg.Node)}
 	}
 	p.began = now
 	a.ops[id] = &p
 	b.ready = false
-	a.optics.step(now, node.Event{Kind: node.Unready, Bundle: id})
+	a.agent.step(now, node.Event{Kind: node.Unready, Bundle: id})
 	return b, nil
 }
 
@@ -215,7 +216,7 @@ func (a *manual) giveBack(now time.Duration, id proto.BundleID) {
 	a.ops[id] = nil
 	if s := b.optics.Status(); s.Ready {
 		b.ready = true
-		a.optics.step(now, node.Event{Kind: node.Ready, Bundle: id, Path: s.Path})
+		a.agent.step(now, node.Event{Kind: node.Ready, Bundle: id, Path: s.Path})
 	}
 }
 
@@ -290,14 +291,14 @@ func (a *manual) progress(now time.Duration, i int, ev *ocs.Event) bool {
 		return false
 	case ev.Kind == ocs.Calibrated:
 		q.found = true
-		a.optics.put(Output{Kind: OutCalibrate, Bundle: id, Calibration: b.optics.Status().Calibration})
-		a.optics.note(now, own(now, proto.Event{Kind: proto.EvCalibrated, Bundle: id, Cause: proto.CauseOperator, Text: proto.Clip(ev.Text)}))
+		a.agent.put(Output{Kind: OutCalibrate, Bundle: id, Calibration: b.optics.Status().Calibration})
+		a.agent.note(now, own(now, proto.Event{Kind: proto.EvCalibrated, Bundle: id, Cause: proto.CauseOperator, Text: proto.Clip(ev.Text)}))
 	case ev.Kind == ocs.Upgraded:
 		a.upgraded(now, ev)
 	case ev.Kind == ocs.CalibrationFailed:
 		a.giveBack(now, id)
 		reason := proto.Clip(named(i, text(ev)))
-		a.optics.alarm(now, Alarm{Bundle: id, Module: unit(ev.Module), Text: reason})
+		a.agent.alarm(now, Alarm{Bundle: id, Module: unit(ev.Module), Text: reason})
 		for _, f := range ev.Failures {
 			one := Failing{Module: f.Module, Cause: proto.Clip(named(i, f.Err.Error()))}
 			if f.Cell != ocs.None {
@@ -380,17 +381,17 @@ func (a *manual) conclude(now time.Duration, q manualOp, err *proto.Error) {
 		if err != nil {
 			q.ack.Refuse(err)
 		}
-		a.optics.finishCommand(now, q.ack)
+		a.agent.finishCommand(now, q.ack)
 		return
 	}
-	ans := &Answer{ID: q.ask.ID, Err: err, Status: a.optics.status(now), Took: now - q.began, Failing: q.failing}
+	ans := &Answer{ID: q.ask.ID, Err: err, Status: a.agent.status(now), Took: now - q.began, Failing: q.failing}
 	b := &a.optics.bundles[q.ask.Bundle]
 	if q.ask.Verb == AskPath && err == nil {
 		w := b.switches[b.newest]
 		l, mark := a.optics.ledger(node.Stamps{Lost: w.asked, Decided: w.asked, Settled: max(w.wrote, b.settled), Confirmed: now})
 		ans.Ledger, ans.Modelled = &l, mark.Modelled()
 	}
-	a.optics.reply(ans)
+	a.agent.reply(ans)
 }
 
 // execute does a planner's command that only a node understands.
@@ -398,14 +399,14 @@ func (a *manual) execute(now time.Duration, c *proto.Command, ack proto.Ack) (la
 	switch c.Verb {
 	case proto.VerbHostFault:
 		a.release(now)
-		a.optics.step(now, node.Event{Kind: node.HostFault, Text: "told by the planner"})
+		a.agent.step(now, node.Event{Kind: node.HostFault, Text: "told by the planner"})
 	case proto.VerbHostOK:
-		a.optics.step(now, node.Event{Kind: node.HostOK})
+		a.agent.step(now, node.Event{Kind: node.HostOK})
 	case proto.VerbDrain:
 		a.release(now)
-		a.optics.step(now, node.Event{Kind: node.Drain})
+		a.agent.step(now, node.Event{Kind: node.Drain})
 	case proto.VerbUndrain:
-		a.optics.step(now, node.Event{Kind: node.Undrain})
+		a.agent.step(now, node.Event{Kind: node.Undrain})
 	case proto.VerbCalibrate:
 		if refused := a.calibrate(now, c.Bundle, manualOp{command: true, ack: ack}); refused != nil {
 			return false, refused
@@ -425,7 +426,7 @@ func (a *manual) execute(now time.Duration, c *proto.Command, ack proto.Ack) (la
 		if refused := a.optics.node.Refuses(c.Side, c.Request, c.Bundle, c.Path); refused != nil {
 			return false, refused
 		}
-		a.optics.step(now, node.Event{Kind: node.Request, Side: c.Side, Request: c.Request, Bundle: c.Bundle, Path: c.Path})
+		a.agent.step(now, node.Event{Kind: node.Request, Side: c.Side, Request: c.Request, Bundle: c.Bundle, Path: c.Path})
 	default:
 		return false, unknownVerb(c.Verb)
 	}

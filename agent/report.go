@@ -54,17 +54,17 @@ func (a *Agent) status(now time.Duration) *Status {
 }
 
 // describeBundle adds to a bundle's report what the optics know.
-func (a *nodeOptics) describeBundle(r *proto.BundleReport) {
-	if int(r.Bundle) >= len(a.bundles) {
+func (o *nodeOptics) describeBundle(r *proto.BundleReport) {
+	if int(r.Bundle) >= len(o.bundles) {
 		return
 	}
-	b := &a.bundles[r.Bundle]
+	b := &o.bundles[r.Bundle]
 	s := b.optics.Status()
 	if !b.read {
 		return // the machine knows where it was
 	}
 	r.Path, r.State, r.Expected, r.Measured = s.Path, s.State, s.Expected, s.Measured
-	r.State = toldAs(r.State, a.wire.beat.features)
+	r.State = toldAs(r.State, o.agent.wire.beat.features)
 	r.Held, _ = b.optics.Held()
 	if b.calibration != s.Calibration {
 		b.calibration, b.digest = s.Calibration, proto.Digest{}
@@ -75,30 +75,30 @@ func (a *nodeOptics) describeBundle(r *proto.BundleReport) {
 	r.Calibration = b.digest
 }
 
-func (a *nodeOptics) addReport(_ time.Duration, r *proto.Reported) {
-	r.Measured = a.measured()
+func (o *nodeOptics) addReport(_ time.Duration, r *proto.Reported) {
+	r.Measured = o.measured()
 	for i := range r.Bundles {
-		a.describeBundle(&r.Bundles[i])
+		o.describeBundle(&r.Bundles[i])
 	}
 }
 
-func (a *nodeOptics) addPresence(p *proto.Presence) {
-	p.GPUs, p.Bundles, p.Measured, p.TelemetryMask = uint8(a.cfg.Board.GPUs), uint8(len(a.bundles)), a.measured(), a.health.mask
-	if len(a.bundles) > 0 {
-		p.Modules = uint8(len(a.cfg.Board.Bundles[0].Modules))
+func (o *nodeOptics) addPresence(p *proto.Presence) {
+	p.GPUs, p.Bundles, p.Measured, p.TelemetryMask = uint8(o.agent.cfg.Board.GPUs), uint8(len(o.bundles)), o.measured(), o.health.mask
+	if len(o.bundles) > 0 {
+		p.Modules = uint8(len(o.agent.cfg.Board.Bundles[0].Modules))
 	}
 }
 
 // measured is the envelope of the node's own bundles.
-func (a *nodeOptics) measured() proto.Envelope {
+func (o *nodeOptics) measured() proto.Envelope {
 	var t ocs.Timing
-	for i := range a.bundles {
-		t = t.Join(a.bundles[i].optics.Status().Timing)
+	for i := range o.bundles {
+		t = t.Join(o.bundles[i].optics.Status().Timing)
 	}
 	if t == (ocs.Timing{}) {
 		return proto.Envelope{}
 	}
-	if p := a.cfg.Prompt; p != nil {
+	if p := o.agent.cfg.Prompt; p != nil {
 		t.DetectMax += wakeBound(p.WakeP99)
 	}
 	return t.Envelope(laserSkew)
@@ -133,21 +133,21 @@ func promptOf(p *hal.Prompt) proto.Prompt {
 		WakeP99Micros: uint32(micros(p.WakeP99)), WakeMaxMicros: uint32(micros(p.WakeMax))}
 }
 
-func (a *nodeOptics) addStatus(s *Status) {
-	s.bypasses = a.bypasses.clone()
-	for i := range a.bundles {
-		b := &a.bundles[i]
-		o := b.optics.Status()
-		bs := BundleStatus{Bundle: proto.BundleID(i), Machine: o.Machine.String(), Ready: o.Ready, Calibrated: o.Calibrated,
-			Path: o.Path.String(), Target: o.Target.String(), State: o.State.String(), Lit: []string{},
-			Expected: o.Expected.Known(), Measured: o.Measured.Known(), LimitErrors: o.LimitErrors, BusErrors: o.BusErrors,
-			Step: o.Progress.Step, Modules: o.Progress.Done, Measurements: o.Progress.Measurements,
-			ElapsedUS: o.Progress.Elapsed.Microseconds(), HeldByHand: a.manual.ops[i] != nil && a.manual.ops[i].held,
+func (o *nodeOptics) addStatus(s *Status) {
+	s.bypasses = o.bypasses.clone()
+	for i := range o.bundles {
+		b := &o.bundles[i]
+		st := b.optics.Status()
+		bs := BundleStatus{Bundle: proto.BundleID(i), Machine: st.Machine.String(), Ready: st.Ready, Calibrated: st.Calibrated,
+			Path: st.Path.String(), Target: st.Target.String(), State: st.State.String(), Lit: []string{},
+			Expected: st.Expected.Known(), Measured: st.Measured.Known(), LimitErrors: st.LimitErrors, BusErrors: st.BusErrors,
+			Step: st.Progress.Step, Modules: st.Progress.Done, Measurements: st.Progress.Measurements,
+			ElapsedUS: st.Progress.Elapsed.Microseconds(), HeldByHand: o.manual.ops[i] != nil && o.manual.ops[i].held,
 			Hold: b.optics.Holds()}
 		held, why := b.optics.Held()
-		bs.Held, bs.NotHeld, bs.Unproven = held.Of(o.Path), why, b.optics.Unproven()
-		if o.Err != nil {
-			bs.Reason = o.Err.Error()
+		bs.Held, bs.NotHeld, bs.Unproven = held.Of(st.Path), why, b.optics.Unproven()
+		if st.Err != nil {
+			bs.Reason = st.Err.Error()
 		}
 		for p := proto.Loopback; int(p) < proto.NumPaths; p++ {
 			if b.lit&(1<<p) != 0 {

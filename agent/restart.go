@@ -22,7 +22,7 @@ const LeavePatience = 10 * time.Minute
 
 // restarting is a restart that was requested.
 type restarting struct {
-	*Agent
+	agent   *Agent
 	command *proto.Ack    // the planner's command, with its answer; nil: none
 	asks    []Ask         // of people on this host
 	until   time.Duration // by when they must have leave
@@ -55,7 +55,7 @@ func (r *restarting) asked(now time.Duration, q Ask) {
 		err = r.blocker()
 	}
 	if err != nil {
-		r.reply(&Answer{ID: q.ID, Err: err})
+		r.agent.reply(&Answer{ID: q.ID, Err: err})
 		return
 	}
 	r.asks, r.until = append(r.asks, q), now+time.Duration(q.Value)*time.Millisecond
@@ -64,10 +64,10 @@ func (r *restarting) asked(now time.Duration, q Ask) {
 
 // unable says why this agent never can.
 func (r *restarting) unable() *proto.Error {
-	if r.cfg.Restarts {
+	if r.agent.cfg.Restarts {
 		return nil
 	}
-	reason := cmp.Or(r.cfg.NoRestart, "nobody here starts it again")
+	reason := cmp.Or(r.agent.cfg.NoRestart, "nobody here starts it again")
 	return &proto.Error{Code: proto.Unsupported, Field: "verb", Reason: proto.Clip("this agent cannot start itself anew: " + reason)}
 }
 
@@ -80,15 +80,15 @@ func (r *restarting) blocker() *proto.Error {
 		return err
 	}
 	var m proto.Reported
-	r.machine.Report(&m)
+	r.agent.machine.Report(&m)
 	for i := range m.Sides {
 		if s := &m.Sides[i]; s.State == proto.SideSwitch || s.State == proto.SideListen || s.State == proto.SideClosing {
 			return busy(fmt.Sprintf("the %s side looks for light", s.Side))
 		}
 	}
-	switch why := r.operator.occupied(); {
-	case r.persist.fails != "":
-		return busy("the journal cannot be written, and the next life would not know what this one said: " + r.persist.fails)
+	switch why := r.agent.operator.occupied(); {
+	case r.agent.persist.fails != "":
+		return busy("the journal cannot be written, and the next life would not know what this one said: " + r.agent.persist.fails)
 	case r.looking || r.leave:
 		return busy("it is about to restart already")
 	case why != "":
@@ -100,7 +100,7 @@ func (r *restarting) blocker() *proto.Error {
 // look has whoever runs this agent look whether there is something to start.
 func (r *restarting) look(software string) {
 	r.looking = true
-	r.put(Output{Kind: OutRestart, Text: software})
+	r.agent.put(Output{Kind: OutRestart, Text: software})
 }
 
 // looked: there is, unless why says otherwise.
@@ -111,23 +111,23 @@ func (r *restarting) looked(now time.Duration, why string) {
 	r.command = nil
 	switch {
 	case ack != nil && why != "":
-		r.refuse(now, *ack, refused)
+		r.agent.refuse(now, *ack, refused)
 		r.deny(now, refused)
 	case ack != nil:
-		r.finishCommand(now, *ack)
+		r.agent.finishCommand(now, *ack)
 		r.depart()
 	case why != "":
 		r.deny(now, refused)
-	case r.cfg.isSwitch(), r.wire.beat.at != 0 && !r.wire.beat.features.Has(proto.FeatureRestart):
+	case r.agent.cfg.isSwitch(), r.agent.wire.beat.at != 0 && !r.agent.wire.beat.features.Has(proto.FeatureRestart):
 		r.until = now // nobody is asked, or would answer
 	default:
-		r.report(now) // the question goes out with it
+		r.agent.report(now) // the question goes out with it
 	}
 }
 
 // wants reports whether leave is asked for.
 func (r *restarting) wants() bool {
-	return len(r.asks) > 0 && !r.looking && !r.leave && !r.cfg.isSwitch() && r.wire.beat.features.Has(proto.FeatureRestart)
+	return len(r.asks) > 0 && !r.looking && !r.leave && !r.agent.cfg.isSwitch() && r.agent.wire.beat.features.Has(proto.FeatureRestart)
 }
 
 // due is when leave must have come.
@@ -145,10 +145,10 @@ func (r *restarting) overdue(now time.Duration) {
 	}
 	why := "no planner was heard"
 	switch {
-	case r.cfg.isSwitch():
+	case r.agent.cfg.isSwitch():
 		why = "a switch needs none"
-	case r.wire.beat.at == 0:
-	case !r.wire.beat.features.Has(proto.FeatureRestart):
+	case r.agent.wire.beat.at == 0:
+	case !r.agent.wire.beat.features.Has(proto.FeatureRestart):
 		why = "the planner in service is of a release that gives no leave"
 	default:
 		why = fmt.Sprintf("the planner gave no leave within %v; ocsctl rollout status says what it waits for", time.Duration(r.asks[0].Value)*time.Millisecond)
@@ -157,14 +157,14 @@ func (r *restarting) overdue(now time.Duration) {
 		r.deny(now, &proto.Error{Code: proto.Busy, Field: "restart", Limit: "a planner's leave, or sides that are closed", Reason: proto.Clip(why + ", and " + open)})
 		return
 	}
-	r.log(0, "it starts anew without leave: "+why+", and its sides are closed")
+	r.agent.log(0, "it starts anew without leave: "+why+", and its sides are closed")
 	r.depart()
 }
 
 // open says what the node protects, "" when that is nothing.
 func (r *restarting) open() string {
 	var m proto.Reported
-	r.machine.Report(&m)
+	r.agent.machine.Report(&m)
 	for i := range m.Sides {
 		if s := &m.Sides[i]; s.State != proto.SideEnd && s.State != proto.SideClosed {
 			return fmt.Sprintf("its %s side carries ring %d", s.Side, s.Ring)
@@ -175,25 +175,25 @@ func (r *restarting) open() string {
 
 func (r *restarting) deny(now time.Duration, err *proto.Error) {
 	for _, q := range r.asks {
-		r.reply(&Answer{ID: q.ID, Err: err})
+		r.agent.reply(&Answer{ID: q.ID, Err: err})
 	}
 	r.asks = nil
-	r.report(now)
+	r.agent.report(now)
 }
 
 // depart ends this life, as soon as nothing that it said is missing on the disk.
 func (r *restarting) depart() {
 	r.leave = true
 	for _, q := range r.asks {
-		r.reply(&Answer{ID: q.ID})
+		r.agent.reply(&Answer{ID: q.ID})
 	}
 	r.asks = nil
-	r.log(0, "it starts anew; the light stays as it is")
+	r.agent.log(0, "it starts anew; the light stays as it is")
 }
 
 // gone adds the end, when it is time for it.
 func (r *restarting) gone(out []Output) []Output {
-	if !r.leave || r.over || r.persist.flying() || len(r.wire.acks) > 0 {
+	if !r.leave || r.over || r.agent.persist.flying() || len(r.agent.wire.acks) > 0 {
 		return out
 	}
 	r.over = true

@@ -68,7 +68,7 @@ func (a *manual) listen(now time.Duration, c *proto.Command, ack proto.Ack) *pro
 		return &proto.Error{Code: proto.Busy, Field: "path", Limit: "one that no ring goes over", Reason: fmt.Sprintf("bundle %d has a ring's way on %v", c.Bundle, c.Path)}
 	}
 	if a.sees(c.Bundle, c.Path) {
-		a.optics.finishCommand(now, ack)
+		a.agent.finishCommand(now, ack)
 		return nil
 	}
 	if len(a.listeners) >= 2*len(a.optics.bundles) {
@@ -91,7 +91,7 @@ func (a *manual) shone(now time.Duration, id proto.BundleID, p proto.Path) {
 	a.listeners = slices.DeleteFunc(a.listeners, func(x listener) bool {
 		heard := x.bundle == id && x.path == p
 		if heard {
-			a.optics.finishCommand(now, x.ack)
+			a.agent.finishCommand(now, x.ack)
 		}
 		return heard
 	})
@@ -104,7 +104,7 @@ func (a *manual) deaf(now time.Duration) {
 			return false
 		}
 		x.ack.Refuse(noLight(int(x.bundle), x.path))
-		a.optics.finishCommand(now, x.ack)
+		a.agent.finishCommand(now, x.ack)
 		return true
 	})
 }
@@ -126,7 +126,7 @@ func (a *manual) tried(now time.Duration, q *manualOp, ev *ocs.Event) {
 	if !a.sees(id, ev.Path) {
 		return // it has its time
 	}
-	least := a.optics.cfg.Board.Bundles[id].Modules[0].Optics().LOSClearMilliDBm + tryMargin
+	least := a.agent.cfg.Board.Bundles[id].Modules[0].Optics().LOSClearMilliDBm + tryMargin
 	if ev.Received != proto.NoPower && ev.Received < proto.MilliDBm(least) {
 		a.giveBack(now, id)
 		a.conclude(now, *q, &proto.Error{Code: proto.HardwareFailed, Field: "path", Limit: fmt.Sprintf("at least %.1f dBm a lane", float64(least)/1000),
@@ -136,8 +136,8 @@ func (a *manual) tried(now time.Duration, q *manualOp, ev *ocs.Event) {
 	q.held, q.until = true, now+tryPatience
 	if q.counts && a.optics.bundles[id].optics.Patterns.There() { // the next life, too, has to end what this one begins
 		a.optics.bundles[id].pattern = true
-		a.optics.persist.saveLight()
-		a.optics.persist.saveState()
+		a.agent.persist.saveLight()
+		a.agent.persist.saveState()
 	}
 	a.conclude(now, *q, nil)
 }
@@ -174,7 +174,7 @@ func (a *manual) patterned(now time.Duration, id proto.BundleID, ev *ocs.Event) 
 		} else {
 			ack.Bits = b.optics.Patterns.Bits()
 		}
-		a.optics.finishCommand(now, ack)
+		a.agent.finishCommand(now, ack)
 	}
 }
 
@@ -194,7 +194,7 @@ func (a *manual) stopPattern(now time.Duration, id proto.BundleID) {
 func (a *manual) stopped(now time.Duration, id proto.BundleID) {
 	q, b := a.ops[id], &a.optics.bundles[id]
 	b.pattern, b.stopAt = false, Never
-	a.optics.persist.saveLight()
+	a.agent.persist.saveLight()
 	if q == nil || !q.stops {
 		return
 	}
@@ -214,7 +214,7 @@ func (a *manual) stopPatterns(now time.Duration) {
 			a.stopPattern(now, id)
 		default:
 			b.ready = false
-			a.optics.step(now, node.Event{Kind: node.Unready, Bundle: id})
+			a.agent.step(now, node.Event{Kind: node.Unready, Bundle: id})
 			a.giveBack(now, id)
 		}
 	}

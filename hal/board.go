@@ -208,3 +208,11 @@ type Board struct {
 	// Mirrors is set on a MEMS board, which has no bundles.
 	Mirrors *Mirrors
 }
+
+// Modules is how many all bundles have.
+func (b *Board) Modules() (n int) {
+	for i := range b.Bundles {
+		n += len(b.Bundles[i].Modules)
+	}
+	return n
+}

@@ -124,18 +124,14 @@ func boardCommand(_ context.Context, args []string) error {
 		for _, a := range advice {
 			fmt.Fprintln(os.Stderr, "advice:", a)
 		}
-		modules := 0
-		for i := range b.Bundles {
-			modules += len(b.Bundles[i].Modules)
-		}
 		if common.json {
-			return printJSON(map[string]any{"name": f.Name, "buses": len(b.Buses), "bundles": len(b.Bundles), "modules": modules, "ports": b.Ports(), "problems": []string{}, "advice": advice})
+			return printJSON(map[string]any{"name": f.Name, "buses": len(b.Buses), "bundles": len(b.Bundles), "modules": b.Modules(), "ports": b.Ports(), "problems": []string{}, "advice": advice})
 		}
 		if b.Mirrors != nil {
 			fmt.Printf("%s: %d buses, %d ports of mirrors: good\n", f.Name, len(b.Buses), b.Ports())
 			return nil
 		}
-		fmt.Printf("%s: %d buses, %d bundles, %d modules: good\n", f.Name, len(b.Buses), len(b.Bundles), modules)
+		fmt.Printf("%s: %d buses, %d bundles, %d modules: good\n", f.Name, len(b.Buses), len(b.Bundles), b.Modules())
 		return nil
 	}
 	if common.json {
