@@ -101,6 +101,10 @@ bench: build ## benchmarks, binary sizes and memory, with machine and commit
 model: ## models of the protocol explored to their end, planted defects found, traces held against the code (needs spin, a C compiler)
 	@.ci/model.sh
 
+.PHONY: ways
+ways: ## the two ways of docs/architecture.md, from a decision to light and from lost light to the planner, drawn anew from stacks
+	RINGLIGHT_WAYS=1 $(GO) test -count 1 -v -run TheTwoWays ./sim/fleet
+
 .PHONY: bench-histories
 bench-histories: ## RUNS (200) random histories of the job API under kills of the planner, judged by porcupine
 	RINGLIGHT_HISTORIES=$(or $(RUNS),200) $(GO) test -count 1 -v -run HistoriesAreLinearizable ./planner/jobapi

@@ -32,7 +32,8 @@ type machine interface {
 
 // optics turn what the machine decides into light.
 type optics interface {
-	heard(now time.Duration, ev hal.Event)         // a completion, an edge
+	// heard takes a completion or an edge, and says what the machine is to hear of it.
+	heard(now time.Duration, ev hal.Event) (node.Event, bool)
 	work(now time.Duration, out []Output) []Output // bus work
 	due(now time.Duration) time.Duration           // when work wants to be called
 	unread() string                                // what of the hardware no answer came from since the start
@@ -118,7 +119,7 @@ func newAgent(cfg Config, journal Journal) *Agent {
 	if cfg.HealthPeriod == 0 {
 		cfg.HealthPeriod = DefaultHealthPeriod
 	}
-	a := &Agent{cfg: cfg, adoptBy: Never, waitsAt: Never, topics: proto.Topics{Fabric: cfg.Fabric}, journal: journal, outbox: newOutbox(&journal)}
+	a := &Agent{cfg: cfg, adoptBy: Never, waitsAt: Never, topics: proto.Topics{Fabric: cfg.Fabric}, journal: journal, outbox: newOutbox(&cfg, &journal)}
 	a.wire.refused = journal.Refused
 	a.wire.reportAt, a.wire.again, a.wire.doubt.until = Never, Never, Never
 	a.restart.agent = a
@@ -153,11 +154,13 @@ func (a *Agent) Deliver(now time.Duration, in Input) {
 		}
 		return
 	}
+	var ev node.Event
+	var told bool // the machine hears it
 	switch in.Kind {
 	case InHardware:
-		a.optics.heard(now, in.Hardware)
+		ev, told = a.optics.heard(now, in.Hardware)
 	case InPacket:
-		a.packet(now, in)
+		ev, told = a.packet(now, in)
 	case InPersisted:
 		a.persisted(now, in.ID)
 	case InAsk:
@@ -178,6 +181,9 @@ func (a *Agent) Deliver(now time.Duration, in Input) {
 		}
 	default:
 		panic(fmt.Sprintf("agent: input of kind %d", in.Kind))
+	}
+	if told {
+		a.step(now, ev)
 	}
 }
 
@@ -242,7 +248,19 @@ func (a *Agent) step(now time.Duration, ev node.Event) {
 	for {
 		a.actions = a.machine.Step(ev, a.actions[:0])
 		for i := range a.actions {
-			a.act(now, &a.actions[i])
+			switch act := &a.actions[i]; act.Kind {
+			case node.Answer:
+				a.answer(now, act.Ack)
+			case node.Save:
+				a.persist.saveState()
+			case node.Watch:
+				a.subscribe(a.topics.Decision(act.Ring), proto.Subscribe)
+			case node.Unwatch:
+				a.subscribe(a.topics.Decision(act.Ring), proto.Unsubscribe)
+			default:
+				a.executor.do(now, act)
+			}
+			a.report(now)
 		}
 		if len(a.late) == 0 {
 			break
@@ -251,22 +269,6 @@ func (a *Agent) step(now time.Duration, ev node.Event) {
 		a.late = append(a.late[:0], a.late[1:]...)
 	}
 	a.acting = false
-}
-
-func (a *Agent) act(now time.Duration, act *node.Action) {
-	switch act.Kind {
-	case node.Answer:
-		a.answer(now, act.Ack)
-	case node.Save:
-		a.persist.saveState()
-	case node.Watch:
-		a.subscribe(a.topics.Decision(act.Ring), proto.Subscribe)
-	case node.Unwatch:
-		a.subscribe(a.topics.Decision(act.Ring), proto.Unsubscribe)
-	default:
-		a.executor.do(now, act)
-	}
-	a.report(now)
 }
 
 // start begins to read the hardware; what the planner says meanwhile waits.

@@ -93,19 +93,19 @@ func (o *nodeOptics) open(now time.Duration) {
 	}
 }
 
-// edge takes the filtered light of one path.
-func (o *nodeOptics) edge(now time.Duration, e *hal.Edge, use lineUse) {
+// edge takes the filtered light of one path, and says what the machine is to hear of it.
+func (o *nodeOptics) edge(now time.Duration, e *hal.Edge, use lineUse) (_ node.Event, told bool) {
 	b := &o.bundles[use.bundle]
 	bit := uint8(1) << use.path
 	if e.High == (b.lit&bit != 0) {
-		return // told twice
+		return node.Event{}, false // told twice
 	}
 	b.lit ^= bit
 	if !e.High {
 		b.losses[use.path] = loss{heard: now, noted: min(e.At, now), origin: e.Origin}
 	}
 	if !o.agent.started {
-		return
+		return node.Event{}, false
 	}
 	b.optics.Light(now, e.At, use.path, e.High)
 	b.due = true
@@ -113,25 +113,18 @@ func (o *nodeOptics) edge(now time.Duration, e *hal.Edge, use lineUse) {
 		o.manual.shone(now, proto.BundleID(use.bundle), use.path)
 	}
 	o.agent.persist.saveLight()
-	if o.agent.adopted {
-		o.agent.step(now, node.Event{Kind: node.Light, Bundle: proto.BundleID(use.bundle), Path: use.path, Lit: e.High, Noted: e.At})
-		o.agent.report(now)
-	}
+	o.agent.report(now)
+	return node.Event{Kind: node.Light, Bundle: proto.BundleID(use.bundle), Path: use.path, Lit: e.High, Noted: e.At}, o.agent.adopted
 }
 
-// choose drives a bundle to a path at once: protection does not wait, since
-// what it leaves has no light.
-func (o *nodeOptics) choose(now time.Duration, id proto.BundleID, p proto.Path) {
-	o.drive(now, id, p, o.bundles[id].optics.SelectAtOnce)
-}
-
-// rearrange drives it there break before make, as what is planned may wait for.
-func (o *nodeOptics) rearrange(now time.Duration, id proto.BundleID, p proto.Path) {
-	o.drive(now, id, p, o.bundles[id].optics.Select)
-}
-
-func (o *nodeOptics) drive(now time.Duration, id proto.BundleID, p proto.Path, sel func(time.Duration, proto.Path) error) {
+// drive turns a bundle to a path: at once, as protection does, since what it leaves has
+// no light, or break before make, as what is planned may wait for.
+func (o *nodeOptics) drive(now time.Duration, id proto.BundleID, p proto.Path, atOnce bool) {
 	b := &o.bundles[id]
+	sel := b.optics.Select
+	if atOnce {
+		sel = b.optics.SelectAtOnce
+	}
 	b.newest = (b.newest + 1) % keptSwitches
 	b.switches[b.newest] = switching{asked: now}
 	b.due = true

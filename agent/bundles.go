@@ -68,7 +68,7 @@ func newNodeOptics(agent *Agent) {
 	agent.optics, agent.executor, agent.operator, agent.rounds, agent.memory, agent.reporter = o, o, o.manual, o, o, o
 }
 
-func (o *nodeOptics) heard(now time.Duration, ev hal.Event) {
+func (o *nodeOptics) heard(now time.Duration, ev hal.Event) (_ node.Event, told bool) {
 	if done := ev.Completion; done != nil {
 		// The top bits of the token are ours: which bundle asked.
 		i := int(done.Op.Token>>tokenShift) - 1
@@ -78,8 +78,9 @@ func (o *nodeOptics) heard(now time.Duration, ev hal.Event) {
 		o.bundles[i].done = append(o.bundles[i].done, done)
 	}
 	if e := ev.Edge; e != nil && int(e.Line) < len(o.lines) && o.lines[e.Line].used {
-		o.edge(now, e, o.lines[e.Line])
+		return o.edge(now, e, o.lines[e.Line])
 	}
+	return node.Event{}, false
 }
 
 // work gives every bundle and the machine their turns until nothing more is
@@ -168,12 +169,8 @@ func (o *nodeOptics) unread() string {
 func (o *nodeOptics) do(now time.Duration, act *node.Action) {
 	switch act.Kind {
 	case node.Select:
-		switch act.Cause {
-		case proto.CausePlan, proto.CauseOperator, proto.CauseRestore:
-			o.rearrange(now, act.Bundle, act.Path)
-		default:
-			o.choose(now, act.Bundle, act.Path)
-		}
+		planned := act.Cause == proto.CausePlan || act.Cause == proto.CauseOperator || act.Cause == proto.CauseRestore
+		o.drive(now, act.Bundle, act.Path, !planned)
 	case node.Note:
 		if act.Stamps != (node.Stamps{}) { // of a switch
 			l, mark := o.ledger(act.Stamps)
@@ -181,7 +178,7 @@ func (o *nodeOptics) do(now time.Duration, act *node.Action) {
 			o.agent.pm.took(now, uint32(act.Note.Bundle), act.Note.Path, proto.RecoveryTime, time.Duration(l.TotalMicros())*time.Microsecond)
 			o.bypasses.take(&act.Note, o.agent.machine.Report)
 		}
-		o.agent.note(now, act.Note)
+		o.agent.outbox.add(act.Note)
 	case node.Remedy:
 		o.remedy(now, act)
 	default:

@@ -108,7 +108,7 @@ func (o *crossOptics) hold(now time.Duration, h node.HeldPort) {
 	o.turn = true
 }
 
-func (o *crossOptics) heard(now time.Duration, ev hal.Event) {
+func (o *crossOptics) heard(now time.Duration, ev hal.Event) (_ node.Event, told bool) {
 	if ev.Completion != nil {
 		o.done = append(o.done, ev.Completion)
 	}
@@ -116,6 +116,7 @@ func (o *crossOptics) heard(now time.Duration, ev hal.Event) {
 		o.lit.Edge(now, ev.Edge)
 		o.turn = true
 	}
+	return node.Event{}, false
 }
 
 // work gives the crossbar its turns until nothing more is due.

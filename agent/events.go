@@ -32,6 +32,8 @@ const (
 
 // outbox holds events from their note to their acknowledgement.
 type outbox struct {
+	node     proto.NodeID
+	session  proto.Session
 	queue    []proto.Event // Seq acked+1 .. last without a gap
 	acked    uint64
 	last     uint64
@@ -47,8 +49,8 @@ type outbox struct {
 	newest  int // index in recent of the next to overwrite once full
 }
 
-func newOutbox(j *Journal) outbox {
-	o := outbox{acked: j.Acked, last: j.Last, resendAt: Never, backoff: resendFirst}
+func newOutbox(cfg *Config, j *Journal) outbox {
+	o := outbox{node: cfg.Node, session: cfg.Session, acked: j.Acked, last: j.Last, resendAt: Never, backoff: resendFirst}
 	o.queue = append(o.queue, j.Events...)
 	// What was known to be unsent before may have been sent by that life's
 	// last breath; it is on disk, so its number is good.
@@ -58,10 +60,10 @@ func newOutbox(j *Journal) outbox {
 	return o
 }
 
-// add numbers an event, or merges it into an unsent one when the queue is
+// add signs and numbers an event, or merges it into an unsent one when the queue is
 // full.
 func (o *outbox) add(e proto.Event) {
-	e.Count = 1
+	e.Version, e.Node, e.Session, e.Count = proto.Version, o.node, o.session, 1
 	e.FirstMicros = e.AtMicros
 	if len(o.queue) >= maxEvents {
 		for i := len(o.queue) - 1; i >= 0 && o.queue[i].Seq > o.reserved; i-- {

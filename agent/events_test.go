@@ -15,7 +15,7 @@ func TestFullQueueMergesByBundleAndKind(t *testing.T) {
 	// Goal: nothing is lost when the queue is full: every occurrence is in
 	// exactly one event's count, first and last are kept, numbers stay gapless,
 	// and what may have been sent is not touched any more.
-	o := newOutbox(&Journal{})
+	o := newOutbox(&Config{}, &Journal{})
 	const total = 5000
 	for i := range total {
 		o.add(event(proto.BundleID(i%2), proto.EvLightLost+proto.EventKind(i%3), uint64(i)))
@@ -56,7 +56,7 @@ func TestEventsAreSentOnlyWhenTheirNumberIsOnDisk(t *testing.T) {
 	// Goal: a number that was sent can never be given to another event after a
 	// crash; acknowledgements move the window; a rewind starts again behind
 	// them.
-	o := newOutbox(&Journal{})
+	o := newOutbox(&Config{}, &Journal{})
 	for i := range 100 {
 		o.add(event(0, proto.EvLightLost, uint64(i)))
 	}
@@ -101,7 +101,7 @@ func TestEventsAreSentOnlyWhenTheirNumberIsOnDisk(t *testing.T) {
 }
 
 func TestRecentEventsComeInPages(t *testing.T) {
-	o := newOutbox(&Journal{})
+	o := newOutbox(&Config{}, &Journal{})
 	for i := range 300 {
 		o.add(event(0, proto.EvLightLost, uint64(i)))
 	}

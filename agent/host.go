@@ -173,8 +173,61 @@ func (h *Host) Round(now time.Duration) (asked bool, err error) {
 	h.told = false
 	h.out, h.next = h.agent.Poll(now, h.out[:0])
 	for i := range h.out {
-		if err := h.carryOut(now, &h.out[i]); err != nil {
-			return true, err
+		o := &h.out[i]
+		switch o.Kind {
+		case OutSubmit:
+			if h.recorder != nil {
+				h.recorder.Asked(now, o.Bus, o.Op)
+			}
+			h.flying = append(h.flying, o.Op)
+			if err := h.ports.Submit(now, Work{o.Bus, o.Op, h.decided}); err != nil { // refused: it is over at once
+				h.Deliver(now, Input{Kind: InHardware, Hardware: hal.Event{Completion: &hal.Completion{
+					Bus: o.Bus, Op: o.Op, Start: now, End: now, Err: err}}})
+			}
+		case OutSend:
+			if h.ports.Send(now, o.Packet) != nil {
+				h.Deliver(now, Input{Kind: InSendFailed})
+			}
+		case OutPersist:
+			if err := h.ports.Persist(now, o.ID, o.Saved); err != nil {
+				return true, err
+			}
+		case OutAnswer:
+			answer := h.asks[o.Answer.ID]
+			delete(h.asks, o.Answer.ID)
+			if answer != nil {
+				answer(o.Answer)
+			}
+		case OutCalibrate:
+			if h.Calibrated != nil {
+				h.Calibrated(o.Bundle, o.Calibration)
+			}
+		case OutLine:
+			if h.Line != nil {
+				h.Line(o.ID, o.Record)
+			}
+		case OutBins:
+			if h.Bins != nil {
+				h.Bins(int(o.ID), o.Record)
+			}
+		case OutLog:
+			if h.Log != nil {
+				h.Log(o.Level, o.Text)
+			}
+		case OutRestart:
+			if h.Restart != nil {
+				h.Restart(o.Text)
+			}
+		case OutFirmware:
+			if h.Firmware != nil {
+				h.Firmware(o.Text)
+			}
+		case OutEnd:
+			if h.End != nil {
+				h.End()
+			}
+		default:
+			panic(fmt.Sprintf("agent: output of kind %d", o.Kind))
 		}
 	}
 	clear(h.out)
@@ -188,72 +241,12 @@ func (h *Host) Round(now time.Duration) (asked bool, err error) {
 // asked for none, and nothing was delivered since.
 func (h *Host) Quiet(now time.Duration) bool { return h.next > now && !h.told }
 
-func (h *Host) carryOut(now time.Duration, o *Output) error {
-	switch o.Kind {
-	case OutSubmit:
-		h.submit(now, Work{o.Bus, o.Op, h.decided})
-	case OutSend:
-		if h.ports.Send(now, o.Packet) != nil {
-			h.Deliver(now, Input{Kind: InSendFailed})
-		}
-	case OutPersist:
-		return h.ports.Persist(now, o.ID, o.Saved)
-	case OutAnswer:
-		answer := h.asks[o.Answer.ID]
-		delete(h.asks, o.Answer.ID)
-		if answer != nil {
-			answer(o.Answer)
-		}
-	case OutCalibrate:
-		if h.Calibrated != nil {
-			h.Calibrated(o.Bundle, o.Calibration)
-		}
-	case OutLine:
-		if h.Line != nil {
-			h.Line(o.ID, o.Record)
-		}
-	case OutBins:
-		if h.Bins != nil {
-			h.Bins(int(o.ID), o.Record)
-		}
-	case OutLog:
-		if h.Log != nil {
-			h.Log(o.Level, o.Text)
-		}
-	case OutRestart:
-		if h.Restart != nil {
-			h.Restart(o.Text)
-		}
-	case OutFirmware:
-		if h.Firmware != nil {
-			h.Firmware(o.Text)
-		}
-	case OutEnd:
-		if h.End != nil {
-			h.End()
-		}
-	default:
-		panic(fmt.Sprintf("agent: output of kind %d", o.Kind))
-	}
-	return nil
-}
-
-// submit gives work to its port; what is refused is completed at once.
-func (h *Host) submit(now time.Duration, w Work) {
-	if h.recorder != nil {
-		h.recorder.Asked(now, w.Bus, w.Op)
-	}
-	h.flying = append(h.flying, w.Op)
-	if err := h.ports.Submit(now, w); err != nil {
-		h.Deliver(now, Input{Kind: InHardware, Hardware: hal.Event{Completion: &hal.Completion{
-			Bus: w.Bus, Op: w.Op, Start: now, End: now, Err: err}}})
-	}
-}
-
 // SaveBins has the records kept as they are, before a life ends.
 func (h *Host) SaveBins(now time.Duration) {
 	for _, o := range h.agent.pm.save(now, true, nil) {
-		_ = h.carryOut(now, &o) // to Bins, which gives none
+		if h.Bins != nil {
+			h.Bins(int(o.ID), o.Record)
+		}
 	}
 }
 

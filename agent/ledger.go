@@ -21,7 +21,6 @@ func own(now time.Duration, e proto.Event) proto.Event {
 
 // note queues an event for the planner.
 func (a *Agent) note(now time.Duration, e proto.Event) {
-	e.Version, e.Node, e.Session = proto.Version, a.cfg.Node, a.cfg.Session
 	a.outbox.add(e)
 	a.report(now)
 }

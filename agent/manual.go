@@ -124,7 +124,7 @@ func (a *manual) darken(now time.Duration, id proto.BundleID) *proto.Error {
 		return a.search(now, id)
 	}
 	a.ops[id].darkens, a.ops[id].until = true, now+askPatience
-	a.optics.choose(now, id, proto.Dark)
+	a.optics.drive(now, id, proto.Dark, true)
 	return a.choiceRefused(now, id)
 }
 
@@ -175,7 +175,7 @@ func (a *manual) byHand(now time.Duration, p manualOp) *proto.Error {
 	if _, err := a.take(now, q.Bundle, p); err != nil {
 		return err
 	}
-	a.optics.rearrange(now, q.Bundle, q.Path)
+	a.optics.drive(now, q.Bundle, q.Path, false)
 	return a.choiceRefused(now, q.Bundle)
 }
 

@@ -80,31 +80,32 @@ func (b *beat) heard(s *proto.PlannerState, sealed bool, now time.Duration) {
 // that old is over, and the product stays a time.
 const maxBeatsAgo = 1000
 
-// packet takes one publication, or a notice of the link.
-func (a *Agent) packet(now time.Duration, in Input) {
+// packet takes one publication, or a notice of the link, and says what the machine is to
+// hear of it.
+func (a *Agent) packet(now time.Duration, in Input) (ev node.Event, told bool) {
 	p := in.Packet
 	if p.Kind != proto.Publish {
 		a.link(now, p)
-		return
+		return ev, false
 	}
 	topic, err := proto.ParseTopic(p.Topic)
 	if err != nil {
 		a.refuse(now, proto.Ack{Phase: proto.PhaseProtocol}, err)
-		return
+		return ev, false
 	}
 	if topic.Fabric != a.cfg.Fabric {
 		a.refuse(now, proto.Ack{Phase: proto.PhaseProtocol}, &proto.Error{Code: proto.NotFound, Field: "topic",
 			Limit: "fabric " + a.cfg.Fabric, Reason: "fabric " + topic.Fabric})
-		return
+		return ev, false
 	}
 	if p.Doubt != "" {
 		a.doubted(now, p.Doubt)
 	}
 	switch topic.Kind {
 	case proto.TopicDesired:
-		a.desired(now, topic, p.Payload)
+		return a.desired(now, topic, p.Payload)
 	case proto.TopicDecision:
-		a.decision(now, topic, p.Payload)
+		return a.decision(now, topic, p.Payload)
 	case proto.TopicCommand:
 		a.command(now, topic, in)
 	case proto.TopicPlanner:
@@ -113,6 +114,7 @@ func (a *Agent) packet(now time.Duration, in Input) {
 		a.refuse(now, proto.Ack{Phase: proto.PhaseProtocol}, &proto.Error{Code: proto.Unsupported, Field: "topic",
 			Reason: topic.Kind.String() + " is not for an agent"})
 	}
+	return ev, false
 }
 
 // refuse answers what was wrong; nothing else changes.
@@ -146,7 +148,7 @@ func (a *Agent) addressee(topic proto.Topic, n proto.NodeID) error {
 
 func number(n proto.NodeID) string { return strconv.FormatUint(uint64(n), 10) }
 
-func (a *Agent) desired(now time.Duration, topic proto.Topic, payload []byte) {
+func (a *Agent) desired(now time.Duration, topic proto.Topic, payload []byte) (ev node.Event, told bool) {
 	d := new(proto.Desired)
 	err := a.decode(payload, d)
 	if err == nil {
@@ -154,14 +156,14 @@ func (a *Agent) desired(now time.Duration, topic proto.Topic, payload []byte) {
 	}
 	if err != nil {
 		a.refuse(now, proto.Ack{Phase: proto.PhaseProtocol, Term: d.Term, Generation: d.Generation, Plan: d.Plan}, err)
-		return
+		return ev, false
 	}
 	if err := a.persist.refuses(); err != nil && !a.keeps(d) {
 		a.refuse(now, proto.Ack{Phase: proto.PhasePrepare, Term: d.Term, Generation: d.Generation, Plan: d.Plan}, err)
-		return
+		return ev, false
 	}
 	a.operator.release(now)
-	a.step(now, node.Event{Kind: node.Stage, Desired: d, Digest: proto.DigestOf(payload)})
+	return node.Event{Kind: node.Stage, Desired: d, Digest: proto.DigestOf(payload)}, true
 }
 
 // keeps tells that a plan is on disk already.
@@ -171,7 +173,7 @@ func (a *Agent) keeps(d *proto.Desired) bool {
 	return a.persist.settled() && (d.Plan == r.Plan && d.Generation == r.Generation || d.Plan == r.StagedPlan && d.Generation == r.StagedGeneration)
 }
 
-func (a *Agent) decision(now time.Duration, topic proto.Topic, payload []byte) {
+func (a *Agent) decision(now time.Duration, topic proto.Topic, payload []byte) (ev node.Event, told bool) {
 	d := new(proto.Decision)
 	err := a.decode(payload, d)
 	if err == nil && d.Ring != topic.Ring {
@@ -180,9 +182,9 @@ func (a *Agent) decision(now time.Duration, topic proto.Topic, payload []byte) {
 	}
 	if err != nil {
 		a.refuse(now, proto.Ack{Phase: proto.PhaseProtocol, Term: d.Term, Generation: d.Generation, Plan: d.Plan}, err)
-		return
+		return ev, false
 	}
-	a.step(now, node.Event{Kind: node.Decide, Decision: d})
+	return node.Event{Kind: node.Decide, Decision: d}, true
 }
 
 func (a *Agent) planner(now time.Duration, p proto.Packet) {

@@ -20,7 +20,7 @@ func (o *nodeOptics) remedy(now time.Duration, act *node.Action) {
 	b.remedy, b.remedyPath = true, act.Path
 	switch act.Remedy {
 	case node.RemedyRetry:
-		o.choose(now, act.Bundle, act.Path)
+		o.drive(now, act.Bundle, act.Path, true)
 	case node.RemedyReset:
 		b.retry, b.due = Never, true
 		b.optics.Renew(now)
@@ -41,7 +41,7 @@ func (o *nodeOptics) remedied(now time.Duration, id proto.BundleID, ev *ocs.Even
 	switch {
 	case !b.remedy || !o.agent.adopted:
 	case ev.Kind == ocs.Ready && ev.Err == nil:
-		o.choose(now, id, b.remedyPath) // the light on it decides
+		o.drive(now, id, b.remedyPath, true) // the light on it decides
 	case ev.Kind == ocs.Ready:
 		o.failAgain(now, id, proto.Clip(text(ev)))
 	case ev.Kind == ocs.PathFailed:

@@ -229,7 +229,9 @@ func (p *Planner) Step(ev Event, out []Action) []Action {
 	p.stood.late(ev.Late)
 	switch ev.Kind {
 	case Packet:
-		p.receive(ev.Packet)
+		if topic, ours := p.addressed(&ev.Packet); ours {
+			p.receive(topic, &ev.Packet)
+		}
 	case LinkUp:
 		p.onLinkUp()
 	case LinkDown:

@@ -8,35 +8,22 @@ import (
 	"ringlight/proto"
 )
 
-// receive decodes a packet and hands it on. What is not acceptable changes
-// nothing and is counted.
-func (p *Planner) receive(pk proto.Packet) {
+// addressed says what a packet is about, if it is for this planner: what is not
+// acceptable changes nothing and is counted.
+func (p *Planner) addressed(pk *proto.Packet) (topic proto.Topic, ours bool) {
 	if pk.Kind == proto.Shed {
 		p.counts.shed += pk.ShedCount()
-		return
+		return topic, false
 	}
 	if pk.Kind != proto.Publish || len(pk.Payload) == 0 {
-		return // an empty retained message is a deleted one
+		return topic, false // an empty retained message is a deleted one
 	}
 	topic, err := proto.ParseTopic(pk.Topic)
 	if err != nil {
 		p.refuse(-1, err)
-		return
+		return topic, false
 	}
-	if topic.Fabric != p.fab.Name {
-		return
-	}
-	switch topic.Kind {
-	case proto.TopicPlanner:
-		var m proto.PlannerState
-		if p.decode(-1, pk.Payload, &m) && p.reachable(m.Term) {
-			p.onPlanner(&m, pk.Retain)
-		}
-	case proto.TopicRequest:
-		p.onRequest(topic.Client, &pk)
-	default:
-		p.receiveDevice(topic, &pk)
-	}
+	return topic, topic.Fabric == p.fab.Name
 }
 
 // reachable refuses a planner's term that is too far above ours to be gone on
@@ -58,9 +45,20 @@ var (
 	errNoNode = errors.New("the fabric has no such node")
 )
 
-// receiveDevice hands on what a node or a switch says.
-func (p *Planner) receiveDevice(topic proto.Topic, pk *proto.Packet) {
+// receive hands on what a node or a switch says, another planner, or who asks.
+func (p *Planner) receive(topic proto.Topic, pk *proto.Packet) {
 	payload := pk.Payload
+	switch topic.Kind {
+	case proto.TopicPlanner:
+		var m proto.PlannerState
+		if p.decode(-1, payload, &m) && p.reachable(m.Term) {
+			p.onPlanner(&m, pk.Retain)
+		}
+		return
+	case proto.TopicRequest:
+		p.onRequest(topic.Client, pk)
+		return
+	}
 	t, d := p.find(topic.Node)
 	if d == nil {
 		p.refuse(-1, errNoNode)

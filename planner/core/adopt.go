@@ -30,7 +30,7 @@ func (c *Circuits) Gathered() {
 		if v.Want.Gen == 0 && v.Report != nil && !v.Unassigned {
 			c.adoptSwitch(v)
 		}
-		c.judge(v)
+		v.judge(c)
 	}
 	c.table.SweepNow()
 	c.replan(0)

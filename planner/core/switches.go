@@ -79,23 +79,27 @@ func (c *Circuits) News(n member.News) {
 		}
 	case member.Weighed:
 		c.changed(v, n.Before)
-	case member.Told:
-		if m := n.Event; m.Kind == proto.EvSplitBrain {
-			c.j.Note(journal.Error, "another plan with the same number", journal.Note{Rule: "split_brain", Node: int64(v.ID), Gen: m.Generation, Text: m.Text})
-		}
+	}
+}
+
+// Told notes an event of a switch that says what its reports do not.
+func (c *Circuits) Told(d *member.Device, m *proto.Event) {
+	c.unreported = true
+	if m.Kind == proto.EvSplitBrain {
+		c.j.Note(journal.Error, "another plan with the same number", journal.Note{Rule: "split_brain", Node: int64(d.ID), Gen: m.Generation, Text: m.Text})
 	}
 }
 
 // changed follows up on anything new about a switch.
 func (c *Circuits) changed(v *switchView, before member.Standing) {
-	c.judge(v)
+	v.judge(c)
 	if v.able() != able(before) || v.Unassigned {
 		c.replan(debounce)
 	}
 }
 
-// judge finds switches that no re-sending brings to what is wanted.
-func (c *Circuits) judge(v *switchView) {
+// judge finds whether no re-sending brings the switch to what is wanted.
+func (v *switchView) judge(c *Circuits) {
 	if !c.heard || v.Unassigned || !v.Pending() || v.Report == nil {
 		return
 	}
@@ -106,7 +110,7 @@ func (c *Circuits) judge(v *switchView) {
 
 // Resendable: what is committed for a switch is still what it is to be told.
 func (c *Circuits) Resendable(d *member.Device) bool {
-	c.judge(&c.switches[d.ID-proto.FirstSwitch])
+	c.switches[d.ID-proto.FirstSwitch].judge(c)
 	if d.Unassigned {
 		c.replan(0)
 	}

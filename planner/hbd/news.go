@@ -9,13 +9,18 @@ import (
 	"ringlight/proto"
 )
 
-// News follows up on one word of a node.
-func (h *Rings) News(x member.News) {
-	n := &h.Placed.nodes[x.Device.ID]
-	h.Placed.touch(n.Device.ID)
+// touched is a node that something is heard of.
+func (h *Rings) touched(d *member.Device) *node {
+	h.Placed.touch(d.ID)
 	if h.Evidence.probes.heard = h.j.Now; h.Evidence.probes.alone {
 		h.Evidence.probes.at = h.j.Now
 	}
+	return &h.Placed.nodes[d.ID]
+}
+
+// News follows up on one word of a node.
+func (h *Rings) News(x member.News) {
+	n := h.touched(x.Device)
 	before := n.flagsOf(x.Before)
 	switch x.Kind {
 	case member.Birth:
@@ -54,13 +59,6 @@ func (h *Rings) News(x member.News) {
 		if n.Device.Trails() && !slices.Contains(h.refusing, n.Device.ID) {
 			h.refusing = append(h.refusing, n.Device.ID)
 		}
-	case member.Told:
-		h.bypasses.take(h.Placed.ring(x.Event.Ring), x.Event)
-		if n.Device.Report != nil && x.Event.Seq <= n.Device.Report.LastEvent() && x.Event.Session == n.Device.Report.Session {
-			return // the report, which is newer, has told already
-		}
-		before = n.flags()
-		h.told(n, x.Event)
 	}
 	h.changed(n, before)
 }
@@ -124,8 +122,14 @@ func (h *Rings) reported(n *node, first bool) {
 	h.Evidence.update(n)
 }
 
-// told draws from an event what the placement needs before the next report.
-func (h *Rings) told(n *node, m *proto.Event) {
+// Told draws from an event what the placement needs before the next report.
+func (h *Rings) Told(d *member.Device, m *proto.Event) {
+	n := h.touched(d)
+	h.bypasses.take(h.Placed.ring(m.Ring), m)
+	if d.Report != nil && m.Seq <= d.Report.LastEvent() && m.Session == d.Report.Session {
+		return // the report, which is newer, has told already
+	}
+	before := n.flags()
 	switch m.Kind {
 	case proto.EvLightLost, proto.EvSwitched, proto.EvClosed, proto.EvLightFound, proto.EvRestored:
 		n.moved(m)
@@ -153,6 +157,7 @@ func (h *Rings) told(n *node, m *proto.Event) {
 	case proto.EvSplitBrain:
 		h.j.Note(journal.Error, "another plan with the same number", journal.Note{Rule: "split_brain", Node: int64(n.Device.ID), Gen: m.Generation, Text: m.Text})
 	}
+	h.changed(n, before)
 }
 
 // outReason is why a node is out of service, for people.

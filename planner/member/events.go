@@ -94,16 +94,18 @@ func (t *Table) Event(d *Device, m *proto.Event) {
 		t.j.AckLater(d.ID, &c.Cursor)
 	case m.Seq == c.Last+1:
 		t.take(d, m)
-		t.takeAhead(d)
 	default:
 		t.hold(d, m)
 	}
 }
 
+// take takes an event, which is the next, and those that waited for it.
 func (t *Table) take(d *Device, m *proto.Event) {
-	t.j.Take(d.ID, &d.Events.Cursor, m, d.age(m, t.j.Now))
-	t.Courses.event(d, m, t.j.Now)
-	t.owner.News(News{Kind: Told, Device: d, Event: m})
+	for ; m != nil; m = t.next(d) {
+		t.j.Take(d.ID, &d.Events.Cursor, m, d.age(m, t.j.Now))
+		t.Courses.event(d, m, t.j.Now)
+		t.owner.Told(d, m)
+	}
 }
 
 func (t *Table) hold(d *Device, m *proto.Event) {
@@ -120,18 +122,18 @@ func (t *Table) hold(d *Device, m *proto.Event) {
 	t.gapAt = min(t.gapAt, x.gapSince+gapPatience)
 }
 
-// takeAhead takes what waited for the event just taken.
-func (t *Table) takeAhead(d *Device) {
+// next is the event that waited for the one just taken; nil: none did.
+func (t *Table) next(d *Device) *proto.Event {
 	for len(d.ahead) > 0 && d.ahead[0].Seq <= d.Events.Last+1 {
 		m, x := d.ahead[0], d.own()
-		x.ahead = slices.Delete(x.ahead, 0, 1)
-		if m.Seq == d.Events.Last+1 {
-			t.take(d, m)
-		}
-		if len(d.ahead) == 0 {
+		if x.ahead = slices.Delete(x.ahead, 0, 1); len(d.ahead) == 0 {
 			t.holding--
 		}
+		if m.Seq == d.Events.Last+1 {
+			return m
+		}
 	}
+	return nil
 }
 
 // unsaid drops events that are waited for in vain: the device reports that it
@@ -184,7 +186,7 @@ func (t *Table) CheckGaps() {
 		}
 		c.Last = d.ahead[0].Seq - 1
 		d.own().gapSince = t.j.Now
-		t.takeAhead(d)
+		t.take(d, t.next(d))
 		if len(d.ahead) > 0 {
 			t.gapAt = min(t.gapAt, t.j.Now+gapPatience)
 		}

@@ -86,7 +86,11 @@ func (w *world) Answer(d *Device, m *proto.Ack) { fmt.Fprintf(&w.out, "answer of
 func (w *world) Resendable(*Device) bool        { return !w.stuck }
 func (w *world) Generation() proto.Generation   { return 100 }
 
-var newsNames = [...]string{"birth", "gone", "away", "reported", "spoke", "told", "weighed"}
+var newsNames = [...]string{"birth", "gone", "away", "reported", "spoke", "weighed"}
+
+func (w *world) Told(d *Device, m *proto.Event) {
+	fmt.Fprintf(&w.out, "told of %d: %s %d\n", d.ID, d.state, m.Seq)
+}
 
 func (w *world) News(n News) {
 	d := n.Device
@@ -98,9 +102,6 @@ func (w *world) News(n News) {
 	}
 	if n.Why != "" {
 		w.out.WriteString(": " + n.Why)
-	}
-	if n.Kind == Told {
-		fmt.Fprintf(&w.out, " %d", n.Event.Seq)
 	}
 	w.out.WriteString("\n")
 	if n.Kind == Spoke && n.Ack.Phase == proto.PhasePrepare {

@@ -22,6 +22,8 @@ type Root interface {
 type Owner interface {
 	// News follows up on one word of a device.
 	News(n News)
+	// Told draws from the next event of a device, in order.
+	Told(d *Device, m *proto.Event)
 	// Resendable reports whether what is wanted of a device may be sent again
 	// as it is; else the owner tells it anew.
 	Resendable(d *Device) bool
@@ -38,7 +40,6 @@ const (
 	Away                 // a death note of one that was no longer online, or that came after Gone
 	Reported             // Device.Report is new; First: of this life
 	Spoke                // an answer: Ack; Broke: it ends a silence
-	Told                 // an event, the next in order
 	Weighed              // its reports are not believed any more, or again
 )
 
@@ -52,7 +53,6 @@ type News struct {
 	Broke  bool
 	Why    string
 	Ack    *proto.Ack
-	Event  *proto.Event
 }
 
 // Table is all nodes, or all switches. It hears them, calls them after the
