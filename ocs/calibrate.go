@@ -187,7 +187,7 @@ func (c *calibrating) advance(d *chipDrive, now time.Duration) {
 			return
 		}
 		c.step = calWrite
-		d.writePassports(c.result)
+		d.pass.begin(d, passWrite, 0, len(c.probes), c.result)
 	}
 }
 
@@ -273,7 +273,7 @@ func (c *calibrating) end(d *chipDrive, now time.Duration) {
 		d.trx.become(Idle)
 		return
 	}
-	d.startScan(now, true)
+	d.scan.begin(d, now, true)
 }
 
 // progress of a calibration.

@@ -7,7 +7,6 @@ import (
 	"ringlight/hal/cmis"
 	"ringlight/hal/pca953x"
 	"ringlight/ocs/mci"
-	"ringlight/ocs/work"
 )
 
 // chipDrive is the latch and the chips of a bundle's modules: a path is a write to
@@ -18,7 +17,7 @@ type chipDrive struct {
 	scan     scan
 	readings chipHealth
 	cal      *calibrating // only while Calibrating
-	pass     *passports   // nil: nobody is at the EEPROMs
+	pass     passports
 	lock     lock
 	arm      arming
 
@@ -26,7 +25,7 @@ type chipDrive struct {
 }
 
 func (d *chipDrive) start(time.Duration) {
-	d.cal, d.pass = nil, nil
+	d.cal, d.pass = nil, passports{}
 	d.lock.reset()
 	d.turn.reset()
 	d.readings = chipHealth{seen: new(ownLightOp)}
@@ -48,17 +47,12 @@ func (d *chipDrive) due(now time.Duration) (next time.Duration) {
 	if d.cal != nil {
 		d.cal.due(d, now)
 	}
-	if d.pass != nil {
-		d.pass.due(d, now)
-	}
+	d.pass.due(d, now)
 	d.lock.due(d, now)
 	d.arm.run(d, now)
-	next = min(d.trx.sw.next(), d.lock.next(d))
+	next = min(d.trx.sw.next(), d.lock.next(d), d.pass.next())
 	if d.cal != nil {
 		next = min(next, d.cal.next())
-	}
-	if d.pass != nil {
-		next = min(next, d.pass.next())
 	}
 	return next
 }
@@ -72,34 +66,34 @@ func (d *chipDrive) completed(now time.Duration, c *hal.Completion, k task, modu
 	}
 	switch k {
 	case taskLatchRead:
-		d.orRetry(now, c, -1, func() { d.latchRead(now, c.Op) })
+		d.scan.orRetry(d, now, c, -1, func() { d.latchRead(now, c.Op) })
 	case taskLatchClaim:
-		d.orRetry(now, c, -1, func() { d.found(now) })
+		d.scan.orRetry(d, now, c, -1, func() { d.found(now) })
 	case taskSwitch:
 		d.turn.completed(d, now, c)
 	case taskReadModule:
 		if c.Err != nil && n == readSerial {
-			d.moduleRead(now, module, n, c.Op) // with no identity in it
+			d.scan.moduleRead(d, now, module, n, c.Op) // with no identity in it
 			return
 		}
-		d.orRetry(now, c, module, func() { d.moduleRead(now, module, n, c.Op) })
+		d.scan.orRetry(d, now, c, module, func() { d.scan.moduleRead(d, now, module, n, c.Op) })
 	case taskStageModule:
-		d.orRetry(now, c, module, func() {
+		d.scan.orRetry(d, now, c, module, func() {
 			if d.scan.waiting--; d.scan.waiting == 0 {
 				d.scan.staging = true
-				d.readModule()
+				d.scan.readModule(d)
 			}
 		})
 	case taskVerify:
 		d.trx.accounted(now, module, d.readings.own[module].own.Block(), c.Err)
 	case taskHealth:
-		d.healthDone(now, c, module, n)
+		d.readings.completed(d, now, c, module, n)
 	case taskCalibrate:
 		if d.cal != nil && n>>calShift == int(d.calibrations) {
 			d.cal.completed(d, now, c, n&(1<<calShift-1))
 		}
 	case taskPassport:
-		d.passportDone(now, c, n)
+		d.pass.completed(d, now, c, n)
 	case taskArm:
 		d.arm.completed(d, now, c, module)
 	case taskPattern:
@@ -147,10 +141,10 @@ func (d *chipDrive) latchRead(now time.Duration, op *hal.Op) {
 func (d *chipDrive) found(now time.Duration) {
 	d.trx.adoptPath(now, pathOf(d.trx.cfg.Latch.bits(d.trx.bundle)))
 	if d.trx.cfg.Calibration == nil {
-		d.lookForPassports()
+		d.pass.begin(d, passAdopt, 0, len(d.trx.bundle.Modules), nil) // what they know themselves
 		return
 	}
-	d.startScan(now, false)
+	d.scan.begin(d, now, false)
 }
 
 // writeLatch puts out a write that brings the bundle's pins to bits. A switch has its
@@ -159,22 +153,4 @@ func (d *chipDrive) writeLatch(bits uint16, token uint64, class hal.Class) {
 	d.trx.cfg.Latch.set(d.trx.bundle, bits)
 	bus, addr := d.latchBus()
 	d.put(bus, &hal.Op{Token: token, Class: class, Msgs: []hal.Msg{{Addr: addr, W: d.trx.cfg.Latch.appendWrite(nil, d.trx.bundle)}}})
-}
-
-// orRetry goes on after work that must succeed, or tries it again.
-func (d *chipDrive) orRetry(now time.Duration, c *hal.Completion, module int, then func()) {
-	if c.Err == nil {
-		d.scan.tries = 0
-		then()
-		return
-	}
-	if d.scan.tries++; d.scan.tries < work.MaxTries {
-		d.put(c.Bus, c.Op)
-		return
-	}
-	err := c.Err
-	if module >= 0 {
-		err = &ModuleError{Module: module, Err: err}
-	}
-	d.fault(now, module, err)
 }

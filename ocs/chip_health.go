@@ -49,13 +49,12 @@ func (d *chipDrive) readHealth(i int) bool {
 	d.put(m.Slow, h.slow)
 	if d.trx.path != proto.Dark && d.trx.cfg.Calibration != nil { // else no scan runs, or nothing is to be seen
 		h.out++
-		d.readTaps(i, healthLight)
+		h.readTaps(d, i, healthLight)
 	}
 	return true
 }
 
-func (d *chipDrive) healthDone(now time.Duration, c *hal.Completion, module, n int) {
-	h := &d.readings
+func (h *chipHealth) completed(d *chipDrive, now time.Duration, c *hal.Completion, module, n int) {
 	if h.out--; h.out == 0 {
 		h.busy = false
 		if d.trx.health.module == 0 { // once a round
@@ -81,23 +80,23 @@ func (d *chipDrive) healthDone(now time.Duration, c *hal.Completion, module, n i
 	o := d.trx.bundle.Modules[module].Optics()
 	below := d.trx.cfg.Calibration.Modules[module].below(o, h.path, block[2*hal.GuardTap1:])
 	if n == healthTaps {
-		d.strayed(now, module, max(below, h.below)) // a bit may flip on its way
+		h.strayed(d, now, module, max(below, h.below)) // a bit may flip on its way
 		return
 	}
 	if below >= mzi.LeastExtinction {
-		d.strayed(now, module, below)
+		h.strayed(d, now, module, below)
 	} else {
 		h.below, h.busy, h.out = below, true, h.out+1
-		defer d.readTaps(module, healthTaps)
+		defer h.readTaps(d, module, healthTaps)
 	}
 	s.light(c.Start, h.path, o, block)
 }
 
 // strayed takes a look at a module's taps. What would be told if it stayed lets the
 // lock take hold first, as does what may be one cell's.
-func (d *chipDrive) strayed(now time.Duration, module int, below int32) {
+func (h *chipHealth) strayed(d *chipDrive, now time.Duration, module int, below int32) {
 	a := &d.trx.health.last[module].misrouted
-	a.sample(d.readings.path, below)
+	a.sample(h.path, below)
 	d.lock.strays(d, now, module)
 	if a.rounds > 0 {
 		d.lock.hurry(d, now, module)
@@ -105,8 +104,8 @@ func (d *chipDrive) strayed(now time.Duration, module int, below int32) {
 }
 
 // readTaps reads a module's light, for the first time or once more.
-func (d *chipDrive) readTaps(module, n int) {
-	m, seen := &d.trx.bundle.Modules[module], d.readings.seen
+func (h *chipHealth) readTaps(d *chipDrive, module, n int) {
+	m, seen := &d.trx.bundle.Modules[module], h.seen
 	d.put(m.ADC, seen.ask(m, diode.Guard, d.trx.token(taskHealth, module, n), hal.ClassHousekeeping))
 }
 

@@ -47,6 +47,23 @@ type LockConfig struct {
 	Rest   time.Duration `json:"rest_ns"`   // between two at one that does not; 0: as the mode has it
 }
 
+func (c *LockConfig) period() time.Duration {
+	if c.Period > 0 {
+		return c.Period
+	}
+	return lockPeriod
+}
+
+func (c *LockConfig) rest() time.Duration {
+	switch {
+	case c.Rest > 0:
+		return c.Rest
+	case c.Mode == LockAlways:
+		return lockRestAlways
+	}
+	return lockRestDrift
+}
+
 const (
 	// chosen: a cell that walks by 5 mrad/sqrt(s) has gone 5 mrad, a fifteenth
 	// of what costs it 25 dB of 28.
@@ -234,7 +251,7 @@ func (l *lock) engage(d *chipDrive, now time.Duration) {
 	l.modules = make([]lockModule, len(d.trx.bundle.Modules))
 	for i := range l.modules {
 		m := &l.modules[i]
-		m.period, m.next, m.looked = d.lockPeriod(), now, now
+		m.period, m.next, m.looked = d.trx.cfg.Lock.period(), now, now
 		m.carry.begin(d.trx.cfg.Calibration.Modules[i])
 		for k := range m.variance {
 			m.variance[k] = 1 // nothing is known
@@ -246,30 +263,13 @@ func (l *lock) engage(d *chipDrive, now time.Duration) {
 func (l *lock) hurry(d *chipDrive, now time.Duration, module int) {
 	if module < len(l.modules) {
 		m := &l.modules[module]
-		m.period = d.lockPeriod()
+		m.period = d.trx.cfg.Lock.period()
 		m.next = min(m.next, max(now, m.looked+m.period))
 	}
 }
 
-func (d *chipDrive) lockPeriod() time.Duration {
-	if p := d.trx.cfg.Lock.Period; p > 0 {
-		return p
-	}
-	return lockPeriod
-}
-
-func (d *chipDrive) lockRest() time.Duration {
-	switch r := d.trx.cfg.Lock.Rest; {
-	case r > 0:
-		return r
-	case d.trx.cfg.Lock.Mode == LockAlways:
-		return lockRestAlways
-	}
-	return lockRestDrift
-}
-
-// lockReady reports whether a look may begin or go on.
-func (d *chipDrive) lockReady() bool {
+// ready reports whether a look may begin or go on.
+func (l *lock) ready(d *chipDrive) bool {
 	// Where codes were found that are none of ours, nothing is touched. A verification
 	// or a health reading under way comes first: until its first average is made, the
 	// ADC has nothing to tell.
@@ -281,7 +281,7 @@ func (l *lock) next(d *chipDrive) time.Duration {
 	if l.step() == lockWait {
 		return l.act.at
 	}
-	if l.step() != lockIdle || d.trx.cfg.Lock.Mode == LockOff || !d.lockReady() {
+	if l.step() != lockIdle || d.trx.cfg.Lock.Mode == LockOff || !l.ready(d) {
 		return hal.Never
 	}
 	if l.modules == nil {
@@ -312,7 +312,7 @@ func (l *lock) due(d *chipDrive, now time.Duration) {
 		}
 		return
 	}
-	if l.step() != lockIdle || d.trx.cfg.Lock.Mode == LockOff || !d.lockReady() {
+	if l.step() != lockIdle || d.trx.cfg.Lock.Mode == LockOff || !l.ready(d) {
 		return
 	}
 	if l.modules == nil {
@@ -340,7 +340,7 @@ func (l *lock) due(d *chipDrive, now time.Duration) {
 
 // learn takes the errors that a look found, in radian with their variances, and
 // says what to do about them: the period of the next look.
-func (m *lockModule) learn(d *chipDrive, now time.Duration, found []lockFinding) {
+func (m *lockModule) learn(c *LockConfig, now time.Duration, found []lockFinding) {
 	walk := float64(lockWalk * (float64(now-m.looked) / float64(time.Second)))
 	for k := range m.variance {
 		m.variance[k] = min(m.variance[k]+walk, 1)
@@ -384,9 +384,9 @@ func (m *lockModule) learn(d *chipDrive, now time.Duration, found []lockFinding)
 	}
 	h.Looks++
 	m.blind = false
-	m.period = min(2*m.period, d.lockRest())
+	m.period = min(2*m.period, c.rest())
 	if largest > lockQuiet {
-		m.period = d.lockPeriod()
+		m.period = c.period()
 	}
 	if m.next = now + m.period; doubt {
 		m.next = now

@@ -216,17 +216,17 @@ func (l *lock) close(d *chipDrive, now time.Duration) {
 	if m.refused = why; why == "" {
 		kelvin := d.trx.health.temperature(a.module)
 		m.dim = a.dim(d.trx.cfg.Calibration.Modules[a.module])
-		m.learn(d, now, found)
+		m.learn(&d.trx.cfg.Lock, now, found)
 		m.bring(found, kelvin)
 	} else {
 		m.hold.Refused++
-		m.next = now + d.lockPeriod()
+		m.next = now + d.trx.cfg.Lock.period()
 	}
 	l.compose(d)
 	if why == "" {
 		r := &d.trx.rooms[a.module]
 		r.make(d.trx, a.module, l.calibrated(d, a.module))
-		m.within(now, r, d.lockPeriod())
+		m.within(now, r, d.trx.cfg.Lock.period())
 	}
 	if a.module < len(d.trx.health.last) {
 		d.trx.prove(now, a.module)
@@ -283,7 +283,7 @@ const lockAdopts = 0.5
 
 // trimmedBefore adopts the codes of a module that carries light with them, where
 // a lock of an earlier life may have left them: near the calibration's.
-func (d *chipDrive) trimmedBefore(module int) bool {
+func (l *lock) trimmedBefore(d *chipDrive, module int) bool {
 	model, most := d.trx.cfg.Calibration.Modules[module].model(d.trx.bears(module))
 	codes := d.scan.read
 	want := d.trx.codes(module)
@@ -301,26 +301,26 @@ func (d *chipDrive) trimmedBefore(module int) bool {
 		}
 	}
 	d.trx.force[module] = &codes
-	if d.arm.both && d.recentre(&codes, want, model, most) {
-		d.lock.restore(d, module, int(d.lock.gen))
+	at := lockAct{lit: litOf(d.trx.path)}
+	if d.arm.both && at.recentre(&codes, want, model, most) {
+		l.restore(d, module, int(l.gen))
 		return true
 	}
-	d.lock.rescan(d, module, int(d.lock.gen))
+	l.rescan(d, module, int(l.gen))
 	return true
 }
 
 // recentre takes the steps of a pattern out of codes that were found: an earlier life
 // ended in the middle of a look. A look steps the codes in force of all the cells that it
 // sees; those of the other path show where each cell had been trimmed to.
-func (d *chipDrive) recentre(codes, want *heater.Codes, model *mzi.Module, most *[mzi.Cells]float64) bool {
-	at := lockAct{lit: litOf(d.trx.path)}
+func (a *lockAct) recentre(codes, want *heater.Codes, model *mzi.Module, most *[mzi.Cells]float64) bool {
 	var step [lockCells]float64
 	sum, n := 0.0, 0.0
 	for k := range step {
-		if k >= hal.CellMZI2 && at.lit == mzi.Loop {
+		if k >= hal.CellMZI2 && a.lit == mzi.Loop {
 			break
 		}
-		reg, slope := at.register(k), model.Cells[k].Slope
+		reg, slope := a.register(k), model.Cells[k].Slope
 		square := func(c *heater.Codes, r int) float64 { return mzi.Square(heater.Volts(c[k][r])) }
 		step[k] = mzi.Wrap(float64(slope*(square(codes, reg)-square(want, reg))) - float64(slope*(square(codes, 1-reg)-square(want, 1-reg))))
 		sum += float64(step[k] * step[k])
@@ -330,7 +330,7 @@ func (d *chipDrive) recentre(codes, want *heater.Codes, model *mzi.Module, most 
 		return false
 	}
 	for k, off := range step {
-		reg := at.register(k)
+		reg := a.register(k)
 		u := mzi.Square(heater.Volts(codes[k][reg])) - off/model.Cells[k].Slope
 		codes[k][reg] = heater.Code(mzi.Volts(min(max(u, 0), most[k]), heater.Step))
 	}

@@ -11,6 +11,7 @@ import (
 	"ringlight/ocs/diode"
 	"ringlight/ocs/heater"
 	"ringlight/ocs/stored"
+	"ringlight/ocs/work"
 	"ringlight/proto"
 )
 
@@ -37,9 +38,9 @@ const (
 	readSerial = readLanes + 1
 )
 
-// startScan reads every module back; with force it stages them all first.
-func (d *chipDrive) startScan(now time.Duration, force bool) {
-	d.scan = scan{}
+// begin reads every module back; with force it stages them all first.
+func (s *scan) begin(d *chipDrive, now time.Duration, force bool) {
+	*s = scan{}
 	if len(d.trx.cfg.Calibration.Modules) != len(d.trx.bundle.Modules) {
 		d.fault(now, -1, stored.ErrMismatch)
 		return
@@ -51,23 +52,23 @@ func (d *chipDrive) startScan(now time.Duration, force bool) {
 	}
 	if force {
 		d.trx.become(Staging)
-		d.stageModule(now)
+		s.stageModule(d, now)
 		return
 	}
-	d.readModule()
+	s.readModule(d)
 }
 
 // readModule reads what the chips of the module hold.
-func (d *chipDrive) readModule() {
-	m := &d.trx.bundle.Modules[d.scan.module]
+func (s *scan) readModule(d *chipDrive) {
+	m := &d.trx.bundle.Modules[s.module]
 	op := func(bus hal.BusID, n int, msgs ...hal.Msg) {
-		d.scan.waiting++
-		d.put(bus, &hal.Op{Token: d.trx.token(taskReadModule, d.scan.module, n), Class: hal.ClassSafety, Msgs: msgs})
+		s.waiting++
+		d.put(bus, &hal.Op{Token: d.trx.token(taskReadModule, s.module, n), Class: hal.ClassSafety, Msgs: msgs})
 	}
-	d.scan.wrong, d.scan.odd, d.scan.refused = false, false, nil
-	d.scan.waiting = 0
-	d.scan.read = *d.trx.codes(d.scan.module) // where a DAC cannot be read
-	for n, msg := range d.dacs(d.scan.module).ReadBack(nil) {
+	s.wrong, s.odd, s.refused = false, false, nil
+	s.waiting = 0
+	s.read = *d.trx.codes(s.module) // where a DAC cannot be read
+	for n, msg := range d.dacs(s.module).ReadBack(nil) {
 		op(m.SPI, n, msg)
 	}
 	op(m.Slow, readSerial, pca9548.Behind(m.Mux, m.MuxChannel, hal.Msg{Addr: m.EEPROM, W: at24.Of(m.Memory).AppendRead(nil, 0), R: make([]byte, hal.IdentityBytes)})...)
@@ -78,70 +79,70 @@ func (d *chipDrive) readModule() {
 }
 
 // moduleRead judges one of readModule's replies.
-func (d *chipDrive) moduleRead(now time.Duration, module, n int, op *hal.Op) {
+func (s *scan) moduleRead(d *chipDrive, now time.Duration, module, n int, op *hal.Op) {
 	switch {
 	case n < readEnable:
 		dacs := d.dacs(module)
-		d.scan.wrong = !dacs.Holds(n, op.Msgs[0].R, d.trx.codes(module)) || d.scan.wrong
-		d.scan.odd = !dacs.Codes(n, op.Msgs[0].R, &d.scan.read) || d.scan.odd
+		s.wrong = !dacs.Holds(n, op.Msgs[0].R, d.trx.codes(module)) || s.wrong
+		s.odd = !dacs.Codes(n, op.Msgs[0].R, &s.read) || s.odd
 	case n == readEnable:
-		d.scan.odd = pca9548.Inner(d.trx.bundle.Modules[module].Mux, op.Msgs)[0].R[0] != pca953x.ResetConfig || d.scan.odd
-		d.scan.wrong = d.scan.odd || d.scan.wrong
+		s.odd = pca9548.Inner(d.trx.bundle.Modules[module].Mux, op.Msgs)[0].R[0] != pca953x.ResetConfig || s.odd
+		s.wrong = s.odd || s.wrong
 	case n == readSerial:
 		// Codes of another module would drive this one anywhere. One that
 		// cannot say who it is is taken for the one that was calibrated: an
 		// EEPROM must not cost a path.
 		serial, err := hal.ParseIdentity(pca9548.Inner(d.trx.bundle.Modules[module].Mux, op.Msgs)[0].R)
 		if want := d.trx.cfg.Calibration.Modules[module].Serial; err == nil && serial != want {
-			d.scan.refused = &ModuleError{Module: module, Err: fmt.Errorf("%w: it is %q, calibrated is %q", ErrCalibrationForeign, serial, want)}
+			s.refused = &ModuleError{Module: module, Err: fmt.Errorf("%w: it is %q, calibrated is %q", ErrCalibrationForeign, serial, want)}
 		}
-		if err != nil && d.scan.nameless == nil {
-			d.scan.nameless = &ModuleError{Module: module, Err: err}
+		if err != nil && s.nameless == nil {
+			s.nameless = &ModuleError{Module: module, Err: err}
 		}
 	default:
-		d.scan.wrong = !diode.Of(&d.trx.bundle.Modules[module]).Scanning(op.Msgs) || d.scan.wrong
+		s.wrong = !diode.Of(&d.trx.bundle.Modules[module]).Scanning(op.Msgs) || s.wrong
 	}
-	if d.scan.waiting--; d.scan.waiting > 0 {
+	if s.waiting--; s.waiting > 0 {
 		return
 	}
 	switch {
-	case d.scan.refused != nil:
-		d.swapped(module)
-	case !d.scan.wrong:
-		d.nextModule(now)
-	case d.scan.staging:
+	case s.refused != nil:
+		d.pass.begin(d, passSwapped, module, 1, nil) // it may bring its own
+	case !s.wrong:
+		s.nextModule(d, now)
+	case s.staging:
 		d.fault(now, module, &ModuleError{Module: module, Err: heater.ErrReadBack})
-	case d.trx.path != proto.Dark && !d.scan.odd && d.trimmedBefore(module):
-		d.nextModule(now)
+	case d.trx.path != proto.Dark && !s.odd && d.lock.trimmedBefore(d, module):
+		s.nextModule(d, now)
 	case d.trx.path != proto.Dark && d.trx.renewing:
 		d.writeLatch(bitsOf(proto.Dark, d.trx.cfg.Latch.bits(d.trx.bundle)), d.trx.token(taskLatchClaim, 0, 0), hal.ClassSafety) // and dark is adopted
 	case d.trx.path != proto.Dark:
 		// It carries light with other codes than ours. Fail static: the light
 		// is right until it proves otherwise.
-		d.scan.differ = true
-		d.nextModule(now)
+		s.differ = true
+		s.nextModule(d, now)
 	default:
 		if d.trx.state != Staging {
 			d.trx.become(Staging)
 		}
-		d.stageModule(now)
+		s.stageModule(d, now)
 	}
 }
 
-func (d *chipDrive) nextModule(now time.Duration) {
-	d.scan.staging = false
-	if d.scan.module++; d.scan.module < len(d.trx.bundle.Modules) {
-		d.readModule()
+func (s *scan) nextModule(d *chipDrive, now time.Duration) {
+	s.staging = false
+	if s.module++; s.module < len(d.trx.bundle.Modules) {
+		s.readModule(d)
 		return
 	}
 	d.arm.due = true
-	d.trx.serve(now, d.scan.differ, d.scan.nameless, "module does not say who it is; taken for the one that was calibrated")
+	d.trx.serve(now, s.differ, s.nameless, "module does not say who it is; taken for the one that was calibrated")
 }
 
 // stageModule writes the codes of all paths, lets the ADCs scan and the lasers
 // shine. The bundle is dark: nothing of it is seen outside.
-func (d *chipDrive) stageModule(now time.Duration) {
-	module := d.scan.module
+func (s *scan) stageModule(d *chipDrive, now time.Duration) {
+	module := s.module
 	m := &d.trx.bundle.Modules[module]
 	codes, cuts := d.trx.allow(module, d.trx.cfg.Calibration.Modules[module], d.trx.codes(module))
 	if cuts > 0 { // a calibration of ours never asks for more
@@ -149,10 +150,28 @@ func (d *chipDrive) stageModule(now time.Duration) {
 		d.fault(now, module, &ModuleError{Module: module, Err: hal.ErrOutOfRange})
 		return
 	}
-	d.scan.waiting = 0
+	s.waiting = 0
 	for _, op := range stageOps(m, d.dacs(module).Stage(codes)) {
-		d.scan.waiting++
+		s.waiting++
 		op.Op.Token = d.trx.token(taskStageModule, module, 0)
 		d.put(op.Bus, op.Op)
 	}
+}
+
+// orRetry goes on after work that must succeed, or tries it again.
+func (s *scan) orRetry(d *chipDrive, now time.Duration, c *hal.Completion, module int, then func()) {
+	if c.Err == nil {
+		s.tries = 0
+		then()
+		return
+	}
+	if s.tries++; s.tries < work.MaxTries {
+		d.put(c.Bus, c.Op)
+		return
+	}
+	err := c.Err
+	if module >= 0 {
+		err = &ModuleError{Module: module, Err: err}
+	}
+	d.fault(now, module, err)
 }
