@@ -26,24 +26,23 @@ type machine interface {
 	View
 }
 
-// What an agent drives - the bundles of a node, or the circuits of a switch -
-// differs; everything between it and the planner is the agent's and the same
-// for both. The agent sees it through these, one for each concern.
-
-// optics turn what the machine decides into light.
+// optics are what an agent drives: the bundles of a node, or the circuits of a switch.
+// Everything between them and the planner is the agent's, and the same for both.
 type optics interface {
+	open(now time.Duration) // begins to read the hardware
 	// heard takes a completion or an edge, and says what the machine is to hear of it.
 	heard(now time.Duration, ev hal.Event) (node.Event, bool)
-	work(now time.Duration, out []Output) []Output // bus work
-	due(now time.Duration) time.Duration           // when work wants to be called
-	unread() string                                // what of the hardware no answer came from since the start
-}
+	do(now time.Duration, act *node.Action)         // what the machine asks and the agent cannot do
+	work(now time.Duration, out []Output) []Output  // bus work
+	round(now time.Duration, out []Output) []Output // looks after them now and then, and tells their health
+	due(now time.Duration) time.Duration            // when work or round wants to be called
+	unread() string                                 // what of the hardware no answer came from since the start
 
-// executor carries out what the machine asks and the agent cannot do, once it
-// has begun to read the hardware.
-type executor interface {
-	open(now time.Duration)
-	do(now time.Duration, act *node.Action)
+	addRecord(r *record) bool // what the journal does not have yet
+	waitsForDisk() bool       // a report has to wait for it
+	addReport(now time.Duration, r *proto.Reported)
+	addPresence(p *proto.Presence)
+	addStatus(s *Status)
 }
 
 // operator takes what people and the planner want of this kind alone.
@@ -52,24 +51,6 @@ type operator interface {
 	question(now time.Duration, q Ask)
 	release(now time.Duration) // a plan has come: what is held by hand is over
 	occupied() string          // what a start anew would cut off; "": nothing
-}
-
-// rounds look after the optics now and then, and tell their health.
-type rounds interface {
-	round(now time.Duration, out []Output) []Output
-}
-
-// memory is what the journal must know of the optics.
-type memory interface {
-	addRecord(r *record) bool // adds what the journal does not have yet
-	waitsForDisk() bool       // a report has to wait for the disk
-}
-
-// reporter tells how the optics stand, beyond what the machine knows.
-type reporter interface {
-	addReport(now time.Duration, r *proto.Reported)
-	addPresence(p *proto.Presence)
-	addStatus(s *Status)
 }
 
 // scripts drive a switch by hand; a node has none.
@@ -83,11 +64,7 @@ type Agent struct {
 	topics   proto.Topics
 	machine  machine
 	optics   optics
-	executor executor
 	operator operator
-	rounds   rounds
-	memory   memory
-	reporter reporter
 	scripts  scripts // nil: none
 
 	started bool
@@ -258,7 +235,7 @@ func (a *Agent) step(now time.Duration, ev node.Event) {
 			case node.Unwatch:
 				a.subscribe(a.topics.Decision(act.Ring), proto.Unsubscribe)
 			default:
-				a.executor.do(now, act)
+				a.optics.do(now, act)
 			}
 			a.report(now)
 		}
@@ -278,7 +255,7 @@ func (a *Agent) start(now time.Duration) {
 	a.subscribe(a.topics.Command(a.cfg.Node), proto.Subscribe)
 	a.subscribe(a.topics.Planner(), proto.Subscribe)
 	a.adoptBy, a.waitsAt = now+node.BoardPatience, now+lateStart
-	a.executor.open(now)
+	a.optics.open(now)
 }
 
 // waits says what a start waits for, and for how long at most: unread, the light is

@@ -65,7 +65,7 @@ func newNodeOptics(agent *Agent) {
 	}
 	o.health.next = Never
 	o.manual = &manual{agent: agent, optics: o, ops: make([]*manualOp, len(o.bundles))}
-	agent.optics, agent.executor, agent.operator, agent.rounds, agent.memory, agent.reporter = o, o, o.manual, o, o, o
+	agent.optics, agent.operator = o, o.manual
 }
 
 func (o *nodeOptics) heard(now time.Duration, ev hal.Event) (_ node.Event, told bool) {

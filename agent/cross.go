@@ -59,7 +59,7 @@ func newCrossOptics(agent *Agent) {
 	cfg := &agent.cfg
 	o.sw = node.NewCrossConnect(cfg.Node, cfg.ports())
 	agent.machine = o.sw
-	agent.optics, agent.executor, agent.operator, agent.rounds, agent.memory, agent.reporter, agent.scripts = o, o, o, o, o, o, o
+	agent.optics, agent.operator, agent.scripts = o, o, o
 	if agent.journal.State != nil {
 		o.sw.Restore(*agent.journal.State)
 	}

@@ -50,7 +50,7 @@ func (a *Agent) record(out []Output) []Output {
 	reserve := a.wire.up && a.outbox.reserve()
 	r := &p.draft
 	*r = record{Acked: a.outbox.acked, Last: a.outbox.last, Reserved: a.outbox.reserved, Refused: a.wire.refused}
-	light := p.light && a.adopted && a.memory.addRecord(r)
+	light := p.light && a.adopted && a.optics.addRecord(r)
 	p.light = false
 	if !p.state && !light && !reserve && len(a.outbox.changed) == 0 {
 		return out

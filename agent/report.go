@@ -14,7 +14,7 @@ import (
 func (a *Agent) presence() *proto.Presence {
 	p := &proto.Presence{Version: proto.Version, Node: a.cfg.Node, Session: a.cfg.Session, Online: true,
 		Boot: a.cfg.Boot, Software: a.cfg.Software, Host: proto.Clip(a.cfg.Host), UnsentEvents: uint32(len(a.outbox.queue))}
-	a.reporter.addPresence(p)
+	a.optics.addPresence(p)
 	var r proto.Reported
 	a.machine.Report(&r)
 	p.Features = a.cfg.Features
@@ -33,7 +33,7 @@ func (a *Agent) reported(now time.Duration) *proto.Reported {
 		Dropped: a.wire.dropped, RefusedMessages: a.wire.refused, UnknownKeys: a.wire.unknown}
 	r.AsksRestart, r.Answers = a.restart.wants(), a.wire.asked
 	a.machine.Report(r)
-	a.reporter.addReport(now, r)
+	a.optics.addReport(now, r)
 	if a.started && !a.adopted {
 		r.Alarms = append(r.Alarms, proto.Alarm{Kind: proto.EvAlarm, Severity: proto.SeverityWarning, Text: proto.Clip(a.waits())})
 	}
@@ -49,7 +49,7 @@ func (a *Agent) reported(now time.Duration) *proto.Reported {
 // status is how the agent stands, for people.
 func (a *Agent) status(now time.Duration) *Status {
 	s := &Status{Fabric: a.cfg.Fabric, Reported: *a.reported(now), Bundles: []BundleStatus{}, LinkUp: a.wire.up, Unacked: len(a.outbox.queue), UptimeUS: now.Microseconds(), LateUS: max(a.behind[0], a.lag).Microseconds()}
-	a.reporter.addStatus(s)
+	a.optics.addStatus(s)
 	return s
 }
 

@@ -173,7 +173,7 @@ func (a *Agent) housekeep(now time.Duration, out []Output) []Output {
 	}
 	if a.adopted {
 		out = a.record(out)
-		out = a.rounds.round(now, out)
+		out = a.optics.round(now, out)
 	}
 	w := &a.wire
 	if !w.up {
@@ -198,7 +198,7 @@ func (a *Agent) housekeep(now time.Duration, out []Output) []Output {
 		w.birth = false
 		out = a.send(out, a.topics.Presence(a.cfg.Node), proto.TopicPresence, a.presence())
 	}
-	if w.reportAt <= now && a.memory.waitsForDisk() {
+	if w.reportAt <= now && a.optics.waitsForDisk() {
 		// What is told must be what a next life would say too.
 		w.reportAt, w.reportHeld = Never, true
 	}
