@@ -26,13 +26,7 @@ type arming struct {
 
 // dacs is the driver of a module's heaters as the toggle nets stand.
 func (d *chipDrive) dacs(module int) *heater.Driver {
-	return d.trx.heaters[module].At(d.nets())
-}
-
-// nets are the levels of the toggle nets, as meant.
-func (d *chipDrive) nets() [2]bool {
-	bits := d.trx.cfg.Latch.bits(d.trx.bundle)
-	return [2]bool{bits&hal.LatchToggle0 != 0, bits&hal.LatchToggle1 != 0}
+	return d.trx.heaters[module].At(d.pins.nets())
 }
 
 func (d *chipDrive) isDACs(bus hal.BusID) bool { return bus == d.trx.bundle.Modules[0].SPI }
@@ -48,18 +42,18 @@ func (d *chipDrive) put(bus hal.BusID, op *hal.Op) {
 // armed reports whether a net may toggle.
 func (d *chipDrive) armed() bool {
 	a := &d.arm
-	return a.both || !a.due && a.out == 0 && a.nets == d.nets()
+	return a.both || !a.due && a.out == 0 && a.nets == d.pins.nets()
 }
 
 // run arms the DACs when something has changed and nothing is on its way.
 func (a *arming) run(d *chipDrive, now time.Duration) {
 	switch timing := d.cal != nil && d.cal.step == calTiming && d.cal.latch.out == 0; {
-	case a.both || !a.due && a.nets == d.nets() || a.out > 0 || d.turn.edge:
+	case a.both || !a.due && a.nets == d.pins.nets() || a.out > 0 || d.turn.edge:
 		return
 	case !timing && (d.trx.state != Idle || d.trx.cfg.Calibration == nil):
 		return
 	}
-	a.due, a.nets, a.left, a.began = false, d.nets(), len(d.trx.bundle.Modules), now
+	a.due, a.nets, a.left, a.began = false, d.pins.nets(), len(d.trx.bundle.Modules), now
 	for i := range d.trx.bundle.Modules {
 		var codes *heater.Allowed
 		if d.cal != nil {

@@ -5,7 +5,6 @@ import (
 
 	"ringlight/hal"
 	"ringlight/hal/cmis"
-	"ringlight/hal/pca953x"
 	"ringlight/ocs/mci"
 )
 
@@ -13,6 +12,7 @@ import (
 // the latch, and the codes of all paths lie in the DACs beforehand.
 type chipDrive struct {
 	trx      *Transceiver // whose light it moves
+	pins     pins
 	turn     latchTurn
 	scan     scan
 	readings chipHealth
@@ -103,43 +103,26 @@ func (d *chipDrive) completed(now time.Duration, c *hal.Completion, k task, modu
 	}
 }
 
-func (d *chipDrive) latchBus() (hal.BusID, uint16) {
-	l := d.trx.cfg.Board.Latches[d.trx.bundle.Latch]
-	return l.Bus, l.Addr
-}
-
 // readLatch asks for output and configuration registers, whose shadow the
 // whole node shares.
 func (d *chipDrive) readLatch() {
-	bus, addr := d.latchBus()
-	part := d.trx.cfg.Latch.chips[d.trx.bundle.Latch].part
-	d.put(bus, &hal.Op{Token: d.trx.token(taskLatchRead, 0, 0), Class: hal.ClassSafety, Msgs: []hal.Msg{
-		{Addr: addr, W: part.AppendRead(nil, pca953x.Output), R: make([]byte, part.Ports)},
-		{Addr: addr, W: part.AppendRead(nil, pca953x.Config), R: make([]byte, part.Ports)},
-	}})
+	d.put(d.pins.chip.bus, &hal.Op{Token: d.trx.token(taskLatchRead, 0, 0), Class: hal.ClassSafety, Msgs: d.pins.read()})
 }
 
 func (d *chipDrive) latchRead(now time.Duration, op *hal.Op) {
-	l := d.trx.cfg.Latch
-	part := l.chips[d.trx.bundle.Latch].part
-	l.readBack(d.trx.bundle, part.Value(op.Msgs[0].R), part.Value(op.Msgs[1].R))
-	if l.driven(d.trx.bundle) {
+	d.pins.readBack(op.Msgs)
+	if d.pins.driven() {
 		d.found(now)
 		return
 	}
 	// Nobody has driven these pins since power-up. Their levels stay what the
 	// board's pulls make them: dark.
-	bus, addr := d.latchBus()
-	l.claim(d.trx.bundle)
-	d.put(bus, &hal.Op{Token: d.trx.token(taskLatchClaim, 0, 0), Class: hal.ClassSafety, Msgs: []hal.Msg{
-		{Addr: addr, W: l.appendWrite(nil, d.trx.bundle)},
-		{Addr: addr, W: l.appendConfig(nil, d.trx.bundle)},
-	}})
+	d.put(d.pins.chip.bus, &hal.Op{Token: d.trx.token(taskLatchClaim, 0, 0), Class: hal.ClassSafety, Msgs: d.pins.claim()})
 }
 
 // found adopts the path that the latch holds and goes on to the modules.
 func (d *chipDrive) found(now time.Duration) {
-	d.trx.adoptPath(now, pathOf(d.trx.cfg.Latch.bits(d.trx.bundle)))
+	d.trx.adoptPath(now, pathOf(d.pins.bits()))
 	if d.trx.cfg.Calibration == nil {
 		d.pass.begin(d, passAdopt, 0, len(d.trx.bundle.Modules), nil) // what they know themselves
 		return
@@ -150,7 +133,6 @@ func (d *chipDrive) found(now time.Duration) {
 // writeLatch puts out a write that brings the bundle's pins to bits. A switch has its
 // own, which allocates nothing.
 func (d *chipDrive) writeLatch(bits uint16, token uint64, class hal.Class) {
-	d.trx.cfg.Latch.set(d.trx.bundle, bits)
-	bus, addr := d.latchBus()
-	d.put(bus, &hal.Op{Token: token, Class: class, Msgs: []hal.Msg{{Addr: addr, W: d.trx.cfg.Latch.appendWrite(nil, d.trx.bundle)}}})
+	d.pins.set(bits)
+	d.put(d.pins.chip.bus, &hal.Op{Token: token, Class: class, Msgs: []hal.Msg{d.pins.write(nil)}})
 }

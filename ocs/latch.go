@@ -11,16 +11,23 @@ import (
 // two bundles. A write carries the whole byte as it is meant to be when it is
 // handed to the bus, so that writes of two bundles never undo each other.
 type Latch struct {
-	board *hal.Board
 	chips []latchChip
 }
 
 // latchChip is the shadow of one chip.
 type latchChip struct {
+	bus     hal.BusID
+	addr    uint16
 	part    pca953x.Chip
 	known   bool   // read back since the start
 	output  uint32 // as meant
 	outputs uint32 // pins that are outputs; the rest float at the board's pulls
+}
+
+// pins are those of one bundle.
+type pins struct {
+	chip  *latchChip
+	shift byte
 }
 
 // dark is a bundle's bits when it is squelched; the toggles stay where the
@@ -29,12 +36,15 @@ const dark = hal.LatchTxOffHigh | hal.LatchTxOffLow
 
 // NewLatch is the latches of a board, not yet read.
 func NewLatch(board *hal.Board) *Latch {
-	l := &Latch{board: board, chips: make([]latchChip, len(board.Latches))}
-	for i := range l.chips {
-		l.chips[i].part = pca953x.Of(board.Latches[i].Part)
+	l := new(Latch)
+	for i := range board.Latches {
+		on := &board.Latches[i]
+		l.chips = append(l.chips, latchChip{bus: on.Bus, addr: on.Addr, part: pca953x.Of(on.Part)})
 	}
 	return l
 }
+
+func (l *Latch) of(b *hal.Bundle) pins { return pins{&l.chips[b.Latch], b.Shift} }
 
 // bitsOf is what a path means to a bundle's bits; toggles of a dark bundle
 // stay as they are, for the next light to find its way set.
@@ -63,23 +73,34 @@ func pathOf(bits uint16) proto.Path {
 	return proto.External2
 }
 
-// bits of a bundle as meant.
-func (l *Latch) bits(b *hal.Bundle) uint16 {
-	c := &l.chips[b.Latch]
-	if c.outputs>>b.Shift&hal.LatchMask != hal.LatchMask {
+// bits as meant.
+func (p pins) bits() uint16 {
+	if !p.driven() {
 		return dark
 	}
-	return uint16(c.output >> b.Shift & hal.LatchMask)
+	return uint16(p.chip.output >> p.shift & hal.LatchMask)
 }
 
-func (l *Latch) set(b *hal.Bundle, bits uint16) {
-	c := &l.chips[b.Latch]
-	c.output = c.output&^(hal.LatchMask<<b.Shift) | uint32(bits)<<b.Shift
+// nets are the levels of the toggle nets, as meant.
+func (p pins) nets() [2]bool {
+	bits := p.bits()
+	return [2]bool{bits&hal.LatchToggle0 != 0, bits&hal.LatchToggle1 != 0}
 }
 
-// driven reports whether the bundle's pins are outputs.
-func (l *Latch) driven(b *hal.Bundle) bool {
-	return l.chips[b.Latch].outputs>>b.Shift&hal.LatchMask == hal.LatchMask
+func (p pins) set(bits uint16) {
+	p.chip.output = p.chip.output&^(hal.LatchMask<<p.shift) | uint32(bits)<<p.shift
+}
+
+// driven reports whether the pins are outputs.
+func (p pins) driven() bool { return p.chip.outputs>>p.shift&hal.LatchMask == hal.LatchMask }
+
+// read is how output and configuration registers are asked for.
+func (p pins) read() []hal.Msg {
+	c := p.chip
+	return []hal.Msg{
+		{Addr: c.addr, W: c.part.AppendRead(nil, pca953x.Output), R: make([]byte, c.part.Ports)},
+		{Addr: c.addr, W: c.part.AppendRead(nil, pca953x.Config), R: make([]byte, c.part.Ports)},
+	}
 }
 
 // readBack takes in what output and configuration registers hold. Only the
@@ -87,31 +108,24 @@ func (l *Latch) driven(b *hal.Bundle) bool {
 // under way that the reading did not see. But pins that are meant to be outputs
 // and are not say that the chip has lost its supply, and with it all that was
 // ever written to any of its pins.
-func (l *Latch) readBack(b *hal.Bundle, output, config uint32) {
-	c := &l.chips[b.Latch]
-	if lost := c.outputs & config >> b.Shift & hal.LatchMask; !c.known || lost != 0 {
-		*c = latchChip{part: c.part, known: true, output: output, outputs: ^config}
+func (p pins) readBack(msgs []hal.Msg) {
+	c := p.chip
+	output, config := c.part.Value(msgs[0].R), c.part.Value(msgs[1].R)
+	if lost := c.outputs & config >> p.shift & hal.LatchMask; !c.known || lost != 0 {
+		c.known, c.output, c.outputs = true, output, ^config
 	}
 }
 
-// claim makes a bundle's pins outputs, dark, in the shadow: what an
-// unconfigured board is anyway.
-func (l *Latch) claim(b *hal.Bundle) {
-	l.set(b, dark)
-	l.chips[b.Latch].outputs |= hal.LatchMask << b.Shift
+// claim makes the pins outputs, dark: what an unconfigured board is anyway.
+func (p pins) claim() []hal.Msg {
+	p.set(dark)
+	c, port := p.chip, p.shift>>3
+	c.outputs |= hal.LatchMask << p.shift
+	return []hal.Msg{p.write(nil), {Addr: c.addr, W: c.part.AppendWrite(nil, pca953x.Config, port, ^byte(c.outputs>>(8*port)))}}
 }
 
-// port is which part of the chip a bundle's bits lie in.
-func port(b *hal.Bundle) byte { return b.Shift >> 3 }
-
-// appendWrite appends the message that brings a bundle's byte to the outputs.
-func (l *Latch) appendWrite(dst []byte, b *hal.Bundle) []byte {
-	c := &l.chips[b.Latch]
-	return c.part.AppendWrite(dst, pca953x.Output, port(b), byte(c.output>>(8*port(b))))
-}
-
-// appendConfig appends the message that makes the claimed pins outputs.
-func (l *Latch) appendConfig(dst []byte, b *hal.Bundle) []byte {
-	c := &l.chips[b.Latch]
-	return c.part.AppendWrite(dst, pca953x.Config, port(b), ^byte(c.outputs>>(8*port(b))))
+// write brings the byte that the pins lie in to the outputs; its bytes are appended to dst.
+func (p pins) write(dst []byte) hal.Msg {
+	c, port := p.chip, p.shift>>3
+	return hal.Msg{Addr: c.addr, W: c.part.AppendWrite(dst, pca953x.Output, port, byte(c.output>>(8*port)))}
 }

@@ -115,7 +115,7 @@ func (s *scan) moduleRead(d *chipDrive, now time.Duration, module, n int, op *ha
 	case d.trx.path != proto.Dark && !s.odd && d.lock.trimmedBefore(d, module):
 		s.nextModule(d, now)
 	case d.trx.path != proto.Dark && d.trx.renewing:
-		d.writeLatch(bitsOf(proto.Dark, d.trx.cfg.Latch.bits(d.trx.bundle)), d.trx.token(taskLatchClaim, 0, 0), hal.ClassSafety) // and dark is adopted
+		d.writeLatch(bitsOf(proto.Dark, d.pins.bits()), d.trx.token(taskLatchClaim, 0, 0), hal.ClassSafety) // and dark is adopted
 	case d.trx.path != proto.Dark:
 		// It carries light with other codes than ours. Fail static: the light
 		// is right until it proves otherwise.

@@ -88,16 +88,8 @@ type latchOp struct {
 	edge bool
 }
 
-func (s *latchTurn) init(d *chipDrive) {
-	_, addr := d.latchBus()
-	for i := range s.ops {
-		s.ops[i] = newLatchOp(addr)
-	}
-}
-
-func newLatchOp(addr uint16) *latchOp {
+func newLatchOp() *latchOp {
 	o := new(latchOp)
-	o.msg[0].Addr = addr
 	o.op.Class = hal.ClassSwitch
 	o.op.Msgs = o.msg[:]
 	return o
@@ -105,8 +97,8 @@ func newLatchOp(addr uint16) *latchOp {
 
 func (s *latchTurn) reset() {
 	for i, o := range s.ops {
-		if o.busy { // the bus has it still, its bytes and its token: leave it to the bus
-			s.ops[i] = newLatchOp(o.msg[0].Addr)
+		if o == nil || o.busy { // the bus has it still, its bytes and its token: leave it to the bus
+			s.ops[i] = newLatchOp()
 		}
 	}
 	s.tries, s.step, s.edge = 0, switchAtOnce, false
@@ -122,7 +114,7 @@ func (s *latchTurn) begin(d *chipDrive, asked time.Duration, how switchStep) {
 // choose sets a path by the latch. Dark is always granted once it has been read.
 func (d *chipDrive) choose(now time.Duration, p proto.Path, how switchStep) error {
 	switch {
-	case d.trx.state == Off || !d.trx.cfg.Latch.chips[d.trx.bundle.Latch].known:
+	case d.trx.state == Off || !d.pins.chip.known:
 		return ErrNotReady
 	case d.trx.state == Calibrating:
 		return ErrBusy
@@ -142,8 +134,7 @@ func (d *chipDrive) choose(now time.Duration, p proto.Path, how switchStep) erro
 
 // point sets the latch to the path that is wanted.
 func (s *latchTurn) point(d *chipDrive, asked time.Duration, how switchStep) {
-	l := d.trx.cfg.Latch
-	before := l.bits(d.trx.bundle)
+	before := d.pins.bits()
 	bits := bitsOf(d.trx.target, before)
 	toggles := (before^bits)&^dark != 0
 	if d.trx.target == proto.Dark || !toggles {
@@ -157,7 +148,7 @@ func (s *latchTurn) point(d *chipDrive, asked time.Duration, how switchStep) {
 	} else if toggles {
 		s.edge = true
 	}
-	l.set(d.trx.bundle, bits)
+	d.pins.set(bits)
 	s.begin(d, asked, how)
 }
 
@@ -169,18 +160,17 @@ func (s *latchTurn) due(d *chipDrive, now time.Duration) {
 	}
 	if w.settling && now >= w.settled && s.step == switchBreak {
 		w.settling, w.want, s.step = false, true, switchMake
-		d.trx.cfg.Latch.set(d.trx.bundle, bitsOf(d.trx.target, 0))
+		d.pins.set(bitsOf(d.trx.target, 0))
 	}
 	if w.want {
 		for i := range s.ops {
 			if o := s.ops[i]; !o.busy {
-				bus, _ := d.latchBus()
 				o.busy, o.edge = true, s.edge
 				o.op.Token = d.trx.token(taskSwitch, 0, i)
-				o.msg[0].W = d.trx.cfg.Latch.appendWrite(o.buf[:0], d.trx.bundle)
+				o.msg[0] = d.pins.write(o.buf[:0])
 				w.want = false
 				w.out++
-				d.put(bus, &o.op)
+				d.put(d.pins.chip.bus, &o.op)
 				break
 			}
 		}

@@ -168,8 +168,7 @@ func New(cfg Config) *Transceiver {
 		d.renew()
 		t.drive = d
 	} else {
-		d := &chipDrive{trx: t}
-		d.turn.init(d)
+		d := &chipDrive{trx: t, pins: cfg.Latch.of(t.bundle)}
 		d.arm.both = t.heaters[0].HoldsBoth()
 		t.drive = d
 	}
