@@ -92,9 +92,9 @@ func (o *nodeOptics) work(now time.Duration, out []Output) []Output {
 			b := &o.bundles[i]
 			if b.retry <= now {
 				b.retry, b.due = Never, true
-				if b.optics.TooHot() {
+				if b.optics.Health.TooHot() {
 					b.retry = now + coolsWithin
-					b.optics.ReadHot()
+					b.optics.Health.ReadHot()
 				} else {
 					b.optics.Start(now)
 				}

@@ -41,7 +41,7 @@ func (h *health) due(o *nodeOptics, now time.Duration, out []Output) []Output {
 	}
 	if h.bundle < len(o.bundles) {
 		b := &o.bundles[h.bundle]
-		b.optics.HealthRound(now)
+		b.optics.Health.Round(now)
 		b.due = true
 		if h.module++; h.module >= len(o.agent.cfg.Board.Bundles[h.bundle].Modules) {
 			h.bundle, h.module = h.bundle+1, 0
@@ -99,7 +99,7 @@ func (o *nodeOptics) unproven(now time.Duration, id proto.BundleID, why string) 
 func (h *health) tell(o *nodeOptics, now time.Duration, out []Output) []Output {
 	h.samples = h.samples[:0]
 	for i := range o.bundles {
-		h.samples = o.bundles[i].optics.Samples(now, 0, h.samples)
+		h.samples = o.bundles[i].optics.Health.Samples(now, 0, h.samples)
 	}
 	for i := range h.samples {
 		h.mask |= 1 << h.samples[i].Sensor

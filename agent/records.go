@@ -73,7 +73,7 @@ func (r *records) node(now time.Duration, bundles []bundle) {
 	for i := range bundles {
 		o := bundles[i].optics
 		s := o.Status()
-		r.samples = o.Samples(now, r.seen, r.samples[:0])
+		r.samples = o.Health.Samples(now, r.seen, r.samples[:0])
 		for _, x := range r.samples {
 			path := s.Path
 			if x.Sensor > proto.SensorTxTap {

@@ -25,7 +25,7 @@ func (o *nodeOptics) remedy(now time.Duration, act *node.Action) {
 		b.retry, b.due = Never, true
 		b.optics.Renew(now)
 	case node.RemedyTrim:
-		if b.optics.TooHot() {
+		if b.optics.Health.TooHot() {
 			o.failAgain(now, act.Bundle, "too warm to be calibrated: it would not hold")
 			return
 		}

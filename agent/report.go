@@ -155,7 +155,7 @@ func (o *nodeOptics) addStatus(s *Status) {
 			}
 		}
 		told := len(s.Samples)
-		s.Samples = b.optics.Samples(time.Duration(s.UptimeUS)*time.Microsecond, 0, s.Samples)
+		s.Samples = b.optics.Health.Samples(time.Duration(s.UptimeUS)*time.Microsecond, 0, s.Samples)
 		for at, x := range s.Samples[told:] {
 			if age := int64(x.AgeMillis) * 1000; at == 0 || age < bs.ReadUS {
 				bs.ReadUS = age

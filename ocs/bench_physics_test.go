@@ -298,7 +298,7 @@ func (row *physicsRow) judge(r *rig, b int, res *rowResult) {
 			r.t.Fatal(err)
 		}
 		r.run(50 * time.Millisecond)
-		r.optics[b].HealthRound(r.world.Now())
+		r.optics[b].Health.Round(r.world.Now())
 		r.run(50 * time.Millisecond)
 		res.switches++
 		doubt := r.optics[b].Unproven() != ""

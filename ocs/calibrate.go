@@ -261,7 +261,7 @@ func (c *calibrating) end(d *chipDrive, now time.Duration) {
 	} else {
 		d.trx.cfg.Calibration = c.result
 		d.lock.forget()
-		d.trx.forgetMisrouted()
+		d.trx.Health.forgetMisrouted()
 		d.trx.calibrated, d.trx.foundIt = now, false
 		d.trx.emit(Event{Kind: Calibrated, At: now, Path: d.trx.path, Module: None, Cell: None, Lane: None, Text: c.result.Doubt()})
 		for _, e := range c.unwritten {

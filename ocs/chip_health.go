@@ -57,18 +57,18 @@ func (d *chipDrive) readHealth(i int) bool {
 func (h *chipHealth) completed(d *chipDrive, now time.Duration, c *hal.Completion, module, n int) {
 	if h.out--; h.out == 0 {
 		h.busy = false
-		if d.trx.health.module == 0 { // once a round
+		if d.trx.Health.module == 0 { // once a round
 			d.trx.routineVerify()
 		}
 	}
 	if c.Err != nil {
 		return // counted; a sample that was not taken only grows old
 	}
-	s := &d.trx.health.last[module]
+	s := &d.trx.Health.last[module]
 	if n == healthSlow {
 		hw := &d.trx.bundle.Modules[module]
 		slow := pca9548.Inner(hw.Mux, c.Op.Msgs)
-		d.trx.warm(now, c.Start, module, tmp102.Millicelsius(slow[0].R))
+		d.trx.Health.warm(now, c.Start, module, tmp102.Millicelsius(slow[0].R))
 		s.railMicrowatt = railMicrowatt(hw.Optics(), ina219.Value(slow[1].R), ina219.Value(slow[2].R))
 		d.trx.prove(now, module)
 		return
@@ -95,7 +95,7 @@ func (h *chipHealth) completed(d *chipDrive, now time.Duration, c *hal.Completio
 // strayed takes a look at a module's taps. What would be told if it stayed lets the
 // lock take hold first, as does what may be one cell's.
 func (h *chipHealth) strayed(d *chipDrive, now time.Duration, module int, below int32) {
-	a := &d.trx.health.last[module].misrouted
+	a := &d.trx.Health.last[module].misrouted
 	a.sample(h.path, below)
 	d.lock.strays(d, now, module)
 	if a.rounds > 0 {

@@ -219,7 +219,7 @@ func (d *mciDrive) readHealth(i int) bool {
 	path := d.trx.path
 	m.Health(d.minds(i), func(now time.Duration, millicelsius int32, err error) {
 		over := func() {
-			if d.trx.health.module == 0 {
+			if d.trx.Health.module == 0 {
 				d.trx.routineVerify()
 			}
 		}
@@ -228,14 +228,14 @@ func (d *mciDrive) readHealth(i int) bool {
 			over()
 			return
 		}
-		d.trx.warm(now, now, i, millicelsius)
+		d.trx.Health.warm(now, now, i, millicelsius)
 		if upper, lower, ok := mci.BiasOf(m); ok {
-			s := &d.trx.health.last[i]
+			s := &d.trx.Health.last[i]
 			s.bias, s.biasAt = [2]int32{upper, lower}, now
 		}
 		if path == d.trx.path && !d.trx.sw.busy() && path != proto.Dark {
 			block := m.Block()
-			d.trx.health.last[i].light(now, path, d.trx.bundle.Modules[i].Optics(), block)
+			d.trx.Health.last[i].light(now, path, d.trx.bundle.Modules[i].Optics(), block)
 			if d.trx.cfg.Calibration != nil && d.misrouted(i, path, block, over) {
 				return
 			}

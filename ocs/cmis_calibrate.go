@@ -307,7 +307,7 @@ func (c *mciSearch) ended(now time.Duration) {
 		return
 	}
 	d.trx.cfg.Calibration = result
-	d.trx.forgetMisrouted()
+	d.trx.Health.forgetMisrouted()
 	d.trx.calibrated, d.trx.foundIt = now, false
 	if d.compose(now) {
 		d.set.Restage(now)

@@ -55,7 +55,7 @@ func (d *mciDrive) hold(module int) (h Hold, why string) {
 // misrouted samples the acceptance of a module in service. Light on the wrong side is read
 // once more before it counts; then over follows.
 func (d *mciDrive) misrouted(i int, path proto.Path, block []byte, over func()) (again bool) {
-	m, a := &d.set.Modules[i], &d.trx.health.last[i].misrouted
+	m, a := &d.set.Modules[i], &d.trx.Health.last[i].misrouted
 	o, cal := d.trx.bundle.Modules[i].Optics(), d.trx.cfg.Calibration.Modules[i]
 	taps := block[2*hal.GuardTap1 : diode.BlockBytes]
 	first := cal.below(o, path, taps)
@@ -107,7 +107,7 @@ func (d *mciDrive) supervise(now time.Duration, i int, over func()) {
 		l.proof = proof{}
 	}
 	if l.took(&m.Lock) && l.phase == cmis.LockHolding {
-		l.proof = proof{since: now, kelvin: d.trx.health.temperature(i), slope: claimKelvin, dim: l.dim(d, i),
+		l.proof = proof{since: now, kelvin: d.trx.Health.temperature(i), slope: claimKelvin, dim: l.dim(d, i),
 			found: claimTrimmed * float64(m.Lock.Microrad) / 1e6, carried: m.Control.Carry, spread: float64(m.Lock.Spread) / 1e6}
 	}
 	if want := l.hold.Engaged && d.trx.cfg.Calibration != nil && d.lockless() == ""; want != m.Lock.On {
@@ -119,7 +119,7 @@ func (d *mciDrive) supervise(now time.Duration, i int, over func()) {
 
 // dim says whether a lane of a module may be dark: of its cells a look says nothing.
 func (l *mciLock) dim(d *mciDrive, module int) bool {
-	s, cal := &d.trx.health.last[module], d.trx.cfg.Calibration.Modules[module]
+	s, cal := &d.trx.Health.last[module], d.trx.cfg.Calibration.Modules[module]
 	levels, got := &cal.LaneLoop, sumLevel([]proto.MilliDBm{s.upper, s.lower})
 	if d.trx.path.External() {
 		levels, got = &cal.LaneTap[d.trx.path-proto.External1], s.tap

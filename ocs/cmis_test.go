@@ -245,19 +245,19 @@ func TestCMISHealthFindsDeadLaser(t *testing.T) {
 	}
 	r.events[0] = nil
 	for range 4 {
-		r.optics[0].HealthRound(r.world.Now())
+		r.optics[0].Health.Round(r.world.Now())
 		r.run(20 * time.Millisecond)
 	}
 	if len(r.events[0]) != 1 || r.events[0][0].Kind != ocs.PathFailed || r.events[0][0].Module != 1 {
 		t.Errorf("%+v", r.events[0])
 	}
-	if n := len(r.optics[0].Samples(r.world.Now(), 0, nil)); n < 6 {
+	if n := len(r.optics[0].Health.Samples(r.world.Now(), 0, nil)); n < 6 {
 		t.Errorf("%d samples", n)
 	}
 	bias := func(want int32) {
 		t.Helper()
 		n, serials := 0, map[int32]bool{}
-		for _, s := range r.optics[0].Samples(r.world.Now(), 0, nil) {
+		for _, s := range r.optics[0].Health.Samples(r.world.Now(), 0, nil) {
 			if s.Sensor == proto.SensorSerial {
 				serials[s.Value] = s.Value == int32(crc32.ChecksumIEEE([]byte(r.world.Personality(r.id, 0, int(s.Module)).Serial())))
 			}
@@ -282,7 +282,7 @@ func TestCMISHealthFindsDeadLaser(t *testing.T) {
 	}
 	r.run(20 * time.Millisecond)
 	for range 2 * 16 { // it is read every so many rounds
-		r.optics[0].HealthRound(r.world.Now())
+		r.optics[0].Health.Round(r.world.Now())
 		r.run(20 * time.Millisecond)
 	}
 	bias(0)
@@ -534,7 +534,7 @@ func TestCMISFlagsReachListeners(t *testing.T) {
 	a, b := o.Flags(1), o.Flags(1)
 	round := func() {
 		for range 2 {
-			o.HealthRound(r.world.Now())
+			o.Health.Round(r.world.Now())
 			r.run(20 * time.Millisecond)
 		}
 	}

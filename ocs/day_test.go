@@ -422,7 +422,7 @@ func TestFirstRoundDoesNotForgetLooks(t *testing.T) {
 		t.Fatal(why)
 	}
 	for range r.board.Bundles[0].Modules {
-		r.optics[0].HealthRound(r.world.Now())
+		r.optics[0].Health.Round(r.world.Now())
 		if why := r.optics[0].Unproven(); why != "" {
 			t.Error(why)
 		}

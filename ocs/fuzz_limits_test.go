@@ -35,7 +35,7 @@ func (m *misuse) step(op, arg byte) {
 	case 1:
 		_ = o.SelectAtOnce(now, path)
 	case 2:
-		o.HealthRound(now)
+		o.Health.Round(now)
 	case 3:
 		o.Start(now)
 	case 4:

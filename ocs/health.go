@@ -12,9 +12,10 @@ import (
 	"ringlight/proto"
 )
 
-// healthRound reads one module after the other, whenever it is asked to: case
+// Health reads one module after the other, whenever it is asked to: case
 // temperature, heater rail, and the light of the path in use.
-type healthRound struct {
+type Health struct {
+	t      *Transceiver
 	module int // next
 	last   []moduleHealth
 	hot    uint16 // bit m: the case of module m is too warm
@@ -33,18 +34,18 @@ var ErrTooHot = errors.New("case too warm")
 
 // warm takes a case temperature. A bundle that gets too warm has failed, at
 // once; once it is cool its light decides again.
-func (t *Transceiver) warm(now, read time.Duration, module int, millicelsius int32) {
-	h, bit := &t.health, uint16(1)<<module
+func (h *Health) warm(now, read time.Duration, module int, millicelsius int32) {
+	bit := uint16(1) << module
 	h.last[module].warm(read, millicelsius+zeroCelsiusMillikelvin)
 	switch {
 	case millicelsius > hotMilliCelsius && h.hot&bit == 0:
 		h.hot |= bit
-		t.port = proto.Failed
-		t.verify.told = finding{PathFailed, t.path, uint8(module), None}
-		t.emit(t.tooHot(now))
+		h.t.port = proto.Failed
+		h.t.verify.told = finding{PathFailed, h.t.path, uint8(module), None}
+		h.t.emit(h.tooHot(now))
 	case millicelsius < coolMilliCelsius && h.hot == bit:
 		h.hot = 0
-		t.emit(Event{Kind: Cooled, At: now, Path: t.path, Module: uint8(module), Cell: None, Lane: None, Expected: proto.NoPower, Measured: proto.NoPower})
+		h.t.emit(Event{Kind: Cooled, At: now, Path: h.t.path, Module: uint8(module), Cell: None, Lane: None, Expected: proto.NoPower, Measured: proto.NoPower})
 	case millicelsius < coolMilliCelsius:
 		h.hot &^= bit
 	}
@@ -52,21 +53,37 @@ func (t *Transceiver) warm(now, read time.Duration, module int, millicelsius int
 
 // ReadHot reads the first module that is too warm, without a round: Cooled tells when
 // none is any more.
-func (t *Transceiver) ReadHot() {
-	if t.state == Idle && t.health.hot != 0 {
-		t.drive.readHealth(bits.TrailingZeros16(t.health.hot))
+func (h *Health) ReadHot() {
+	if h.t.state == Idle && h.hot != 0 {
+		h.t.drive.readHealth(bits.TrailingZeros16(h.hot))
 	}
 }
 
 // TooHot tells whether a module is too warm to be used, or to be calibrated.
-func (t *Transceiver) TooHot() bool { return t.health.hot != 0 }
+func (h *Health) TooHot() bool { return h.hot != 0 }
 
 // tooHot is the event about the first module that is too warm.
-func (t *Transceiver) tooHot(now time.Duration) Event {
-	module := bits.TrailingZeros16(t.health.hot)
-	celsius := float64(t.health.last[module].millikelvin-zeroCelsiusMillikelvin) / 1000
-	return Event{Kind: PathFailed, At: now, Path: t.path, Module: uint8(module), Cell: None, Lane: None, Expected: proto.NoPower, Measured: proto.NoPower,
+func (h *Health) tooHot(now time.Duration) Event {
+	module := bits.TrailingZeros16(h.hot)
+	celsius := float64(h.last[module].millikelvin-zeroCelsiusMillikelvin) / 1000
+	return Event{Kind: PathFailed, At: now, Path: h.t.path, Module: uint8(module), Cell: None, Lane: None, Expected: proto.NoPower, Measured: proto.NoPower,
 		Err: ErrTooHot, Text: fmt.Sprintf("module %d: case at %.1f degrees, %d at most", module, celsius, hotMilliCelsius/1000)}
+}
+
+// temperature of a module's case in kelvin, 0: it was never read.
+func (h *Health) temperature(module int) float64 {
+	if module >= len(h.last) || h.last[module].slowAt == 0 {
+		return 0
+	}
+	return float64(h.last[module].millikelvin) / 1000
+}
+
+// moves is by how many kelvin a case may move until it is read again: as much as before.
+func (h *Health) moves(module int) float64 {
+	if module >= len(h.last) {
+		return 0
+	}
+	return float64(h.last[module].moved) / 1000
 }
 
 // moduleHealth is a module's newest readings.
@@ -110,37 +127,36 @@ func (s *moduleHealth) light(at time.Duration, path proto.Path, o *hal.Optics, b
 
 const zeroCelsiusMillikelvin = 273_150
 
-// HealthRound reads the health of the next module, and after the last one the
+// Round reads the health of the next module, and after the last one the
 // own light of all. While the one before is still being read, it does nothing.
-func (t *Transceiver) HealthRound(now time.Duration) {
-	h := &t.health
-	if t.state != Idle {
+func (h *Health) Round(now time.Duration) {
+	if h.t.state != Idle {
 		return
 	}
 	if h.last == nil {
-		h.last = make([]moduleHealth, len(t.bundle.Modules))
-		if t.foundIt && t.cfg.Lock.Mode != LockOff {
+		h.last = make([]moduleHealth, len(h.t.bundle.Modules))
+		if h.t.foundIt && h.t.cfg.Lock.Mode != LockOff {
 			for i := range h.last { // until it is judged, which a garbled answer delays
-				if t.drive.proof(i).since == 0 {
+				if h.t.drive.proof(i).since == 0 {
 					h.last[i].doubt = notInThisLife
 				}
 			}
 		}
 	}
 	i := h.module
-	h.module = (i + 1) % len(t.bundle.Modules)
-	if !t.drive.readHealth(i) {
+	h.module = (i + 1) % len(h.t.bundle.Modules)
+	if !h.t.drive.readHealth(i) {
 		h.module = i
 	}
 }
 
 // Samples appends the newest health samples, of those that were read after a time, 0: all;
 // what was never read is absent.
-func (t *Transceiver) Samples(now, after time.Duration, dst []proto.Sample) []proto.Sample {
-	for i := range t.health.last {
-		s := &t.health.last[i]
+func (h *Health) Samples(now, after time.Duration, dst []proto.Sample) []proto.Sample {
+	for i := range h.last {
+		s := &h.last[i]
 		add := func(at time.Duration, sensor proto.Sensor, value int32) {
-			dst = append(dst, proto.Sample{Bundle: t.cfg.Bundle, Module: uint8(i), Sensor: sensor, Value: value,
+			dst = append(dst, proto.Sample{Bundle: h.t.cfg.Bundle, Module: uint8(i), Sensor: sensor, Value: value,
 				AgeMillis: uint32((now - at) / time.Millisecond)})
 		}
 		if s.slowAt > after {
@@ -148,13 +164,13 @@ func (t *Transceiver) Samples(now, after time.Duration, dst []proto.Sample) []pr
 			add(s.slowAt, proto.SensorRail, s.railMicrowatt)
 		}
 		if s.biasAt > after {
-			if c := t.cfg.Calibration; c != nil {
+			if c := h.t.cfg.Calibration; c != nil {
 				add(s.biasAt, proto.SensorSerial, int32(crc32.ChecksumIEEE([]byte(c.Modules[i].Serial))))
 			}
 			add(s.biasAt, proto.SensorUpperBias, s.bias[0])
 			add(s.biasAt, proto.SensorLowerBias, s.bias[1])
 		}
-		if s.lightAt > after && s.path == t.path {
+		if s.lightAt > after && s.path == h.t.path {
 			add(s.lightAt, proto.SensorUpperPath, int32(s.upper))
 			add(s.lightAt, proto.SensorLowerPath, int32(s.lower))
 			if s.tap != proto.NoPower {

@@ -145,7 +145,7 @@ func (t *Transceiver) Held() (held proto.Held, why string) {
 		hold, why := t.drive.hold(i)
 		switch {
 		case why != "":
-		case t.misroutes(i):
+		case t.Health.misroutes(i):
 			why = misroutedText // whatever its lock says
 		case !hold.Engaged || hold.Looks == 0:
 			why = notLooked

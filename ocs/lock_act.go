@@ -214,7 +214,7 @@ func (l *lock) close(d *chipDrive, now time.Duration) {
 	found, why := a.findings(d, d.trx.cfg.Calibration.Modules[a.module])
 	m := &l.modules[a.module]
 	if m.refused = why; why == "" {
-		kelvin := d.trx.health.temperature(a.module)
+		kelvin := d.trx.Health.temperature(a.module)
 		m.dim = a.dim(d.trx.cfg.Calibration.Modules[a.module])
 		m.learn(&d.trx.cfg.Lock, now, found)
 		m.bring(found, kelvin)
@@ -228,7 +228,7 @@ func (l *lock) close(d *chipDrive, now time.Duration) {
 		r.make(d.trx, a.module, l.calibrated(d, a.module))
 		m.within(now, r, d.trx.cfg.Lock.period())
 	}
-	if a.module < len(d.trx.health.last) {
+	if a.module < len(d.trx.Health.last) {
 		d.trx.prove(now, a.module)
 	}
 }

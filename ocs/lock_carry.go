@@ -149,7 +149,7 @@ type feeling struct {
 const feelNumber = 1 << 8
 
 func (f *feeling) next(d *chipDrive) time.Duration {
-	if f.out || d.trx.health.last == nil {
+	if f.out || d.trx.Health.last == nil {
 		return hal.Never
 	}
 	return f.at
@@ -159,7 +159,7 @@ func (f *feeling) due(d *chipDrive, now time.Duration) {
 	if f.next(d) > now {
 		return
 	}
-	if d.trx.health.last[f.module].slowAt == 0 { // no health round has come by
+	if d.trx.Health.last[f.module].slowAt == 0 { // no health round has come by
 		f.turn(d, now)
 		return
 	}
@@ -183,28 +183,12 @@ func (l *lock) felt(d *chipDrive, now time.Duration, c *hal.Completion) {
 	if c.Err != nil || module >= len(l.modules) {
 		return // a health round says of a thermometer that does not answer
 	}
-	d.trx.warm(now, c.Start, module, tmp102.Millicelsius(c.Op.Msgs[len(c.Op.Msgs)/2].R))
+	d.trx.Health.warm(now, c.Start, module, tmp102.Millicelsius(c.Op.Msgs[len(c.Op.Msgs)/2].R))
 	d.trx.prove(now, module)
 	m := &l.modules[module]
-	kelvin := d.trx.health.temperature(module)
+	kelvin := d.trx.Health.temperature(module)
 	m.feed(kelvin)
 	if m.carry.kelvin == 0 || math.Abs(kelvin-m.carry.kelvin) >= lookKelvin {
 		l.hurry(d, now, module)
 	}
-}
-
-// temperature of a module's case in kelvin, 0: it was never read.
-func (h *healthRound) temperature(module int) float64 {
-	if module >= len(h.last) || h.last[module].slowAt == 0 {
-		return 0
-	}
-	return float64(h.last[module].millikelvin) / 1000
-}
-
-// moves is by how many kelvin a case may move until it is read again: as much as before.
-func (h *healthRound) moves(module int) float64 {
-	if module >= len(h.last) {
-		return 0
-	}
-	return float64(h.last[module].moved) / 1000
 }

@@ -357,11 +357,11 @@ func TestLookAndVerificationDoNotMeet(t *testing.T) {
 
 		o = start(after)
 		for range 2 {
-			o.HealthRound(r.world.Now())
+			o.Health.Round(r.world.Now())
 			r.run(5 * time.Millisecond)
 		}
 		told(after, "health round", 0)
-		for _, s := range o.Samples(r.world.Now(), 0, nil) {
+		for _, s := range o.Health.Samples(r.world.Now(), 0, nil) {
 			if s.Sensor == proto.SensorTxTap && s.Value < -20_000 {
 				t.Errorf("%v after Ready: telemetry of the tap of module %d: %d mdBm", after, s.Module, s.Value)
 			}

@@ -80,47 +80,47 @@ func (m *ModuleCalibration) below(o *hal.Optics, path proto.Path, taps []byte) i
 }
 
 // misroutes says whether too much of a module's light goes the wrong way, and stays.
-func (t *Transceiver) misroutes(module int) bool {
-	if module >= len(t.health.last) {
+func (h *Health) misroutes(module int) bool {
+	if module >= len(h.last) {
 		return false
 	}
-	a := &t.health.last[module].misrouted
-	return a.path == t.path && a.rounds >= misroutedRounds
+	a := &h.last[module].misrouted
+	return a.path == h.t.path && a.rounds >= misroutedRounds
 }
 
 // forgetMisrouted: what taps said before a calibration says nothing of the light after it.
-func (t *Transceiver) forgetMisrouted() {
-	for i := range t.health.last {
-		t.health.last[i].misrouted = misrouted{}
+func (h *Health) forgetMisrouted() {
+	for i := range h.last {
+		h.last[i].misrouted = misrouted{}
 	}
 }
 
 // strays is the event about the module of which most light goes the wrong way, if it is
 // too much and stays.
-func (t *Transceiver) strays(now time.Duration) (e Event, found bool) {
+func (h *Health) strays(now time.Duration) (e Event, found bool) {
 	worst := -1
-	for i := range t.health.last {
-		if a := &t.health.last[i].misrouted; t.misroutes(i) && (worst < 0 || a.below < t.health.last[worst].misrouted.below) {
+	for i := range h.last {
+		if a := &h.last[i].misrouted; h.misroutes(i) && (worst < 0 || a.below < h.last[worst].misrouted.below) {
 			worst = i
 		}
 	}
 	// Whom it was told of last is told of again, so that two that are alike are no
 	// news every round.
-	if i := int(t.verify.told.module); t.verify.told.kind == Degraded && worst >= 0 && t.health.last[worst].misrouted.below >= mzi.LeastPath && t.misroutes(i) {
+	if i := int(h.t.verify.told.module); h.t.verify.told.kind == Degraded && worst >= 0 && h.last[worst].misrouted.below >= mzi.LeastPath && h.misroutes(i) {
 		worst = i
 	}
 	if worst < 0 {
 		return e, false
 	}
-	below := t.health.last[worst].misrouted.below
-	e = Event{Kind: Degraded, At: now, Path: t.path, Module: uint8(worst), Cell: None, Lane: None, Expected: proto.NoPower, Measured: proto.NoPower,
-		Text: fmt.Sprintf("module %d: light on the wrong side is %.1f dB below that of %v, wanted %d", worst, float64(below)/1000, t.path, mzi.LeastExtinction/1000)}
+	below := h.last[worst].misrouted.below
+	e = Event{Kind: Degraded, At: now, Path: h.t.path, Module: uint8(worst), Cell: None, Lane: None, Expected: proto.NoPower, Measured: proto.NoPower,
+		Text: fmt.Sprintf("module %d: light on the wrong side is %.1f dB below that of %v, wanted %d", worst, float64(below)/1000, h.t.path, mzi.LeastExtinction/1000)}
 	if below < mzi.LeastPath {
 		e.Kind = PathFailed
 	}
-	if h := t.Holds(); worst < len(h) && h[worst].Looks > 0 && float64(max(h[worst].LastMicrorad, -h[worst].LastMicrorad)) > lockLost*1e6 {
-		e.Cell = h[worst].LastCell
-		e.Text += fmt.Sprintf("; cell %d (%s) is off by %d mrad", e.Cell, mzi.CellName(int(e.Cell)), h[worst].LastMicrorad/1000)
+	if held := h.t.Holds(); worst < len(held) && held[worst].Looks > 0 && float64(max(held[worst].LastMicrorad, -held[worst].LastMicrorad)) > lockLost*1e6 {
+		e.Cell = held[worst].LastCell
+		e.Text += fmt.Sprintf("; cell %d (%s) is off by %d mrad", e.Cell, mzi.CellName(int(e.Cell)), held[worst].LastMicrorad/1000)
 	}
 	return e, true
 }

@@ -112,7 +112,7 @@ func (p *passports) exchange(d *chipDrive, now time.Duration) {
 	c.Timing = c.Timing.Join(io.found.timing)
 	d.trx.cfg.Calibration = c
 	d.lock.forget()
-	d.trx.forgetMisrouted()
+	d.trx.Health.forgetMisrouted()
 	d.trx.emit(Event{Kind: Adopted, At: now, Path: d.trx.path, Module: uint8(p.from), Cell: None, Lane: None,
 		Text: "module was exchanged; calibration taken from its EEPROM"})
 	var err error

@@ -86,14 +86,14 @@ func (t *Transceiver) judge(now time.Duration, module int) string {
 		return why
 	}
 	cal := t.cfg.Calibration.Modules[module]
-	kelvin, made := t.health.temperature(module), 0.0
+	kelvin, made := t.Health.temperature(module), 0.0
 	if c := cal.CaseMillicelsius; c != 0 {
 		made = float64(c+zeroCelsiusMillikelvin) / 1000
 	}
 	if p.slope == 0 {
 		p.slope = claimKelvin
 	}
-	from, what, moves, limit := p.kelvin, "its last look", t.health.moves(module), proofKelvin
+	from, what, moves, limit := p.kelvin, "its last look", t.Health.moves(module), proofKelvin
 	if p.sights != nil { // and its case is read between rounds
 		moves = 0
 	} else if p.since == 0 {
@@ -139,13 +139,13 @@ func (t *Transceiver) judge(now time.Duration, module int) string {
 
 // prove judges a module after a health round has read it.
 func (t *Transceiver) prove(now time.Duration, module int) {
-	t.health.last[module].doubt = ""
+	t.Health.last[module].doubt = ""
 	if t.path != proto.Dark && t.cfg.Calibration != nil && t.state == Idle {
 		why := t.judge(now, module)
-		if a := &t.health.last[module].misrouted; why == "" && a.path == t.path && a.rounds > 0 {
+		if a := &t.Health.last[module].misrouted; why == "" && a.path == t.path && a.rounds > 0 {
 			why = misroutedText
 		}
-		t.health.last[module].doubt = why
+		t.Health.last[module].doubt = why
 	}
 }
 
@@ -157,8 +157,8 @@ func (t *Transceiver) Unproven() string {
 	}
 	for i := range t.bundle.Modules {
 		why := ""
-		if i < len(t.health.last) {
-			why = t.health.last[i].doubt
+		if i < len(t.Health.last) {
+			why = t.Health.last[i].doubt
 		} else if t.foundIt && t.cfg.Lock.Mode != LockOff && t.drive.proof(i).since == 0 { // and no health round has come by
 			why = notInThisLife
 		}

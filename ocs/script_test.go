@@ -103,7 +103,7 @@ func (s *faultScript) command(w []string) string {
 		err = r.optics[num(1)].Select(now, p)
 	case "health":
 		for range num(2) {
-			r.optics[num(1)].HealthRound(r.world.Now())
+			r.optics[num(1)].Health.Round(r.world.Now())
 			s.run(50 * time.Millisecond)
 		}
 	case "calibrate":

@@ -30,7 +30,7 @@ func calibrated(t *testing.T, modules int, p proto.Path) *rig {
 // round is one health round over all modules.
 func (r *rig) round() {
 	for range r.board.Bundles[0].Modules {
-		r.optics[0].HealthRound(r.world.Now())
+		r.optics[0].Health.Round(r.world.Now())
 		r.run(5 * time.Millisecond)
 	}
 }
@@ -227,7 +227,7 @@ func TestTooWarmIsNotUsed(t *testing.T) {
 	for name, r := range map[string]*rig{"chips": calibrated(t, 2, proto.Loopback), "cmis": cmisRig} { // any order
 		rounds := func() {
 			for range 4 {
-				r.optics[0].HealthRound(r.world.Now())
+				r.optics[0].Health.Round(r.world.Now())
 				r.run(50 * time.Millisecond)
 			}
 		}

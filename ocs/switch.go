@@ -36,7 +36,7 @@ func (t *Transceiver) arrived(now time.Duration) {
 	s := &t.sw
 	t.path = t.target
 	t.settleLight()
-	for i := range t.health.last {
+	for i := range t.Health.last {
 		t.prove(now, i)
 	}
 	t.emit(Event{Kind: Switched, At: now, Path: t.path, Asked: s.asked, BusStart: s.busStart, BusEnd: s.busEnd,

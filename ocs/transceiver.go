@@ -104,7 +104,7 @@ type Transceiver struct {
 	verify   verification
 	Patterns Patterns
 	Firmware Firmware
-	health   healthRound
+	Health   Health
 	rooms    []rooms         // by module
 	force    []*heater.Codes // codes in force in place of the calibration's, by module
 	work     work.Queue
@@ -158,7 +158,7 @@ type worker interface {
 // New makes a Transceiver; it does nothing before Start.
 func New(cfg Config) *Transceiver {
 	t := &Transceiver{cfg: cfg, bundle: &cfg.Board.Bundles[cfg.Bundle]}
-	t.Patterns.t, t.Firmware.t = t, t
+	t.Patterns.t, t.Firmware.t, t.Health.t = t, t, t
 	t.rooms = make([]rooms, len(t.bundle.Modules))
 	for i := range t.bundle.Modules {
 		t.heaters = append(t.heaters, heater.For(&t.bundle.Modules[i]))
@@ -198,7 +198,7 @@ func (t *Transceiver) begin(now time.Duration) {
 	t.sw = switching{}
 	// Work of an earlier life may be on the buses still, with its buffers.
 	t.Patterns = Patterns{t: t}
-	t.verify, t.health = verification{}, healthRound{hot: t.health.hot, last: t.health.last}
+	t.verify, t.Health.module = verification{}, 0
 	t.verify.reset()
 	t.drive.start(now)
 }

@@ -185,7 +185,7 @@ func (v *verification) compare(want, got proto.MilliDBm, module, lane uint8) {
 func (t *Transceiver) concluded(now time.Duration) {
 	v := &t.verify
 	e := Event{At: now, Path: v.path, Module: v.module, Cell: None, Lane: v.lane, Expected: v.expected, Measured: v.measured, Received: v.received, Err: v.readErr}
-	stray, straying := t.strays(now)
+	stray, straying := t.Health.strays(now)
 	switch {
 	case v.expected == proto.NoPower && v.path == proto.Loopback && !t.lit[v.path]: // there the light is our own
 		e.Kind, e.Text = PathFailed, "no light, and own light cannot be read"
@@ -197,8 +197,8 @@ func (t *Transceiver) concluded(now time.Duration) {
 	case v.worst < -failMilliDB:
 		e.Kind, e.Text = PathFailed, below(v.worst)
 		t.port = proto.Failed
-	case t.health.hot != 0:
-		e = t.tooHot(now)
+	case t.Health.hot != 0:
+		e = t.Health.tooHot(now)
 	case stray.Kind == PathFailed:
 		e = stray
 		t.port = proto.Failed

@@ -224,7 +224,7 @@ func (b *Bank) Stray() bool { return false }
 // HealthRound reads the next module of each transceiver.
 func (b *Bank) HealthRound(now time.Duration) {
 	for i := range b.faces {
-		b.faces[i].optics.HealthRound(now)
+		b.faces[i].optics.Health.Round(now)
 		b.faces[i].due = true
 	}
 }
