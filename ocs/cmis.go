@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"ringlight/hal"
-	"ringlight/hal/cmis"
 	"ringlight/ocs/heater"
 	"ringlight/ocs/mci"
 	"ringlight/ocs/stored"
@@ -272,14 +271,4 @@ func (t *Transceiver) DumpImage() (image []byte, done bool, err error) {
 	}
 	image, err = set.Image()
 	return image, true, err
-}
-
-// Flags is a new listener to a module's latched flags, which health rounds read;
-// nil for modules of kind chips.
-func (t *Transceiver) Flags(module int) *cmis.Subscription {
-	set := t.drive.controllers()
-	if set == nil || module < 0 || module >= len(set.Modules) {
-		return nil
-	}
-	return set.Modules[module].Flags()
 }

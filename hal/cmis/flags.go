@@ -27,8 +27,7 @@ type FlagState struct {
 	ClearAt time.Duration // when it was last found clear after being raised
 }
 
-// Flags is the one reader of a module's latched flags; everybody else
-// subscribes. A flag that is read as set twice may have been set all the time
+// Flags is the one reader of a module's latched flags; everybody else asks it. A flag that is read as set twice may have been set all the time
 // or anew: where the module counts its raises, the counter decides and Count is
 // exact, else such a raise is not counted and Exact is false.
 type Flags struct {
@@ -114,35 +113,6 @@ func (f *Flags) Taken(now time.Duration) {
 
 // State is a flag by its byte in RaiseFlags and its bit.
 func (f *Flags) State(byteIndex, bit int) FlagState { return f.state[8*byteIndex+bit] }
-
-// FlagNews is what a subscriber has not seen of a flag.
-type FlagNews struct {
-	Byte, Bit int
-	Raises    uint32 // since the subscriber's last look
-	State     FlagState
-}
-
-// Subscription is one listener. It holds counts, not a list of events, so that
-// nothing is lost however late it looks.
-type Subscription struct {
-	of   *Flags
-	seen [NumFlags]FlagState
-}
-
-// Subscribe begins with what is known now being news.
-func (f *Flags) Subscribe() *Subscription { return &Subscription{of: f} }
-
-// Take appends the flags that have changed since the last Take.
-func (s *Subscription) Take(buf []FlagNews) []FlagNews {
-	for i := range s.seen {
-		now, was := s.of.state[i], s.seen[i]
-		if now.Count != was.Count || now.Raised != was.Raised {
-			buf = append(buf, FlagNews{Byte: i / 8, Bit: i % 8, Raises: now.Count - was.Count, State: now})
-		}
-		s.seen[i] = now
-	}
-	return buf
-}
 
 // seen carries in latched bytes that were read along with others, of bank 0.
 // Without counters a flag found set counts as one raise; counters are left to

@@ -23,7 +23,7 @@ func (s *Set) Dump(module int) bool {
 		return false
 	}
 	m := &s.Modules[module]
-	s.dump = &dump{Dump: cmis.NewDump(m.Advert.Banks, m.flags), module: m}
+	s.dump = &dump{Dump: cmis.NewDump(m.Advert.Banks, m.Flags), module: m}
 	s.last.image = nil
 	return true
 }

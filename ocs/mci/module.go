@@ -22,7 +22,7 @@ type Module struct {
 	segment *segment
 	clock   physic.Frequency // of its bus
 	port    *cmis.Port
-	flags   *cmis.Flags
+	Flags   *cmis.Flags // which Health reads
 
 	op      hal.Op
 	class   hal.Class
@@ -114,9 +114,6 @@ func (m *Module) next() time.Duration {
 	return min(m.wait, m.port.Next())
 }
 
-// Flags of the module, which Health reads.
-func (m *Module) Flags() *cmis.Subscription { return m.flags.Subscribe() }
-
 // Fired is when the newest trigger ended on the module's segment.
 func (m *Module) Fired() time.Duration { return m.segment.end }
 
@@ -189,7 +186,7 @@ func (m *Module) Health(lock bool, then func(now time.Duration, millicelsius int
 	counters := m.Control.Counters
 	queue := []cmis.Request{{Offset: cmis.Temperature, Data: m.warm[:]}, m.levels(proto.External1)}
 	if counters {
-		queue = append(queue, m.flags.InService()...)
+		queue = append(queue, m.Flags.InService()...)
 	}
 	if lock = lock && m.Control.Lock; lock {
 		queue = append(queue, cmis.Request{Offset: cmis.LockMode, Data: m.held[:]})
@@ -200,7 +197,7 @@ func (m *Module) Health(lock bool, then func(now time.Duration, millicelsius int
 	}
 	m.Ask(hal.ClassHousekeeping, func(now time.Duration, err error) {
 		if err == nil && counters {
-			m.flags.Taken(now)
+			m.Flags.Taken(now)
 		}
 		if err == nil && lock {
 			m.Lock, err = cmis.ParseLock(m.held[:])

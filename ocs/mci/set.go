@@ -87,7 +87,7 @@ func New(buses []hal.Bus, hw []hal.Module, owner Owner, q *work.Queue, task uint
 		m := &s.Modules[i]
 		m.set, m.index, m.hw, m.wait = s, i, &hw[i], hal.Never
 		m.port = cmis.NewPort(m.hw.Mux, m.hw.MuxChannel)
-		m.flags = cmis.NewFlags(m.port)
+		m.Flags = cmis.NewFlags(m.port)
 		m.segment, m.clock = s.segmentOf(m.hw), buses[m.hw.MCI].Speed
 	}
 	for _, g := range s.segments {
