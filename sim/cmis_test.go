@@ -233,7 +233,7 @@ func TestMCIFlags(t *testing.T) {
 		t.Errorf("a second reader: %v", err)
 	}
 	round := func() {
-		for _, q := range f.Requests(true) {
+		for _, q := range f.InService() {
 			if err := r.request(0, q); err != nil {
 				t.Fatal(err)
 			}

@@ -27,15 +27,14 @@ type FlagState struct {
 	ClearAt time.Duration // when it was last found clear after being raised
 }
 
-// Flags is the one reader of a module's latched flags; everybody else asks it. A flag that is read as set twice may have been set all the time
-// or anew: where the module counts its raises, the counter decides and Count is
-// exact, else such a raise is not counted and Exact is false.
+// Flags is the one reader of a module's latched flags; everybody else asks it. A flag
+// that is read as set twice may have been set all the time or anew: the module's raise
+// counters (Control.Counters) decide.
 type Flags struct {
 	state   [NumFlags]FlagState
 	counter [NumFlags]uint16
 	based   bool // counter holds a first reading
-	counted bool
-	latch   [FlagBytes]byte
+	latch   [2]byte
 	raised  [2 * NumFlags]byte
 }
 
@@ -49,31 +48,12 @@ func NewFlags(p *Port) *Flags {
 	return f
 }
 
-// Requests are the reads of one round; each one's data belongs to f. counters
-// tells that the module offers raise counters (Control.Counters). The counters
-// come last, so that a raise between the two reads is in the counters, and in
-// the latch of the next round.
-func (f *Flags) Requests(counters bool) []Request {
-	f.counted = counters
-	list := []Request{
-		{Offset: ModuleFlags, Data: f.latch[0:2], flags: f},
-		{Page: PageLaneStatus, Offset: LaneFlags, Data: f.latch[2:4], flags: f},
-		{Page: PageLaneStatus, Offset: RxLOS, Data: f.latch[4:6], flags: f},
-	}
-	if counters {
-		list = append(list, Request{Page: PageService, Offset: Raised, Data: f.raised[:]})
-	}
-	return list
-}
-
 // InService is a round that changes no page of a module that stays on its
-// service page: the module's own flags, and the counters of all. Whether a
-// lane's flag stands at the moment is left to Requests.
+// service page: the module's own flags, and the counters of all. They come last, so that
+// a raise between the two reads is in the counters, and in the latch of the next round.
 func (f *Flags) InService() []Request {
-	f.counted = true
-	f.latch = [FlagBytes]byte{}
 	return []Request{
-		{Offset: ModuleFlags, Data: f.latch[0:2], flags: f},
+		{Offset: ModuleFlags, Data: f.latch[:], flags: f},
 		{Page: PageService, Offset: Raised, Data: f.raised[:]},
 	}
 }
@@ -83,23 +63,18 @@ func (f *Flags) InService() []Request {
 func (f *Flags) Taken(now time.Duration) {
 	for i := range f.state {
 		s := &f.state[i]
-		set := f.latch[i/8]>>(i%8)&1 != 0
+		set := i/8 < len(f.latch) && f.latch[i/8]>>(i%8)&1 != 0
 		was := s.Raised
 		fresh := uint32(0)
-		if f.counted {
-			n := binary.BigEndian.Uint16(f.raised[2*i:])
-			if f.based {
-				fresh = uint32(n - f.counter[i])
-			} else if set && !was {
-				fresh = 1 // what was before the first reading counts once
-			}
-			f.counter[i] = n
-			s.Exact = true
+		n := binary.BigEndian.Uint16(f.raised[2*i:])
+		if f.based {
+			fresh = uint32(n - f.counter[i])
 		} else if set && !was {
-			fresh = 1
+			fresh = 1 // what was before the first reading counts once
 		}
+		f.counter[i] = n
 		s.Count += fresh
-		s.Exact = f.counted
+		s.Exact = true
 		if fresh > 0 || set && !was {
 			s.SetAt = now
 		}
@@ -108,7 +83,7 @@ func (f *Flags) Taken(now time.Duration) {
 		}
 		s.Raised = set
 	}
-	f.based = f.counted
+	f.based = true
 }
 
 // State is a flag by its byte in RaiseFlags and its bit.

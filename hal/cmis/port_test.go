@@ -223,15 +223,15 @@ func TestPortCache(t *testing.T) {
 func TestFlagsWithoutCounters(t *testing.T) {
 	p := NewPort(0, 0)
 	f := NewFlags(p)
-	for i, set := range []bool{true, true, false, true, false} {
-		f.Requests(false)
-		f.latch = [FlagBytes]byte{}
-		if set {
-			f.latch[3] = 1 << 5
-		}
-		f.Taken(time.Duration(i+1) * time.Second)
+	page := make([]byte, 128)
+	for i, faults := range []byte{0, 1 << 5, 1<<5 | 1, 0} {
+		page[TxFault-128] = faults
+		f.seen(time.Duration(i)*time.Second, PageLaneStatus, 128, page)
 	}
-	if s := f.State(3, 5); s.Count != 2 || s.Exact || s.SetAt != 4*time.Second || s.ClearAt != 5*time.Second || s.Raised {
+	if s := f.State(3, 0); s.Count != 1 || s.Exact || s.SetAt != 2*time.Second || !s.Raised {
+		t.Errorf("%+v", s)
+	}
+	if s := f.State(3, 5); s.Count != 1 || s.Exact || s.SetAt != time.Second || !s.Raised {
 		t.Errorf("%+v", s)
 	}
 	defer func() {
