@@ -26,7 +26,7 @@ type arming struct {
 
 // dacs is the driver of a module's heaters as the toggle nets stand.
 func (d *chipDrive) dacs(module int) *heater.Driver {
-	return d.trx.heaters[module].At(d.pins.nets())
+	return d.trx.heat.drivers[module].At(d.pins.nets())
 }
 
 func (d *chipDrive) isDACs(bus hal.BusID) bool { return bus == d.trx.bundle.Modules[0].SPI }
@@ -58,9 +58,9 @@ func (a *arming) run(d *chipDrive, now time.Duration) {
 		var codes *heater.Allowed
 		if d.cal != nil {
 			m := d.cal.result.Modules[i]
-			codes, _ = d.trx.allow(i, m, &m.Codes)
+			codes, _ = d.trx.heat.allow(i, m, &m.Codes)
 		} else {
-			codes = d.trx.allowed(i, d.trx.codes(i))
+			codes = d.trx.heat.allowed(i)
 		}
 		d.put(d.trx.bundle.Modules[i].SPI, &hal.Op{Token: d.trx.token(taskArm, i, 0), Class: hal.ClassSwitch, Msgs: d.dacs(i).Arm(codes)})
 	}

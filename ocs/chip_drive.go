@@ -85,7 +85,7 @@ func (d *chipDrive) completed(now time.Duration, c *hal.Completion, k task, modu
 			}
 		})
 	case taskVerify:
-		d.trx.accounted(now, module, d.readings.own[module].own.Block(), c.Err)
+		d.trx.verify.accounted(now, module, d.readings.own[module].own.Block(), c.Err)
 	case taskHealth:
 		d.readings.completed(d, now, c, module, n)
 	case taskCalibrate:

@@ -58,7 +58,7 @@ func (h *chipHealth) completed(d *chipDrive, now time.Duration, c *hal.Completio
 	if h.out--; h.out == 0 {
 		h.busy = false
 		if d.trx.Health.module == 0 { // once a round
-			d.trx.routineVerify()
+			d.trx.verify.round()
 		}
 	}
 	if c.Err != nil {

@@ -92,16 +92,16 @@ var leastCellLeak, leastPathLeak = detmath.FromDB(-float64(mzi.LeastExtinction) 
 // make those of a module whose cells stand by now as moved says, nil: right. A path of loopback wants
 // less.
 func (r *rooms) make(t *Transceiver, module int, moved *ModuleCalibration) {
-	codes := t.codes(module)
+	codes := t.heat.codes(module)
 	if r.codes == codes && r.path == t.path && r.own == (moved == nil) {
 		return
 	}
 	r.codes, r.path, r.own = codes, t.path, moved == nil
 	cal := t.cfg.Calibration.Modules[module]
-	made, _ := cal.model(t.bears(module))
+	made, _ := cal.model(&t.bundle.Modules[module].Optics().Heater)
 	model := made
 	if !r.own {
-		model, _ = moved.model(t.bears(module))
+		model, _ = moved.model(&t.bundle.Modules[module].Optics().Heater)
 	}
 	began, volts := voltages(&cal.Codes), voltages(codes)
 	allowed := leastCellLeak

@@ -49,7 +49,7 @@ func (d *mciDrive) start(now time.Duration) {
 // compose makes every module's codes.
 func (d *mciDrive) compose(now time.Duration) (ok bool) {
 	var err error
-	if d.trx.force, err = composeCodes(d.trx.bundle.Modules, d.trx.cfg.Calibration.Modules, true); err != nil {
+	if d.trx.heat.inForce, err = composeCodes(d.trx.bundle.Modules, d.trx.cfg.Calibration.Modules, true); err != nil {
 		d.fault(now, -1, err)
 	}
 	return err == nil
@@ -77,14 +77,14 @@ func (d *mciDrive) Codes(module int) (codes *heater.Allowed, whole bool) {
 	if d.trx.cfg.Calibration == nil {
 		return nil, false
 	}
-	codes, cuts := d.trx.allow(module, d.trx.cfg.Calibration.Modules[module], d.trx.codes(module))
+	codes, cuts := d.trx.heat.allow(module, d.trx.cfg.Calibration.Modules[module], d.trx.heat.codes(module))
 	return codes, cuts == 0
 }
 
 // Stage lets codes go to a module that none was cut of.
 func (d *mciDrive) Stage(module int) error {
-	before := d.trx.limitErrors
-	if d.trx.allowed(module, d.trx.codes(module)); d.trx.limitErrors > before {
+	before := d.trx.heat.limitErrors
+	if d.trx.heat.allowed(module); d.trx.heat.limitErrors > before {
 		return hal.ErrOutOfRange
 	}
 	if d.trx.state == Reading {
@@ -180,7 +180,7 @@ func (d *mciDrive) settled(now time.Duration) {
 	}
 	d.trx.arrived(now)
 	if d.trx.state == Idle {
-		d.trx.startVerify(now) // of darkness too: every module must have heard
+		d.trx.verify.start() // of darkness too: every module must have heard
 	}
 }
 
@@ -205,7 +205,7 @@ func (d *mciDrive) account(i int) {
 			d.trx.port = proto.Failed
 			d.trx.emit(Event{Kind: PathFailed, At: now, Path: d.trx.target, Module: uint8(i), Cell: None, Lane: None, Err: &ModuleError{Module: i, Err: err}})
 		}
-		d.trx.accounted(now, i, m.Block(), err)
+		d.trx.verify.accounted(now, i, m.Block(), err)
 	})
 }
 
@@ -219,7 +219,7 @@ func (d *mciDrive) readHealth(i int) bool {
 	m.Health(d.minds(i), func(now time.Duration, millicelsius int32, err error) {
 		over := func() {
 			if d.trx.Health.module == 0 {
-				d.trx.routineVerify()
+				d.trx.verify.round()
 			}
 		}
 		if err != nil {

@@ -290,8 +290,8 @@ func (c *mciSearch) ended(now time.Duration) {
 			break
 		}
 		m := c.probes[i].result
-		if _, cuts := m.fit(c.d.trx.bears(i), &m.Codes); cuts > 0 {
-			c.d.trx.limitErrors += cuts
+		if _, cuts := m.fit(&c.d.trx.bundle.Modules[i].Optics().Heater, &m.Codes); cuts > 0 {
+			c.d.trx.heat.limitErrors += cuts
 			c.blame(i, hal.ErrOutOfRange)
 		}
 		result.Modules = append(result.Modules, m)

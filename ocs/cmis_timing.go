@@ -60,8 +60,7 @@ func (r *mciTrials) next() time.Duration {
 func (d *mciDrive) calibrate(now time.Duration) error {
 	// A look at the darkness may be under way, in whose place the search asks.
 	d.set.Drop()
-	d.trx.verify = verification{}
-	d.trx.verify.reset()
+	d.trx.verify.forget()
 	closed := None
 	for i := range d.set.Modules {
 		if c := &d.set.Modules[i].Control; c.Staging && !c.Calibration {

@@ -98,11 +98,11 @@ func (l *lock) open(d *chipDrive, now time.Duration, module int) {
 	l.gen++
 	l.act = &lockAct{step: lockOpen, module: module, path: d.trx.path, lit: litOf(d.trx.path), setting: setting}
 	a := l.act
-	a.model, a.most = cal.model(d.trx.bears(module))
-	codes := d.trx.codes(module)
+	a.model, a.most = cal.model(&d.trx.bundle.Modules[module].Optics().Heater)
+	codes := d.trx.heat.codes(module)
 	a.volts = voltages(codes)
-	a.heater = d.trx.heaters[module]
-	a.still, _ = d.trx.allow(module, cal, codes)
+	a.heater = d.trx.heat.drivers[module]
+	a.still, _ = d.trx.heat.allow(module, cal, codes)
 	for k := range lockCells {
 		a.steps(k, codes)
 	}
@@ -238,11 +238,11 @@ func (l *lock) compose(d *chipDrive) {
 	a := l.act
 	m := &l.modules[a.module]
 	m.favours, m.carry.fed = d.trx.path, false
-	if codes, err := l.calibrated(d, a.module).trimmedCodes(d.trx.bundle.Modules[a.module].Optics(), a.lit, d.trx.codes(a.module)); err == nil {
-		if d.trx.force == nil {
-			d.trx.force = make([]*heater.Codes, len(d.trx.bundle.Modules))
+	if codes, err := l.calibrated(d, a.module).trimmedCodes(d.trx.bundle.Modules[a.module].Optics(), a.lit, d.trx.heat.codes(a.module)); err == nil {
+		if d.trx.heat.inForce == nil {
+			d.trx.heat.inForce = make([]*heater.Codes, len(d.trx.bundle.Modules))
 		}
-		d.trx.force[a.module] = &codes
+		d.trx.heat.inForce[a.module] = &codes
 	}
 	a.step, a.n = lockClose, 2
 	l.restore(d, a.module, int(l.gen))
@@ -252,7 +252,7 @@ func (l *lock) compose(d *chipDrive) {
 // scan as it was.
 func (l *lock) restore(d *chipDrive, module, gen int) {
 	m := &d.trx.bundle.Modules[module]
-	msgs := d.dacs(module).Change(d.trx.allowed(module, d.trx.codes(module)))
+	msgs := d.dacs(module).Change(d.trx.heat.allowed(module))
 	d.put(m.SPI, &hal.Op{Token: d.trx.token(taskLock, module, gen), Class: hal.ClassHousekeeping, Msgs: msgs}) // behind the steps
 	l.rescan(d, module, gen)
 }
@@ -284,9 +284,9 @@ const lockAdopts = 0.5
 // trimmedBefore adopts the codes of a module that carries light with them, where
 // a lock of an earlier life may have left them: near the calibration's.
 func (l *lock) trimmedBefore(d *chipDrive, module int) bool {
-	model, most := d.trx.cfg.Calibration.Modules[module].model(d.trx.bears(module))
+	model, most := d.trx.cfg.Calibration.Modules[module].model(&d.trx.bundle.Modules[module].Optics().Heater)
 	codes := d.scan.read
-	want := d.trx.codes(module)
+	want := d.trx.heat.codes(module)
 	for k := range codes {
 		for register := range codes[k] {
 			if k >= hal.CellMatrix && register == 1 {
@@ -300,7 +300,7 @@ func (l *lock) trimmedBefore(d *chipDrive, module int) bool {
 			}
 		}
 	}
-	d.trx.force[module] = &codes
+	d.trx.heat.inForce[module] = &codes
 	at := lockAct{lit: litOf(d.trx.path)}
 	if d.arm.both && at.recentre(&codes, want, model, most) {
 		l.restore(d, module, int(l.gen))

@@ -116,7 +116,7 @@ func (p *passports) exchange(d *chipDrive, now time.Duration) {
 	d.trx.emit(Event{Kind: Adopted, At: now, Path: d.trx.path, Module: uint8(p.from), Cell: None, Lane: None,
 		Text: "module was exchanged; calibration taken from its EEPROM"})
 	var err error
-	if d.trx.force, err = d.compose(); err != nil {
+	if d.trx.heat.inForce, err = d.compose(); err != nil {
 		d.fault(now, p.from, err)
 		return
 	}

@@ -151,9 +151,9 @@ func (t *Transceiver) newSearches(now time.Duration) (searches, error) {
 			return s, fmt.Errorf("ocs: bundle %d: %w", t.cfg.Bundle, err)
 		}
 		for k := range hal.CellsPerMod {
-			t.heaters[i].Know(k, 0)
+			t.heat.drivers[i].Know(k, 0)
 		}
-		s.list = append(s.list, &search{module: i, algo: one, heater: t.heaters[i], optics: o})
+		s.list = append(s.list, &search{module: i, algo: one, heater: t.heat.drivers[i], optics: o})
 	}
 	return s, nil
 }

@@ -46,7 +46,7 @@ func (s *scan) begin(d *chipDrive, now time.Duration, force bool) {
 		return
 	}
 	var err error
-	if d.trx.force, err = d.compose(); err != nil {
+	if d.trx.heat.inForce, err = d.compose(); err != nil {
 		d.fault(now, -1, err)
 		return
 	}
@@ -67,7 +67,7 @@ func (s *scan) readModule(d *chipDrive) {
 	}
 	s.wrong, s.odd, s.refused = false, false, nil
 	s.waiting = 0
-	s.read = *d.trx.codes(s.module) // where a DAC cannot be read
+	s.read = *d.trx.heat.codes(s.module) // where a DAC cannot be read
 	for n, msg := range d.dacs(s.module).ReadBack(nil) {
 		op(m.SPI, n, msg)
 	}
@@ -83,7 +83,7 @@ func (s *scan) moduleRead(d *chipDrive, now time.Duration, module, n int, op *ha
 	switch {
 	case n < readEnable:
 		dacs := d.dacs(module)
-		s.wrong = !dacs.Holds(n, op.Msgs[0].R, d.trx.codes(module)) || s.wrong
+		s.wrong = !dacs.Holds(n, op.Msgs[0].R, d.trx.heat.codes(module)) || s.wrong
 		s.odd = !dacs.Codes(n, op.Msgs[0].R, &s.read) || s.odd
 	case n == readEnable:
 		s.odd = pca9548.Inner(d.trx.bundle.Modules[module].Mux, op.Msgs)[0].R[0] != pca953x.ResetConfig || s.odd
@@ -144,9 +144,9 @@ func (s *scan) nextModule(d *chipDrive, now time.Duration) {
 func (s *scan) stageModule(d *chipDrive, now time.Duration) {
 	module := s.module
 	m := &d.trx.bundle.Modules[module]
-	codes, cuts := d.trx.allow(module, d.trx.cfg.Calibration.Modules[module], d.trx.codes(module))
+	codes, cuts := d.trx.heat.allow(module, d.trx.cfg.Calibration.Modules[module], d.trx.heat.codes(module))
 	if cuts > 0 { // a calibration of ours never asks for more
-		d.trx.limitErrors += cuts
+		d.trx.heat.limitErrors += cuts
 		d.fault(now, module, &ModuleError{Module: module, Err: hal.ErrOutOfRange})
 		return
 	}

@@ -78,7 +78,7 @@ func (t *Transceiver) Status() Status {
 		Machine: t.state, Ready: t.state == Idle && t.cfg.Calibration != nil, Calibrated: t.cfg.Calibration != nil,
 		Path: t.path, Target: t.target, State: t.portState(), Lit: t.lit,
 		Expected: t.verify.expected, Measured: t.verify.measured,
-		Calibration: t.cfg.Calibration, LimitErrors: t.limitErrors, BusErrors: t.busErrors, Err: t.err,
+		Calibration: t.cfg.Calibration, LimitErrors: t.heat.limitErrors, BusErrors: t.busErrors, Err: t.err,
 	}
 	if t.cfg.Calibration != nil {
 		s.Timing = t.cfg.Calibration.Timing

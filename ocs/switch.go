@@ -179,7 +179,7 @@ func (s *latchTurn) due(d *chipDrive, now time.Duration) {
 		w.settling = false
 		d.trx.arrived(now)
 		if d.trx.path != proto.Dark && d.trx.state == Idle {
-			d.trx.startVerify(now)
+			d.trx.verify.start()
 		}
 	}
 }

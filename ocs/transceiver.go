@@ -20,11 +20,6 @@ func (t *Transceiver) settleTime(c *Calibration) (most time.Duration) {
 	return max(most, time.Duration(settleShare*float64(c.standTime())))
 }
 
-// bears is what the heaters of a module bear.
-func (t *Transceiver) bears(module int) *hal.HeaterLimits {
-	return &t.bundle.Modules[module].Optics().Heater
-}
-
 // settleShare is how much of the time in which heat stands still brings 20 dB:
 // exponentially, a step of pi is within 0.2 rad in 2.8 time constants, one of two pi
 // within 5 mrad in 7.1.
@@ -97,16 +92,14 @@ type Transceiver struct {
 	lit          [proto.NumPaths]bool
 	noted        [proto.NumPaths]time.Duration // when its last change was
 	busErrors    uint32
-	limitErrors  uint32
-	heaters      []*heater.Driver // of the modules
+	heat         heat
 
 	sw       switching
 	verify   verification
 	Patterns Patterns
 	Firmware Firmware
 	Health   Health
-	rooms    []rooms         // by module
-	force    []*heater.Codes // codes in force in place of the calibration's, by module
+	rooms    []rooms // by module
 	work     work.Queue
 	events   []Event
 }
@@ -158,10 +151,10 @@ type worker interface {
 // New makes a Transceiver; it does nothing before Start.
 func New(cfg Config) *Transceiver {
 	t := &Transceiver{cfg: cfg, bundle: &cfg.Board.Bundles[cfg.Bundle]}
-	t.Patterns.t, t.Firmware.t, t.Health.t = t, t, t
+	t.Patterns.t, t.Firmware.t, t.Health.t, t.heat.t, t.verify.t = t, t, t, t, t
 	t.rooms = make([]rooms, len(t.bundle.Modules))
 	for i := range t.bundle.Modules {
-		t.heaters = append(t.heaters, heater.For(&t.bundle.Modules[i]))
+		t.heat.drivers = append(t.heat.drivers, heater.For(&t.bundle.Modules[i]))
 	}
 	if t.bundle.Modules[0].Kind == hal.KindCMIS {
 		d := &mciDrive{trx: t}
@@ -169,7 +162,7 @@ func New(cfg Config) *Transceiver {
 		t.drive = d
 	} else {
 		d := &chipDrive{trx: t, pins: cfg.Latch.of(t.bundle)}
-		d.arm.both = t.heaters[0].HoldsBoth()
+		d.arm.both = t.heat.drivers[0].HoldsBoth()
 		t.drive = d
 	}
 	return t
@@ -198,8 +191,8 @@ func (t *Transceiver) begin(now time.Duration) {
 	t.sw = switching{}
 	// Work of an earlier life may be on the buses still, with its buffers.
 	t.Patterns = Patterns{t: t}
-	t.verify, t.Health.module = verification{}, 0
-	t.verify.reset()
+	t.Health.module = 0
+	t.verify.forget()
 	t.drive.start(now)
 }
 
@@ -241,30 +234,6 @@ func (t *Transceiver) Calibrate(now time.Duration) error {
 	return t.drive.calibrate(now)
 }
 
-// codes of a module that are in force, or to be.
-func (t *Transceiver) codes(module int) *heater.Codes {
-	if module < len(t.force) && t.force[module] != nil {
-		return t.force[module]
-	}
-	return &t.cfg.Calibration.Modules[module].Codes
-}
-
-// allowed is what of a module's codes the limits let pass.
-func (t *Transceiver) allowed(module int, codes *heater.Codes) *heater.Allowed {
-	passed, cuts := t.allow(module, t.cfg.Calibration.Modules[module], codes)
-	t.limitErrors += cuts
-	return passed
-}
-
-// allow is what of a module's codes its heaters may have when they are as a
-// calibration says, and how many were cut down.
-func (t *Transceiver) allow(module int, m *ModuleCalibration, codes *heater.Codes) (*heater.Allowed, uint32) {
-	for k := range m.Cells {
-		t.heaters[module].Know(k, m.Cells[k].MilliOhm)
-	}
-	return t.heaters[module].AllowAll(codes)
-}
-
 // adoptPath takes the path that the hardware is on for the one that was asked for.
 func (t *Transceiver) adoptPath(now time.Duration, p proto.Path) {
 	t.aim(p)
@@ -292,7 +261,7 @@ func (t *Transceiver) serve(now time.Duration, differ bool, odd error, text stri
 		t.emit(e)
 	}
 	if t.path != proto.Dark {
-		t.startVerify(now)
+		t.verify.start()
 	}
 }
 
@@ -312,7 +281,7 @@ func (t *Transceiver) Light(now, noted time.Duration, p proto.Path, lit bool) {
 	if p == t.path {
 		t.settleLight()
 		if !lit && t.state == Idle && !t.sw.busy() {
-			t.startVerify(now) // ours or theirs? The reads follow the pin.
+			t.verify.start() // ours or theirs? The reads follow the pin.
 		}
 	}
 }

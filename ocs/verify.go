@@ -23,6 +23,7 @@ const (
 // an external path, the lane diodes in loopback. The LOS lines have told by
 // then whether there is light; this names who lacks it, and may demote a path.
 type verification struct {
+	t       *Transceiver
 	out     int  // reads on the bus
 	again   bool // asked for once more meanwhile
 	stale   bool // the path has changed under the reads
@@ -46,6 +47,12 @@ type finding struct {
 	module, lane uint8
 }
 
+// forget is reset for a new life, or what takes the place of what is under way.
+func (v *verification) forget() {
+	*v = verification{t: v.t}
+	v.reset()
+}
+
 // reset drops what is under way: the path changes. What was measured is of no
 // use any more.
 func (v *verification) reset() {
@@ -53,57 +60,55 @@ func (v *verification) reset() {
 	v.expected, v.measured = proto.NoPower, proto.NoPower
 }
 
-// startVerify reads every module once.
-func (t *Transceiver) startVerify(now time.Duration) {
-	t.verify.routine = false
-	t.look()
+// start reads every module once.
+func (v *verification) start() {
+	v.routine = false
+	v.look()
 }
 
-// routineVerify looks at the own light without a cause, so that a laser which
+// round looks at the own light without a cause, so that a laser which
 // dies under way is found.
-func (t *Transceiver) routineVerify() {
-	if t.state == Idle && t.path != proto.Dark && !t.sw.busy() && t.verify.out == 0 {
-		t.verify.routine = true
-		t.look()
+func (v *verification) round() {
+	if v.t.state == Idle && v.t.path != proto.Dark && !v.t.sw.busy() && v.out == 0 {
+		v.routine = true
+		v.look()
 	}
 }
 
-func (t *Transceiver) look() {
-	v := &t.verify
+func (v *verification) look() {
 	if v.out > 0 {
 		v.again = true
 		return
 	}
-	v.path, v.stale, v.readErr = t.path, false, nil
+	v.path, v.stale, v.readErr = v.t.path, false, nil
 	v.worst, v.module, v.lane = 0, None, None
 	v.expected, v.measured, v.received = proto.NoPower, proto.NoPower, proto.NoPower
 	for i := range v.light {
 		v.light[i] = noLight
 	}
-	v.out = t.drive.look()
+	v.out = v.t.drive.look()
 }
 
 // accounted takes one module's reading; in the dark there is nothing to judge.
-func (t *Transceiver) accounted(now time.Duration, module int, block []byte, err error) {
-	v := &t.verify
+func (v *verification) accounted(now time.Duration, module int, block []byte, err error) {
 	v.out--
 	if err != nil && v.readErr == nil {
 		v.readErr = &ModuleError{Module: module, Err: err}
 	}
-	if err == nil && !v.stale && v.path != proto.Dark && t.cfg.Calibration != nil {
-		v.judge(t.bundle.Modules[module].Optics(), t.cfg.Calibration.Modules[module], uint8(module), block)
+	if err == nil && !v.stale && v.path != proto.Dark && v.t.cfg.Calibration != nil {
+		v.judge(v.t.bundle.Modules[module].Optics(), v.t.cfg.Calibration.Modules[module], uint8(module), block)
 	}
 	if v.out > 0 {
 		return
 	}
 	switch {
-	case t.state != Idle || t.sw.busy():
+	case v.t.state != Idle || v.t.sw.busy():
 	case v.stale || v.again:
 		v.again = false
-		t.startVerify(now)
-	case v.path == proto.Dark || t.cfg.Calibration == nil || errors.Is(v.readErr, ErrTriggerMissed):
+		v.start()
+	case v.path == proto.Dark || v.t.cfg.Calibration == nil || errors.Is(v.readErr, ErrTriggerMissed):
 	default:
-		t.concluded(now)
+		v.concluded(now)
 	}
 }
 
@@ -137,7 +142,7 @@ const halfMilliDB = 6021
 // Degraded or PathFailed tells.
 func (t *Transceiver) Recheck(now time.Duration) {
 	if t.state == Idle && t.path != proto.Dark && !t.sw.busy() {
-		t.startVerify(now)
+		t.verify.start()
 	}
 }
 
@@ -182,26 +187,25 @@ func (v *verification) compare(want, got proto.MilliDBm, module, lane uint8) {
 }
 
 // concluded says what the reads showed.
-func (t *Transceiver) concluded(now time.Duration) {
-	v := &t.verify
+func (v *verification) concluded(now time.Duration) {
 	e := Event{At: now, Path: v.path, Module: v.module, Cell: None, Lane: v.lane, Expected: v.expected, Measured: v.measured, Received: v.received, Err: v.readErr}
-	stray, straying := t.Health.strays(now)
+	stray, straying := v.t.Health.strays(now)
 	switch {
-	case v.expected == proto.NoPower && v.path == proto.Loopback && !t.lit[v.path]: // there the light is our own
+	case v.expected == proto.NoPower && v.path == proto.Loopback && !v.t.lit[v.path]: // there the light is our own
 		e.Kind, e.Text = PathFailed, "no light, and own light cannot be read"
 		e.Module, e.Lane = None, None
-		t.port = proto.Failed
+		v.t.port = proto.Failed
 	case v.expected == proto.NoPower: // nothing could be read
 		e.Kind, e.Text = Degraded, "own light cannot be read"
 		e.Module, e.Lane = None, None
 	case v.worst < -failMilliDB:
 		e.Kind, e.Text = PathFailed, below(v.worst)
-		t.port = proto.Failed
-	case t.Health.hot != 0:
-		e = t.Health.tooHot(now)
+		v.t.port = proto.Failed
+	case v.t.Health.hot != 0:
+		e = v.t.Health.tooHot(now)
 	case stray.Kind == PathFailed:
 		e = stray
-		t.port = proto.Failed
+		v.t.port = proto.Failed
 	case v.path.External() && v.lane != None:
 		e.Kind, e.Text = Degraded, below(v.worst)+": this lane's, or a little of all" // a tap sums them
 	case v.worst < -degradeMilliDB:
@@ -213,9 +217,9 @@ func (t *Transceiver) concluded(now time.Duration) {
 		e.Module, e.Lane = moduleOf(v.readErr), None
 	default:
 		e.Kind = Verified
-		if t.port == proto.Failed {
-			t.port = proto.Tuning
-			t.settleLight()
+		if v.t.port == proto.Failed {
+			v.t.port = proto.Tuning
+			v.t.settleLight()
 		}
 	}
 	found := finding{e.Kind, e.Path, e.Module, e.Lane}
@@ -225,7 +229,7 @@ func (t *Transceiver) concluded(now time.Duration) {
 	news := found != v.told
 	v.told = found
 	if news || !v.routine {
-		t.emit(e)
+		v.t.emit(e)
 	}
 }
 
