@@ -62,14 +62,14 @@ type Strip struct {
 type changes struct {
 	nodes   []proto.NodeID
 	rings   []proto.RingID
-	touched []bool                // by node: it is in nodes
-	heard   map[proto.NodeID]bool // since the jobs looked
+	heard   []proto.NodeID // since the jobs looked
+	touched [2][]bool      // by node: it is in nodes, in heard
 
 	Stamps stamps
 }
 
 func newChanges(nodes int) changes {
-	return changes{touched: make([]bool, nodes), heard: map[proto.NodeID]bool{}, Stamps: stamps{last: 1, nodes: make([]uint64, nodes), rings: map[proto.RingID]uint64{}}}
+	return changes{touched: [2][]bool{make([]bool, nodes), make([]bool, nodes)}, Stamps: stamps{last: 1, nodes: make([]uint64, nodes), rings: map[proto.RingID]uint64{}}}
 }
 
 // stamps number changes, for any who look when they like: also those that no cell shows.
@@ -110,10 +110,10 @@ func (p *placement) touch(id proto.NodeID) {
 	}
 	c := &p.changes
 	c.Stamps.node(id)
-	c.heard[id] = true
-	if !c.touched[id] {
-		c.touched[id] = true
-		c.nodes = append(c.nodes, id)
+	for i, list := range [2]*[]proto.NodeID{&c.nodes, &c.heard} {
+		if !c.touched[i][id] {
+			c.touched[i][id], *list = true, append(*list, id)
+		}
 	}
 }
 
@@ -124,7 +124,7 @@ func (c *changes) touchRing(id proto.RingID) {
 	if n := len(c.rings); n == 0 || c.rings[n-1] != id { // told twice is no harm, and is rare
 		c.rings = append(c.rings, id)
 	}
-	if len(c.rings) > 2*len(c.touched) { // nobody takes them: every ring is told once
+	if len(c.rings) > 2*len(c.touched[0]) { // nobody takes them: every ring is told once
 		slices.Sort(c.rings)
 		c.rings = slices.Compact(c.rings)
 	}
@@ -136,7 +136,7 @@ func (p *placement) TakeChanges(all bool) (cells []Cell, strips []Strip) {
 	c := &p.changes
 	nodes, rings := c.nodes, c.rings
 	for _, id := range nodes {
-		c.touched[id] = false
+		c.touched[0][id] = false
 	}
 	c.nodes, c.rings = nil, nil
 	if all {

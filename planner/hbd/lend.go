@@ -41,12 +41,12 @@ func (c Claims) Moved() []string {
 
 // Touched are the nodes that may stand otherwise since this was asked, sorted.
 func (c Claims) Touched() []proto.NodeID {
-	if len(c.h.Placed.heard) == 0 {
-		return nil
+	out := c.h.Placed.heard
+	for _, id := range out {
+		c.h.Placed.touched[1][id] = false
 	}
-	out := slices.Sorted(maps.Keys(c.h.Placed.heard))
-	c.h.Placed.heard = map[proto.NodeID]bool{} // one that held all nodes once is as long to go through for ever
-	return out
+	c.h.Placed.heard = nil
+	return slices.Sorted(slices.Values(out))
 }
 
 // Own gives a job an unassigned ring that is lit: its light was adopted, and
