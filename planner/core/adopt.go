@@ -44,7 +44,7 @@ func (c *Circuits) adopt() {
 	links := 0
 	for at := range c.maps {
 		var from *switchView
-		for _, s := range c.switchesOf(at) {
+		for _, s := range c.layout.switchesOf(at) {
 			v := &c.switches[s]
 			if m := v.Report; m != nil && m.Gen > 0 && (from == nil || m.Gen > from.Report.Gen) {
 				from = v
@@ -71,8 +71,8 @@ func (c *Circuits) adopt() {
 // the pods and, under uniform wiring, circuits without a way back are not
 // ours.
 func (c *Circuits) mapFrom(v *switchView) crossMap {
-	at, odd := c.mapOf(v.index())
-	d := c.bare(at)
+	at, odd := c.layout.mapOf(v.index())
+	d := c.layout.bare(at)
 	ports := len(d.to)
 	in := make([]bool, ports)
 	for _, r := range v.Circuits() {
@@ -83,7 +83,7 @@ func (c *Circuits) mapFrom(v *switchView) crossMap {
 		if a >= ports || b >= ports || !c.fab.HasPort(v.index(), a) || !c.fab.HasPort(v.index(), b) || d.to[a] >= 0 || in[b] {
 			continue
 		}
-		if c.uniform() && c.reportOf(v.index(), r.B, r.A) == nil {
+		if c.layout.uniform() && c.reportOf(v.index(), r.B, r.A) == nil {
 			continue
 		}
 		d.to[a], d.job[a], in[b] = int32(b), r.Job, true
@@ -95,7 +95,7 @@ func (c *Circuits) mapFrom(v *switchView) crossMap {
 // the map's links.
 func (c *Circuits) findJobs(at int) int {
 	links := 0
-	c.links(at, c.maps[at], func(_, _ int32, id proto.JobID) {
+	c.layout.links(at, c.maps[at], func(_, _ int32, id proto.JobID) {
 		links++
 		if id == 0 || c.jobs.find(id) != nil {
 			return
@@ -113,21 +113,21 @@ func (c *Circuits) findJobs(at int) int {
 // told.
 func (c *Circuits) adoptSwitch(v *switchView) {
 	s := v.index()
-	at, _ := c.mapOf(s)
+	at, _ := c.layout.mapOf(s)
 	m := v.Report
 	carries := func() bool {
-		want := c.circuitsOf(s, c.maps[at])
+		want := c.layout.circuitsOf(s, c.maps[at])
 		return slices.EqualFunc(want, v.Circuits(), func(a proto.Circuit, b proto.CircuitReport) bool { return a.A == b.A && a.B == b.B && a.Job == b.Job })
 	}
 	if m.Gen == 0 {
 		v.Unassigned = !carries()
 		return
 	}
-	alone := !c.out.isNew(c.fab, s)
-	for _, o := range c.switchesOf(at) {
+	alone := !c.out.isNew(s)
+	for _, o := range c.layout.switchesOf(at) {
 		alone = alone && (o == s || c.switches[o].Want.Gen == 0 && c.switches[o].Report == nil)
 	}
-	if alone && c.maps[at].equal(c.bare(at)) && len(v.Circuits()) > 0 {
+	if alone && c.maps[at].equal(c.layout.bare(at)) && len(v.Circuits()) > 0 {
 		c.maps[at] = c.mapFrom(v)
 		c.findJobs(at)
 		c.j.Persist(journal.Encode(mapKey(at), recordOf(c.maps[at])))
@@ -150,7 +150,7 @@ func forget(c *Circuits) {
 		records = append(records, v.Forget())
 	}
 	for at := range c.maps {
-		c.maps[at] = c.bare(at)
+		c.maps[at] = c.layout.bare(at)
 		records = append(records, journal.Record{Key: mapKey(at)})
 	}
 	if c.state == Verifying {

@@ -106,8 +106,8 @@ func (c *Circuits) circuitsPage(from uint64, of proto.JobID, r *proto.OpReply) {
 // operators have made at other ports.
 func circuitsAt(c *Circuits, s int) (list []proto.CircuitStatus) {
 	v := &c.switches[s]
-	at, _ := c.mapOf(s)
-	for _, x := range c.circuitsOf(s, c.maps[at]) {
+	at, _ := c.layout.mapOf(s)
+	for _, x := range c.layout.circuitsOf(s, c.maps[at]) {
 		status := proto.CircuitStatus{Switch: v.ID, A: x.A, B: x.B, Job: x.Job, Loss: proto.NoPower}
 		if m := c.reportOf(s, x.A, x.B); m != nil {
 			status.State, status.Loss = m.State, m.Loss
@@ -167,8 +167,8 @@ func (c *Circuits) lit() (links map[proto.JobID]int, circuits, unproven int) {
 	links = map[proto.JobID]int{}
 	tuned := func(s slot) bool { return c.stateOf(s.sw, proto.Circuit{A: s.a, B: s.b}).Lit() }
 	for at, d := range c.maps {
-		c.links(at, d, func(i, j int32, id proto.JobID) {
-			way := c.slots(at, i, j)
+		c.layout.links(at, d, func(i, j int32, id proto.JobID) {
+			way := c.layout.slots(at, i, j)
 			if x := c.jobs.find(id); x != nil && x.standsBy() {
 				way = way[:1]
 			}
@@ -176,8 +176,8 @@ func (c *Circuits) lit() (links map[proto.JobID]int, circuits, unproven int) {
 				links[id]++
 			}
 		})
-		for _, s := range c.switchesOf(at) {
-			for _, x := range c.circuitsOf(s, d) {
+		for _, s := range c.layout.switchesOf(at) {
+			for _, x := range c.layout.circuitsOf(s, d) {
 				if k := (slot{s, x.A, x.B}); tuned(k) && c.out.hits(k) == "" {
 					circuits++
 					if c.stateOf(s, x) == proto.Unproven {
@@ -214,7 +214,7 @@ func (c *Circuits) jobStatus(j *job, lit map[proto.JobID]int) proto.JobStatus {
 	switch {
 	case j.found:
 		s.State = proto.JobAdopted
-		s.Asked = uint32(c.made(c.maps, &c.out)[j.spec.Job])
+		s.Asked = uint32(c.out.made(c.maps)[j.spec.Job])
 		s.Granted = s.Asked
 	case !j.runs():
 		s.State = proto.JobWaiting
@@ -281,8 +281,8 @@ func (c *Circuits) Status() proto.CoreStatus {
 		if c.switches[i].Online() {
 			s.Online++
 		}
-		at, _ := c.mapOf(i)
-		for _, x := range c.circuitsOf(i, c.maps[at]) {
+		at, _ := c.layout.mapOf(i)
+		for _, x := range c.layout.circuitsOf(i, c.maps[at]) {
 			if c.out.hits(slot{i, x.A, x.B}) == "" {
 				s.Circuits++
 			}
@@ -290,7 +290,7 @@ func (c *Circuits) Status() proto.CoreStatus {
 	}
 	lit, circuits, unproven := c.lit()
 	s.Tuned, s.Unproven = uint32(circuits), uint32(unproven)
-	there := c.made(c.maps, &c.out)
+	there := c.out.made(c.maps)
 	for _, j := range c.jobs.all {
 		s.Realised += uint32(lit[j.spec.Job])
 		if j.found {
@@ -317,8 +317,8 @@ func Facts(c *Circuits, id proto.NodeID, port int16) (out []proto.WhyLine) {
 	fact := func(b int16, rule, text string) {
 		out = append(out, proto.WhyLine{AtMillis: c.j.Wall, Node: id, Bundle: b, Rule: rule, Text: proto.Clip(text), Measured: proto.NoPower, Expected: proto.NoPower, Gen: v.Want.Gen})
 	}
-	at, _ := c.mapOf(s)
-	for _, x := range c.circuitsOf(s, c.maps[at]) {
+	at, _ := c.layout.mapOf(s)
+	for _, x := range c.layout.circuitsOf(s, c.maps[at]) {
 		if (port < 0 || int(x.A) == int(port)) && len(out) < proto.MaxPage/2 {
 			fact(port, "circuit", fmt.Sprintf("port %d to %d, job %d: %s", x.A, x.B, x.Job, c.stateOf(s, x)))
 		}

@@ -15,7 +15,7 @@ import (
 // it goes without: see chain.
 func (c *interleaved) assign(jobs []*job) {
 	c.anchor(jobs)
-	c.out.yield(c.layout, jobs)
+	c.from.out.yield(jobs)
 	var running []sched.Placed
 	old := wiring.Spread{Leaves: c.sched.Leaves, Spine: make([]wiring.Topology, c.fab.SpinesPerPod)}
 	links := make([][]wiring.Link, c.fab.SpinesPerPod)
@@ -36,12 +36,12 @@ func (c *interleaved) assign(jobs []*job) {
 	if err != nil {
 		return // a store of another core: what has a spine keeps it
 	}
-	others := c.out.ofPods(c.layout)
-	c.eachFound(0, len(c.maps), jobs, func(h int, _ proto.JobID, i, j int32) {
+	others := c.from.out.ofPods()
+	c.eachFound(0, len(c.from.maps), jobs, func(h int, _ proto.JobID, i, j int32) {
 		others[int(i)*c.fab.SpinesPerPod+h]++
 		others[int(j)*c.fab.SpinesPerPod+h]++
 	})
-	if next, err := c.sched.Beside(need, old, others, c.out.ofLeaves(c.layout)); err == nil {
+	if next, err := c.sched.Beside(need, old, others, c.from.out.ofLeaves()); err == nil {
 		c.share(jobs, old, next)
 	}
 }
@@ -55,9 +55,9 @@ func (c *interleaved) anchor(jobs []*job) {
 			dark[c.podLinks(j.spec.Job, x)] += x.Count
 		}
 	}
-	for at, d := range c.maps {
-		c.links(at, d, func(i, j int32, id proto.JobID) {
-			dark[sameLinks{id, int32(c.groupOf(at)), min(i, j), max(i, j), true}]--
+	for at, d := range c.from.maps {
+		c.layout.links(at, d, func(i, j int32, id proto.JobID) {
+			dark[sameLinks{id, int32(c.layout.groupOf(at)), min(i, j), max(i, j), true}]--
 		})
 	}
 	load := map[[2]int]int{} // of a leaf and spine where a path came back
@@ -154,9 +154,9 @@ func (c *interleaved) eachFound(from, to int, jobs []*job, f func(h int, id prot
 		return
 	}
 	for at := from; at < to; at++ {
-		c.links(at, c.maps[at], func(i, j int32, id proto.JobID) {
+		c.layout.links(at, c.from.maps[at], func(i, j int32, id proto.JobID) {
 			if slices.ContainsFunc(jobs, func(x *job) bool { return x.found && x.spec.Job == id }) {
-				f(c.groupOf(at), id, i, j)
+				f(c.layout.groupOf(at), id, i, j)
 			}
 		})
 	}

@@ -18,10 +18,10 @@ func (c *interleaved) filled(groups []groupPlan) []crossMap {
 			continue
 		}
 		wanted[h] = c.halfOf(groups[h].wanted)
-		old[h] = wiring.NewHalf(c.fab.Pods, c.groupMaps())
-		none[h] = wiring.NewHalf(c.fab.Pods, c.groupMaps())
-		for k := range c.groupMaps() {
-			d := c.maps[h*c.groupMaps()+k]
+		old[h] = wiring.NewHalf(c.fab.Pods, c.layout.groupMaps())
+		none[h] = wiring.NewHalf(c.fab.Pods, c.layout.groupMaps())
+		for k := range c.layout.groupMaps() {
+			d := c.from.maps[h*c.layout.groupMaps()+k]
 			for i, j := range d.to {
 				if j >= 0 && int32(i) != j && d.job[i] == 0 {
 					old[h].Row(k)[i] = j
@@ -29,7 +29,7 @@ func (c *interleaved) filled(groups []groupPlan) []crossMap {
 			}
 		}
 	}
-	c.out.loops(c.layout, c.able, bare)
+	c.from.out.loops(c.from.able, bare)
 	if !c.fab.Backup {
 		return bare
 	}
@@ -47,12 +47,12 @@ func (c *interleaved) fill(bare []crossMap, wanted, old []wiring.Half) []crossMa
 	}
 	out := cloneMaps(bare)
 	for at := range out {
-		if !c.able[at] {
+		if !c.from.able[at] {
 			continue
 		}
-		for i, j := range full[c.groupOf(at)].Row(at % c.groupMaps()) {
-			if j >= 0 && out[at].to[i] < 0 && !c.failed(c.slots(at, int32(i), j)) {
-				c.put(out[at], int32(i), j, 0)
+		for i, j := range full[c.layout.groupOf(at)].Row(at % c.layout.groupMaps()) {
+			if j >= 0 && out[at].to[i] < 0 && !c.from.failed(c.layout.slots(at, int32(i), j)) {
+				c.layout.put(out[at], int32(i), j, 0)
 			}
 		}
 	}

@@ -26,7 +26,7 @@ func TestBackupMeshHasRoutes(t *testing.T) {
 				continue
 			}
 			fmt.Sscanf(r.Next, "pod%d-spine%d ocs%d", &far, &m, &to)
-			at, odd := c.mapOf(h*4 + port)
+			at, odd := c.layout.mapOf(h*4 + port)
 			from, into := pod, far
 			if odd {
 				from, into = far, pod

@@ -67,11 +67,11 @@ func BenchmarkSearchOfAGroup(b *testing.B) {
 	c, list := largeCircuits(b)
 	d := c.design(c.jobs.list(list[len(list)/10:]), true)
 	of := c.designer.(interleaved)
-	of.standing = standingOf(c)
+	of.from = standingOf(c)
 	lots := of.lots(0, d.jobs)
 	g := of.planGroup(0, lots)
 	for b.Loop() {
-		if _, ok := of.rewire(0, c.maps[:c.groupMaps()], g.stay, lots); !ok {
+		if _, ok := of.rewire(0, c.maps[:c.layout.groupMaps()], g.stay, lots); !ok {
 			b.Fatal("the links do not fit")
 		}
 	}

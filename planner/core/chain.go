@@ -48,7 +48,7 @@ type link struct {
 
 // chains finds room by moving links.
 type chains struct {
-	*interleaved
+	core    *interleaved
 	links   []link
 	spare   []int     // of a leaf: links with light that may yet move
 	holders [][]int32 // of a leaf and spine: the links there
@@ -69,33 +69,35 @@ type was struct {
 
 // chain finds room for links that have none. It changes jobs' paths and pins
 // circuits elsewhere.
-func (c *interleaved) chain(jobs []*job, groups []groupPlan, ends [][]leafPair, lit []int) {
-	s := c.newChains(jobs, groups, ends, lit)
+func (t *staging) chain(jobs []*job) {
+	s := t.newChains(jobs)
 	for _, e := range s.without() {
 		s.light(e)
 	}
 	s.home()
 	for _, e := range s.without() {
 		moves := len(s.log)
-		s.allow(lit)
+		s.allow(t.lit)
 		if s.light(e) || s.eject(e) {
-			if s.home(); !c.staged(s, jobs, groups, ends, lit) {
+			if s.home(); !t.staged(s, jobs) {
 				s.back(moves)
 			}
 		}
 	}
-	s.write(jobs, groups)
+	s.write(jobs, t.groups)
 }
 
 // staged: what moves can be done in stages that are within the bound.
-func (c *interleaved) staged(s *chains, jobs []*job, groups []groupPlan, ends [][]leafPair, lit []int) bool {
-	jobs, groups = copyJobs(jobs), slices.Clone(groups)
-	for h := range groups {
-		groups[h].pinned = cloneMaps(groups[h].pinned)
-		groups[h].wanted = groups[h].pinned
+func (t *staging) staged(s *chains, jobs []*job) bool {
+	try := *t
+	try.groups = slices.Clone(t.groups)
+	for h := range try.groups {
+		g := &try.groups[h]
+		g.pinned = cloneMaps(g.pinned)
+		g.wanted = g.pinned
 	}
-	s.write(jobs, groups)
-	return !slices.ContainsFunc(c.moves(ends, lit, groups), func(m move) bool { return c.tooMuch(&m, lit) })
+	s.write(copyJobs(jobs), try.groups)
+	return !slices.ContainsFunc(try.moves(), func(m move) bool { return t.tooMuch(&m) })
 }
 
 // without are the links that have no circuit.
@@ -114,24 +116,24 @@ func (s *chains) without() []int32 {
 func (s *chains) allow(lit []int) {
 	s.spare = s.spare[:0]
 	for _, n := range lit {
-		s.spare = append(s.spare, n*s.fab.IotaMille/1000)
+		s.spare = append(s.spare, n*s.core.fab.IotaMille/1000)
 	}
 }
 
-func (c *interleaved) newChains(jobs []*job, groups []groupPlan, ends [][]leafPair, lit []int) *chains {
-	s := &chains{interleaved: c, closed: make([]bool, len(groups)),
+func (t *staging) newChains(jobs []*job) *chains {
+	c := t.core
+	s := &chains{core: c, closed: make([]bool, len(t.groups)),
 		holders: make([][]int32, c.fab.Leaves()*c.fab.SpinesPerPod), pod: make([]int, c.fab.Pods*c.fab.SpinesPerPod)}
-	s.gone = c.out.ofLeaves(c.layout)
-	for end := range c.out.ends(c.layout) { // any order: counted
-		s.pod[s.of(end.from, int32(c.groupOf(int(end.k))))]++
+	s.gone = c.from.out.ofLeaves()
+	for end := range c.from.out.ends() { // any order: counted
+		s.pod[s.of(end.from, int32(c.layout.groupOf(int(end.k))))]++
 	}
-	s.ports = slices.Repeat([]int32{nobodys}, 2*len(c.maps)*c.fab.Pods)
-	s.allow(lit)
-	for at, able := range c.able {
-		s.closed[c.groupOf(at)] = s.closed[c.groupOf(at)] || !able
+	s.ports = slices.Repeat([]int32{nobodys}, 2*len(c.from.maps)*c.fab.Pods)
+	s.allow(t.lit)
+	for at, able := range c.from.able {
+		s.closed[c.layout.groupOf(at)] = s.closed[c.layout.groupOf(at)] || !able
 	}
-	of := s.readPaths(jobs)
-	s.readCircuits(groups, ends, of)
+	s.readCircuits(t, s.readPaths(jobs))
 	for e := range s.links {
 		s.links[e].first = s.links[e].at
 	}
@@ -185,9 +187,9 @@ func (s *chains) back(moves int) bool {
 }
 
 // of is where a leaf, or a pod, counts its links to a spine.
-func (s *chains) of(n, spine int32) int { return int(n)*s.fab.SpinesPerPod + int(spine) }
+func (s *chains) of(n, spine int32) int { return int(n)*s.core.fab.SpinesPerPod + int(spine) }
 
-func (s *chains) mapAt(at site) int { return int(at.spine)*s.groupMaps() + int(at.k) }
+func (s *chains) mapAt(at site) int { return int(at.spine)*s.core.layout.groupMaps() + int(at.k) }
 
 // port is what a link takes there on one of its sides: of a circuit the port of
 // the pod, of a path without one the leaf's share of the spine.
@@ -195,9 +197,9 @@ func (s *chains) port(l *link, at site, side int) int {
 	if at.k < 0 {
 		return s.of(l.leaf[side], at.spine)
 	}
-	n := s.mapAt(at)*s.fab.Pods + int(l.pod[side])
-	if at.from != l.pod[side] && !s.uniform() {
-		n += len(s.maps) * s.fab.Pods
+	n := s.mapAt(at)*s.core.fab.Pods + int(l.pod[side])
+	if at.from != l.pod[side] && !s.core.layout.uniform() {
+		n += len(s.core.from.maps) * s.core.fab.Pods
 	}
 	return n
 }
@@ -215,19 +217,19 @@ func (s *chains) has(port int, circuit bool) (links []int32, full bool) {
 func (s *chains) sites(e, spine int32, turn int, yield func(site) bool) {
 	l := &s.links[e]
 	if spine < 0 {
-		for n := range s.fab.SpinesPerPod {
-			h := (n + int(e) + turn) % s.fab.SpinesPerPod // not all in the first
+		for n := range s.core.fab.SpinesPerPod {
+			h := (n + int(e) + turn) % s.core.fab.SpinesPerPod // not all in the first
 			if !s.closed[h] && !yield(site{int32(h), -1, -1}) {
 				return
 			}
 		}
 		return
 	}
-	for n := range s.groupMaps() {
-		k := int32((n + turn) % s.groupMaps())
+	for n := range s.core.layout.groupMaps() {
+		k := int32((n + turn) % s.core.layout.groupMaps())
 		for _, from := range l.pod {
 			at := site{spine, k, from}
-			if m := s.mapAt(at); s.able[m] && !s.failed(s.slots(m, from, l.pod[0]+l.pod[1]-from)) && !yield(at) {
+			if m := s.mapAt(at); s.core.from.able[m] && !s.core.from.failed(s.core.layout.slots(m, from, l.pod[0]+l.pod[1]-from)) && !yield(at) {
 				return
 			}
 		}
@@ -241,7 +243,7 @@ func (s *chains) mayMove(e int32) bool {
 		return false
 	}
 	l := &s.links[e]
-	return !s.isLit(e) || !s.dark && !s.uniform() && s.spare[l.leaf[0]] > 0 && s.spare[l.leaf[1]] > 0
+	return !s.isLit(e) || !s.dark && !s.core.layout.uniform() && s.spare[l.leaf[0]] > 0 && s.spare[l.leaf[1]] > 0
 }
 
 // isLit: a link has light and is where it has it.
@@ -351,7 +353,7 @@ func (s *chains) apply(chain []was) bool {
 		l := &s.links[x.e]
 		for side, leaf := range l.leaf {
 			_, full := s.has(s.port(l, x.at, side), circuit)
-			if full || s.spare[leaf] < 0 || !circuit && s.pod[s.of(l.pod[side], x.at.spine)] >= s.fab.SpinePorts {
+			if full || s.spare[leaf] < 0 || !circuit && s.pod[s.of(l.pod[side], x.at.spine)] >= s.core.fab.SpinePorts {
 				return s.back(moves)
 			}
 		}

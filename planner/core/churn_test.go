@@ -31,7 +31,7 @@ type between struct {
 func linksOf(c *Circuits, maps []crossMap) map[between]int {
 	out := map[between]int{}
 	for at, d := range maps {
-		c.links(at, d, func(i, j int32, id proto.JobID) { out[between{id, min(i, j), max(i, j)}]++ })
+		c.layout.links(at, d, func(i, j int32, id proto.JobID) { out[between{id, min(i, j), max(i, j)}]++ })
 	}
 	return out
 }

@@ -74,7 +74,8 @@ type Root interface {
 
 // Circuits is the planner of circuits.
 type Circuits struct {
-	layout
+	fab      *fabric.Core
+	layout   layout
 	designer designer
 	j        *journal.Journal
 	root     Root
@@ -115,7 +116,7 @@ func New(fab *fabric.Core, j *journal.Journal, root interface {
 	Root
 	member.Root
 }) *Circuits {
-	c := &Circuits{layout: layout{fab}, j: j, root: root, fresh: true, bad: map[slot]proto.Session{}, out: newOut(fab, nil), tried: map[slot]proto.Generation{}, drains: drains{of: map[string]*PortDrain{}}, planAt: journal.Never}
+	c := &Circuits{fab: fab, layout: layout{fab}, j: j, root: root, fresh: true, bad: map[slot]proto.Session{}, out: newOut(fab, nil), tried: map[slot]proto.Generation{}, drains: drains{of: map[string]*PortDrain{}}, planAt: journal.Never}
 	c.table = member.NewTable(proto.FirstSwitch, fab.Switches(), j, root, c)
 	c.txn = member.NewTxn(c.table)
 	c.switches = make([]switchView, fab.Switches())
@@ -123,9 +124,9 @@ func New(fab *fabric.Core, j *journal.Journal, root interface {
 		c.switches[s].Device = &c.table.Devices[s]
 		c.switches[s].Group = fab.GroupID(s / fab.GroupSwitches())
 	}
-	c.maps = make([]crossMap, fab.Groups()*c.groupMaps())
+	c.maps = make([]crossMap, fab.Groups()*c.layout.groupMaps())
 	for at := range c.maps {
-		c.maps[at] = c.bare(at)
+		c.maps[at] = c.layout.bare(at)
 	}
 	c.jobs = jobList{fab: fab, saved: map[proto.JobID]string{}}
 	c.designer = designerOf(fab)
@@ -138,7 +139,7 @@ func designerOf(fab *fabric.Core) designer {
 	case fab.LeafSpine != nil:
 		return newIsolated(fab)
 	case fab.Direct != nil:
-		return direct{layout: layout{fab}}
+		return direct{fab: fab, layout: layout{fab}}
 	}
 	return newInterleaved(fab)
 }
@@ -250,7 +251,7 @@ func (c *Circuits) plan() {
 func (c *Circuits) nextStage() {
 	sets := c.stages[0]
 	for _, set := range sets {
-		for _, s := range c.switchesOf(set.at) {
+		for _, s := range c.layout.switchesOf(set.at) {
 			if !c.switches[s].able() {
 				c.stages = nil
 				c.replan(debounce)

@@ -150,7 +150,7 @@ func (x Claims) Release(id proto.JobID) {
 func (x Claims) Lent() map[proto.JobID]*Lent {
 	c, out := x.c, map[proto.JobID]*Lent{}
 	lit, _, _ := c.lit()
-	made, d := c.made(c.maps, &c.out), c.designer.at(standingOf(c))
+	made, d := c.out.made(c.maps), c.designer.at(standingOf(c))
 	for _, j := range c.jobs.all {
 		if j.owner != "" {
 			s := c.jobStatus(j, lit)
@@ -159,8 +159,8 @@ func (x Claims) Lent() map[proto.JobID]*Lent {
 		}
 	}
 	for at, m := range c.maps {
-		for _, s := range c.switchesOf(at) {
-			for _, w := range c.circuitsOf(s, m) {
+		for _, s := range c.layout.switchesOf(at) {
+			for _, w := range c.layout.circuitsOf(s, m) {
 				if l := out[w.Job]; l != nil && l.Dark == "" && l.Realised < l.Granted && c.out.hits(slot{s, w.A, w.B}) == "" {
 					if state := c.stateOf(s, w); !state.Lit() {
 						l.Dark = fmt.Sprintf("switch %d: port %d to %d is %s", s, w.A, w.B, state)

@@ -194,13 +194,13 @@ func (c layout) difference(was, is crossMap) (made, gone int) {
 
 // made counts each job's links in maps, but for those that stand by, and over what is out:
 // of a switch that is, nobody knows.
-func (c layout) made(maps []crossMap, gone *out) map[proto.JobID]int {
-	out := map[proto.JobID]int{}
+func (o *out) made(maps []crossMap) map[proto.JobID]int {
+	c, out := o.layout, map[proto.JobID]int{}
 	for at, d := range maps {
 		c.links(at, d, func(i, j int32, id proto.JobID) {
-			if len(gone.ports) == 0 && c.fab.Direct == nil {
+			if len(o.ports) == 0 && c.fab.Direct == nil {
 				out[id]++
-			} else if link := c.slots(at, i, j); !sendsBeside(link, maps, id) && gone.hits(link...) == "" {
+			} else if link := c.slots(at, i, j); !sendsBeside(link, maps, id) && o.hits(link...) == "" {
 				out[id]++
 			}
 		})

@@ -33,19 +33,19 @@ type groupPlan struct {
 }
 
 func (c interleaved) at(from standing) designer {
-	c.standing = from
+	c.from = from
 	return c
 }
 
 func (c interleaved) start(from standing, jobs []*job) {
-	c.standing = from
+	c.from = from
 	c.admit(jobs)
 }
 
 // design: servers become free only with a new list, so only then are jobs
 // admitted.
 func (c interleaved) design(from standing, jobs []*job, list bool) design {
-	c.standing = from
+	c.from = from
 	r := reseating{&c, jobs}
 	r.reseat()
 	if list {
@@ -65,15 +65,15 @@ func (c interleaved) plan(jobs []*job) design {
 		groups[h] = c.planGroup(h, c.lots(h, d.jobs))
 		missing = missing || groups[h].missing > 0
 	}
-	ends, links := c.carried(d.jobs, groups)
+	t := c.staging(d.jobs, groups)
 	if missing {
-		c.chain(d.jobs, groups, ends, links)
+		t.chain(d.jobs)
 	}
 	for h := range groups {
 		c.searchGroup(h, &groups[h], d.jobs)
 	}
-	d.maps, d.stages, d.change.Worst, d.change.WorstOf = c.stagesOf(groups, ends, links)
-	c.account(&d, groups)
+	d.maps, d.stages, d.change.Worst, d.change.WorstOf = t.stages()
+	t.account(&d)
 	c.lay(d.jobs, d.maps)
 	return d
 }
@@ -97,7 +97,7 @@ func (c *interleaved) lots(h int, jobs []*job) []lot {
 			}
 		}
 	}
-	c.eachFound(h*c.groupMaps(), (h+1)*c.groupMaps(), jobs, func(_ int, id proto.JobID, i, j int32) { add(id, i, j, 1) })
+	c.eachFound(h*c.layout.groupMaps(), (h+1)*c.layout.groupMaps(), jobs, func(_ int, id proto.JobID, i, j int32) { add(id, i, j, 1) })
 	return out
 }
 
@@ -117,16 +117,16 @@ func take(lots []lot, id proto.JobID, i, j int32) bool {
 
 // planGroup finds what of a group stays, and free ports for what comes.
 func (c *interleaved) planGroup(h int, lots []lot) groupPlan {
-	first := h * c.groupMaps()
-	now := c.maps[first : first+c.groupMaps()]
+	first := h * c.layout.groupMaps()
+	now := c.from.maps[first : first+c.layout.groupMaps()]
 	left := slices.Clone(lots)
 	g := groupPlan{stay: make([]crossMap, len(now)), pinned: make([]crossMap, len(now))}
 	for k, d := range now {
-		able := c.able[first+k]
+		able := c.from.able[first+k]
 		g.stay[k] = newMap(c.fab.Pods)
-		c.links(first+k, d, func(i, j int32, id proto.JobID) {
-			if way := c.slots(first+k, i, j); !(able && c.failed(way)) && c.out.hits(way...) == "" && take(left, id, i, j) {
-				c.put(g.stay[k], i, j, id)
+		c.layout.links(first+k, d, func(i, j int32, id proto.JobID) {
+			if way := c.layout.slots(first+k, i, j); !(able && c.from.failed(way)) && c.from.out.hits(way...) == "" && take(left, id, i, j) {
+				c.layout.put(g.stay[k], i, j, id)
 			}
 		})
 		g.pinned[k] = g.stay[k].clone()
@@ -154,15 +154,15 @@ func (g *groupPlan) pin() bool {
 // all of it is searched.
 func (c *interleaved) searchGroup(h int, g *groupPlan, jobs []*job) {
 	g.wanted = g.pinned
-	first := h * c.groupMaps()
-	if g.missing == 0 || c.uniform() || c.anyBad(h) || slices.Contains(c.able[first:first+c.groupMaps()], false) {
+	first := h * c.layout.groupMaps()
+	if g.missing == 0 || c.layout.uniform() || c.anyBad(h) || slices.Contains(c.from.able[first:first+c.layout.groupMaps()], false) {
 		return
 	}
 	lots := c.lots(h, jobs)
 	if c.anyFound(lots) {
 		return
 	}
-	if wanted, ok := c.rewire(h, c.maps[first:first+c.groupMaps()], g.stay, lots); ok {
+	if wanted, ok := c.rewire(h, c.from.maps[first:first+c.layout.groupMaps()], g.stay, lots); ok {
 		g.wanted, g.searched = wanted, true
 	}
 }
@@ -170,12 +170,12 @@ func (c *interleaved) searchGroup(h int, g *groupPlan, jobs []*job) {
 // anyBad: some circuit of a group did not come up. The search knows of no
 // place to avoid and would choose it again.
 func (c *interleaved) anyBad(h int) bool {
-	for s := range c.bad { // any order: whether there is one
+	for s := range c.from.bad { // any order: whether there is one
 		if s.sw/c.fab.SpinePorts == h {
 			return true
 		}
 	}
-	for p := range c.out.ports { // any order: whether there is one
+	for p := range c.from.out.ports { // any order: whether there is one
 		if p.Switch/c.fab.SpinePorts == h {
 			return true
 		}
@@ -185,7 +185,7 @@ func (c *interleaved) anyBad(h int) bool {
 
 // anyFound: a link whose leaves nobody knows must not be moved.
 func (c *interleaved) anyFound(lots []lot) bool {
-	return slices.ContainsFunc(lots, func(l lot) bool { j := c.known.find(l.job); return j != nil && j.found })
+	return slices.ContainsFunc(lots, func(l lot) bool { j := c.from.known.find(l.job); return j != nil && j.found })
 }
 
 // insert puts the links that are left into free ports, where the same link was
@@ -206,18 +206,18 @@ func (c *interleaved) insert(first int, now, maps []crossMap, left []lot) int {
 
 func (c *interleaved) insertOne(first int, now, maps []crossMap, l lot) bool {
 	ways := [][2]int32{{l.i, l.j}, {l.j, l.i}}
-	if c.uniform() {
+	if c.layout.uniform() {
 		ways = ways[:1]
 	}
 	// The same link of a job that ends; any free port; the place that failed.
 	for try := range 3 {
 		for k := range maps {
 			for _, w := range ways {
-				way := c.slots(first+k, w[0], w[1])
-				same, bad := now[k].to[w[0]] == w[1], c.failed(way)
-				fits := try == 0 && same && !bad || try == 1 && !bad || try == 2 && same && c.out.hits(way...) == ""
-				if fits && c.able[first+k] && c.free(maps[k], w[0], w[1]) {
-					c.put(maps[k], w[0], w[1], l.job)
+				way := c.layout.slots(first+k, w[0], w[1])
+				same, bad := now[k].to[w[0]] == w[1], c.from.failed(way)
+				fits := try == 0 && same && !bad || try == 1 && !bad || try == 2 && same && c.from.out.hits(way...) == ""
+				if fits && c.from.able[first+k] && c.layout.free(maps[k], w[0], w[1]) {
+					c.layout.put(maps[k], w[0], w[1], l.job)
 					return true
 				}
 			}
@@ -280,7 +280,7 @@ func (c *interleaved) settle(now, stay, out []crossMap) {
 	for _, old := range [2][]crossMap{stay, now} {
 		for k, d := range old {
 			for i, j := range d.to {
-				if j < 0 || out[k].to[i] == j || !c.free(out[k], int32(i), j) {
+				if j < 0 || out[k].to[i] == j || !c.layout.free(out[k], int32(i), j) {
 					continue
 				}
 				if k2, i2, ok := moveable(now, stay, out, int32(i), j); ok {

@@ -19,28 +19,28 @@ func TestSearchOfAGroupScales(t *testing.T) {
 			ServersPerLeaf: 4, GPUsPerServer: 8, Wiring: fabric.Interleaved, IotaMille: 250}
 		c := readyCircuits(&k)
 		of := c.designer.(interleaved)
-		of.standing = standingOf(c)
+		of.from = standingOf(c)
 		r := detmath.Random(1)
 		wanted := map[between]int{}
 		all := 0
-		for m := range of.maps {
+		for m := range of.from.maps {
 			var turn []int32
 			for i := range int32(pods) {
-				of.maps[m].to[i], of.maps[m].job[i] = (i+int32(m)+1)%int32(pods), proto.JobID(1)
+				of.from.maps[m].to[i], of.from.maps[m].job[i] = (i+int32(m)+1)%int32(pods), proto.JobID(1)
 				if r.Below(10) == 0 {
 					turn = append(turn, i)
 				}
 			}
 			for i := range int32(pods) {
 				all++
-				to := of.maps[m].to[i]
+				to := of.from.maps[m].to[i]
 				for n, x := range turn {
 					if x == i {
-						to = of.maps[m].to[turn[(n+1)%len(turn)]]
+						to = of.from.maps[m].to[turn[(n+1)%len(turn)]]
 					}
 				}
 				if to == i {
-					to = of.maps[m].to[i]
+					to = of.from.maps[m].to[i]
 				}
 				wanted[between{1, min(i, to), max(i, to)}]++
 			}
@@ -53,11 +53,11 @@ func TestSearchOfAGroupScales(t *testing.T) {
 				}
 			}
 		}
-		maps, ok := of.rewire(0, of.maps, of.maps, lots)
+		maps, ok := of.rewire(0, of.from.maps, of.from.maps, lots)
 		kept := 0
 		for m := range maps {
 			for i, j := range maps[m].to {
-				if of.maps[m].to[i] == j {
+				if of.from.maps[m].to[i] == j {
 					kept++
 				}
 			}

@@ -56,7 +56,7 @@ type design struct {
 func standingOf(c *Circuits) standing {
 	from := standing{known: &c.jobs, maps: c.maps, bad: c.bad, dark: c.dark, out: c.out, nowMS: int64(c.j.Wall)}
 	for at := range c.maps {
-		from.able = append(from.able, !slices.ContainsFunc(c.switchesOf(at), func(s int) bool { return !c.switches[s].able() }))
+		from.able = append(from.able, !slices.ContainsFunc(c.layout.switchesOf(at), func(s int) bool { return !c.switches[s].able() }))
 	}
 	return from
 }
@@ -85,8 +85,8 @@ func notDirect(s *proto.JobSpec, bad wrongJob) *proto.Error {
 }
 
 // accountAlone fills in the figures of a design in which jobs share no link.
-func (c layout) accountAlone(from *standing, d *design) {
-	s := &d.change
+func (d *design) accountAlone(from *standing) {
+	s, c := &d.change, from.out.layout
 	s.Stages = uint32(len(d.stages))
 	runs := map[proto.JobID]bool{}
 	for _, j := range d.jobs {
@@ -109,5 +109,5 @@ func (c layout) accountAlone(from *standing, d *design) {
 	if s.Moved > 0 {
 		s.DarkMicros = from.dark
 	}
-	c.accountJobs(d, &from.out)
+	d.accountJobs(&from.out)
 }

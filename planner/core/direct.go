@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"ringlight/planner/fabric"
 	"ringlight/planner/topo"
 	"ringlight/proto"
 )
@@ -17,8 +18,9 @@ import (
 
 // direct designs a core of servers joined directly.
 type direct struct {
-	layout
-	standing
+	fab    *fabric.Core
+	layout layout
+	from   standing
 }
 
 // shard is what a job owns, and since when. Servers are numbered by rank in
@@ -181,8 +183,8 @@ func (c direct) checkTopology(t *proto.JobTopology, servers int, field string, b
 func (c direct) design(from standing, jobs []*job, list bool) design {
 	c.admit(from, jobs, list)
 	d := design{jobs: jobs, maps: c.carry(jobs)}
-	c.out.loops(c.layout, c.able, d.maps)
-	turn, turns := slices.DeleteFunc(slices.Clone(jobs), func(j *job) bool { return !turning(j, c.layout, c.maps) }), map[int]bool{}
+	c.from.out.loops(c.from.able, d.maps)
+	turn, turns := slices.DeleteFunc(slices.Clone(jobs), func(j *job) bool { return !turning(j, c.layout, c.from.maps) }), map[int]bool{}
 	c.hold(turn, d.maps)
 	first := c.beforehand(turn, d.maps)
 	for _, j := range turn {
@@ -190,13 +192,13 @@ func (c direct) design(from standing, jobs []*job, list bool) design {
 			turns[c.fab.ServerSwitch(x)] = true
 		}
 	}
-	d.stages = append(c.inOrder(c.maps, first, turns), c.inOrder(first, d.maps, turns)...)
-	c.accountAlone(&c.standing, &d)
+	d.stages = append(c.inOrder(c.from.maps, first, turns), c.inOrder(first, d.maps, turns)...)
+	d.accountAlone(&c.from)
 	return d
 }
 
 func (c direct) at(from standing) designer {
-	c.standing = from
+	c.from = from
 	return c
 }
 
@@ -204,10 +206,10 @@ func (c direct) start(from standing, jobs []*job) { c.admit(from, jobs, true) }
 
 // admit lets jobs start whose servers are idle.
 func (c *direct) admit(from standing, jobs []*job, list bool) {
-	c.standing = from
+	c.from = from
 	c.followed(jobs)
 	if list {
-		arrive(jobs, c.nowMS)
+		arrive(jobs, c.from.nowMS)
 	}
 	c.place(jobs)
 }
@@ -258,15 +260,15 @@ func (c *direct) flipsOnly(was, is []crossMap, set mapSet, turns bool) bool {
 // nobody needs the ports. Transceivers of no job take their light inside. What
 // cannot be told keeps what it has; what did not come up is not made again.
 func (c *direct) carry(jobs []*job) []crossMap {
-	out := cloneMaps(c.maps)
+	out := cloneMaps(c.from.maps)
 	for at := range out {
-		if c.able[at] {
-			out[at] = c.bare(at)
+		if c.from.able[at] {
+			out[at] = c.layout.bare(at)
 		}
 	}
 	put := func(s slot, id proto.JobID) {
-		if c.able[s.sw] && (c.bad[s] == 0 || c.maps[s.sw].to[s.a] == int32(s.b)) {
-			c.put(out[s.sw], int32(s.a), int32(s.b), id)
+		if c.from.able[s.sw] && (c.from.bad[s] == 0 || c.from.maps[s.sw].to[s.a] == int32(s.b)) {
+			c.layout.put(out[s.sw], int32(s.a), int32(s.b), id)
 		}
 	}
 	found := map[proto.JobID]bool{}
@@ -276,21 +278,21 @@ func (c *direct) carry(jobs []*job) []crossMap {
 			deaf := map[slot]bool{} // interfaces to which nothing leads; they may send
 			for layer := range s.Layers {
 				for a, b := range s.joined(layer) {
-					way := c.slots(layer, c.end(s, a), c.end(s, b))
-					if c.out.hits(way[:1]...) != "" {
+					way := c.layout.slots(layer, c.end(s, a), c.end(s, b))
+					if c.from.out.hits(way[:1]...) != "" {
 						deaf[way[2]] = true
 					}
 				}
 				for a, b := range s.joined(layer) {
-					way := c.slots(layer, c.end(s, a), c.end(s, b))
+					way := c.layout.slots(layer, c.end(s, a), c.end(s, b))
 					if deaf[way[2]] {
 						continue
 					}
 					put(way[0], j.spec.Job)
 					for _, end := range way[1:] {
-						switch free := s.Active && c.out.hits(end) == "" && c.free(out[end.sw], int32(end.a), int32(end.b)); {
-						case free && deaf[end] && c.able[end.sw]:
-							c.put(out[end.sw], int32(end.a), int32(end.b), j.spec.Job)
+						switch free := s.Active && c.from.out.hits(end) == "" && c.layout.free(out[end.sw], int32(end.a), int32(end.b)); {
+						case free && deaf[end] && c.from.able[end.sw]:
+							c.layout.put(out[end.sw], int32(end.a), int32(end.b), j.spec.Job)
 						case free:
 							put(end, j.spec.Job)
 						}
@@ -299,17 +301,17 @@ func (c *direct) carry(jobs []*job) []crossMap {
 			}
 		}
 	}
-	for at, m := range c.maps {
+	for at, m := range c.from.maps {
 		_, server := c.fab.ServerOf(at)
 		for i, j := range m.to {
 			id := m.job[i]
-			if j < 0 || int32(i) == j && !server || !c.able[at] || server && !found[id] || c.failed([]slot{{at, uint16(i), uint16(j)}}) || !c.free(out[at], int32(i), j) {
+			if j < 0 || int32(i) == j && !server || !c.from.able[at] || server && !found[id] || c.from.failed([]slot{{at, uint16(i), uint16(j)}}) || !c.layout.free(out[at], int32(i), j) {
 				continue
 			}
 			if !found[id] {
 				id = 0
 			}
-			c.put(out[at], int32(i), j, id)
+			c.layout.put(out[at], int32(i), j, id)
 		}
 	}
 	return out

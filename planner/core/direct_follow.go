@@ -92,7 +92,7 @@ func (j *job) goes() string {
 // followed forgets links that jobs went from, so that their fibres are free.
 func (c *direct) followed(jobs []*job) {
 	for _, j := range jobs {
-		if j.shard != nil && len(j.shard.Measured) > 1 && !turning(j, c.layout, c.maps) {
+		if j.shard != nil && len(j.shard.Measured) > 1 && !turning(j, c.layout, c.from.maps) {
 			s := *j.shard
 			s.Measured = slices.Clone(s.Measured[s.Phase:][:1])
 			s.Phases, s.Phase, s.Ahead = nil, 0, 0

@@ -15,18 +15,18 @@ import (
 // dark are the links of a shard of which a circuit did not come up, by ranks, and those
 // on servers that are out; all, or those of some ranks.
 func (c *direct) dark(s *shard, of ...int) (links [][2]int) {
-	if len(c.bad)+len(c.out.why) == 0 {
+	if len(c.from.bad)+len(c.from.out.why) == 0 {
 		return nil
 	}
 	in := func(rank int) bool { return len(of) == 0 || slices.Contains(of, rank) }
 	for rank, server := range s.Servers {
-		if in(rank) && c.out.of(server) { // it counts for more than all its links
+		if in(rank) && c.from.out.of(server) { // it counts for more than all its links
 			links = append(links, slices.Repeat([][2]int{{rank, rank}}, 2*len(s.Layers)+1)...)
 		}
 	}
 	for layer := range s.Layers {
 		for a, b := range s.joined(layer) {
-			if (in(a) || in(b)) && c.failed(c.way(s, layer, a, b)) {
+			if (in(a) || in(b)) && c.from.failed(c.way(s, layer, a, b)) {
 				links = append(links, [2]int{a, b})
 			}
 		}
@@ -41,9 +41,9 @@ func (c direct) lost(j *job) (links int, part string) {
 	}
 	for layer := range j.shard.Layers {
 		for a, b := range j.shard.joined(layer) {
-			if way := c.way(j.shard, layer, a, b); c.failed(way) {
+			if way := c.way(j.shard, layer, a, b); c.from.failed(way) {
 				links++
-				part = cmp.Or(part, c.out.hits(way...))
+				part = cmp.Or(part, c.from.out.hits(way...))
 			}
 		}
 	}
@@ -53,7 +53,7 @@ func (c direct) lost(j *job) (links int, part string) {
 // way is what a link of a shard goes over; of one that stands by the transceivers are
 // another's as yet.
 func (c *direct) way(s *shard, layer, a, b int) []slot {
-	way := c.slots(layer, c.end(s, a), c.end(s, b))
+	way := c.layout.slots(layer, c.end(s, a), c.end(s, b))
 	if !s.Active {
 		way = way[:1]
 	}
@@ -119,7 +119,7 @@ func (c *direct) besides(f *floor, j *job, s *shard, rank int, yield func(x *sha
 		change(&x)
 		return yield(&x, ranks...)
 	}
-	out, other := c.out.only(&j.spec, len(f.active)), func(of *job) bool { return of != nil && of != j }
+	out, other := c.from.out.only(&j.spec, len(f.active)), func(of *job) bool { return of != nil && of != j }
 	server := s.Servers[rank]
 	if !other(f.active[server]) && !other(f.look[server]) && !changed(func(x *shard) { x.Path[rank] = 1 - x.Path[rank] }, rank) {
 		return

@@ -81,7 +81,7 @@ func (c *direct) hold(turn []*job, to []crossMap) {
 			for _, x := range j.shard.Servers {
 				for path := range 2 {
 					port := c.fab.Port(x, path)
-					m.to[port], m.job[port] = c.maps[layer].to[port], c.maps[layer].job[port]
+					m.to[port], m.job[port] = c.from.maps[layer].to[port], c.from.maps[layer].job[port]
 				}
 			}
 		}
@@ -91,7 +91,7 @@ func (c *direct) hold(turn []*job, to []crossMap) {
 		copy(to, held)
 		for _, x := range j.shard.Servers {
 			at := c.fab.ServerSwitch(x)
-			to[at] = c.maps[at].clone()
+			to[at] = c.from.maps[at].clone()
 		}
 	}
 }
@@ -111,12 +111,12 @@ func clashes(m crossMap) bool {
 // silent names what of a job that runs cannot be told and is not out; "": nothing.
 func (c *direct) silent(s *shard) string {
 	for layer := range s.Layers {
-		if !c.able[layer] && !c.isOut(layer) {
+		if !c.from.able[layer] && !c.isOut(layer) {
 			return fmt.Sprintf("the switch of layer %d cannot be told", layer)
 		}
 	}
 	for _, x := range s.Servers {
-		if s.Active && !c.able[c.fab.ServerSwitch(x)] && !c.out.of(x) {
+		if s.Active && !c.from.able[c.fab.ServerSwitch(x)] && !c.from.out.of(x) {
 			return fmt.Sprintf("server %d cannot be told", x)
 		}
 	}
@@ -126,21 +126,21 @@ func (c *direct) silent(s *shard) string {
 // beforehand is what mirrors are to carry before transceivers flip: what a job's next phase
 // wants of the fibres that it does not use yet, where another one was ahead.
 func (c *direct) beforehand(turn []*job, to []crossMap) []crossMap {
-	out := cloneMaps(c.maps)
+	out := cloneMaps(c.from.maps)
 	for _, j := range turn {
 		for rank := range j.shard.Servers {
 			for face := range c.fab.Degree {
 				port := c.end(j.shard, rank)
-				if end := c.pathSlot(face, port); c.maps[end.sw].to[face] == int32(end.b) {
+				if end := c.layout.pathSlot(face, port); c.from.maps[end.sw].to[face] == int32(end.b) {
 					continue // it sends there
 				}
 				far := to[face].to[port]
-				c.drop(out[face], port)
+				c.layout.drop(out[face], port)
 				if was := slices.Index(out[face].to, far); far >= 0 && was >= 0 {
-					c.drop(out[face], int32(was))
+					c.layout.drop(out[face], int32(was))
 				}
 				if far >= 0 {
-					c.put(out[face], port, far, to[face].job[port])
+					c.layout.put(out[face], port, far, to[face].job[port])
 				}
 			}
 		}

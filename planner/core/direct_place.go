@@ -33,9 +33,9 @@ func (c *direct) floor(jobs []*job) *floor {
 		}
 	}
 	for s := range n {
-		f.closed[s] = !c.able[c.fab.ServerSwitch(s)] || c.out.of(s)
+		f.closed[s] = !c.from.able[c.fab.ServerSwitch(s)] || c.from.out.of(s)
 	}
-	for at, m := range c.maps {
+	for at, m := range c.from.maps {
 		server, ok := c.fab.ServerOf(at)
 		for i, to := range m.to {
 			if to < 0 || !found[m.job[i]] {
@@ -66,11 +66,13 @@ func (f *floor) take(j *job) {
 }
 
 // isOff: a server is out as a whole.
-func (c *direct) isOff(server int) bool { return c.out.of(server) && !ofGPU(c.out.servers[server]) }
+func (c *direct) isOff(server int) bool {
+	return c.from.out.of(server) && !ofGPU(c.from.out.servers[server])
+}
 
 // isOut: nothing goes over a switch.
 func (c *direct) isOut(s int) bool {
-	_, is := c.out.why[fmt.Sprintf("switch%d", s)]
+	_, is := c.from.out.why[fmt.Sprintf("switch%d", s)]
 	return is
 }
 
@@ -85,7 +87,7 @@ func (c *direct) place(jobs []*job) {
 			continue
 		}
 		next := *j.shard
-		next.Active, next.SinceMS = true, c.nowMS
+		next.Active, next.SinceMS = true, c.from.nowMS
 		if j.why = c.silent(&next); j.why == "" {
 			j.shard = &next
 			f.take(j)
@@ -131,7 +133,7 @@ func (c direct) wires(traffic *proto.JobTopology, servers int) (w wires) {
 // seat finds servers for a job: those of the job before it, then idle ones.
 func (c *direct) seat(f *floor, j, before *job) {
 	need := c.servers(j)
-	s := &shard{Active: before == nil, SinceMS: c.nowMS}
+	s := &shard{Active: before == nil, SinceMS: c.from.nowMS}
 	add := func(server int) {
 		path := uint8(0)
 		if of := f.active[server]; of != nil {
@@ -146,7 +148,7 @@ func (c *direct) seat(f *floor, j, before *job) {
 			}
 		}
 	}
-	idle, out := 0, c.out.only(&j.spec, len(f.active))
+	idle, out := 0, c.from.out.only(&j.spec, len(f.active))
 	for x := range f.active {
 		if !f.idle(x) || out.of(x) {
 			continue
@@ -170,7 +172,7 @@ func (c *direct) seat(f *floor, j, before *job) {
 	s = c.mended(f, j, s)
 	if dark := c.dark(s); len(dark) > 0 {
 		a, b := s.Servers[dark[0][0]], s.Servers[dark[0][1]]
-		j.turn.waiting, j.why = proto.WaitNetwork, fmt.Sprintf("network: servers %d and %d, and %d pairs more, have had no light or are out, and no others can be joined for it%s", a, b, len(dark)-1, c.out.named())
+		j.turn.waiting, j.why = proto.WaitNetwork, fmt.Sprintf("network: servers %d and %d, and %d pairs more, have had no light or are out, and no others can be joined for it%s", a, b, len(dark)-1, c.from.out.named())
 		return
 	}
 	if why := c.silent(s); why != "" {

@@ -149,7 +149,7 @@ func (x drainer) takenFrom(sets []mapSet) map[string]bool {
 		return out
 	}
 	for _, set := range sets {
-		all := c.switchesOf(set.at)
+		all := c.layout.switchesOf(set.at)
 		for i, j := range c.maps[set.at].to {
 			if j < 0 || set.to[i] == j || int32(i) == j {
 				continue // nothing, or it stays; a port joined to itself is new
@@ -160,7 +160,7 @@ func (x drainer) takenFrom(sets []mapSet) map[string]bool {
 				}
 				continue
 			}
-			lit := slices.ContainsFunc(c.slots(set.at, int32(i), j), func(x slot) bool { return c.stateOf(x.sw, proto.Circuit{A: x.a, B: x.b}).Lit() })
+			lit := slices.ContainsFunc(c.layout.slots(set.at, int32(i), j), func(x slot) bool { return c.stateOf(x.sw, proto.Circuit{A: x.a, B: x.b}).Lit() })
 			if !lit {
 				continue // no packet crosses it
 			}

@@ -48,7 +48,7 @@ type switchWant struct {
 func (c *Circuits) prepareSets(k kind, sets []mapSet) {
 	var want []switchWant
 	for _, set := range sets {
-		for _, s := range c.switchesOf(set.at) {
+		for _, s := range c.layout.switchesOf(set.at) {
 			want = append(want, switchWant{s, set.crossMap})
 		}
 	}
@@ -61,7 +61,7 @@ func (c *Circuits) tellSwitches() bool {
 	var want []switchWant
 	for s := range c.switches {
 		if v := &c.switches[s]; v.Unassigned && v.Ready() {
-			at, _ := c.mapOf(s)
+			at, _ := c.layout.mapOf(s)
 			want = append(want, switchWant{s, c.maps[at]})
 		}
 	}
@@ -79,7 +79,7 @@ func (c *Circuits) prepare(about purpose, want []switchWant) {
 	for i, w := range want {
 		v := &c.switches[w.sw]
 		desired[i] = proto.Desired{Version: proto.Version, Node: v.ID, Term: c.j.Term, Generation: c.gen,
-			BypassSeq: v.quoted(), Decisions: []proto.RingID{v.Group}, Circuits: c.circuitsOf(w.sw, w.crossMap)}
+			BypassSeq: v.quoted(), Decisions: []proto.RingID{v.Group}, Circuits: c.layout.circuitsOf(w.sw, w.crossMap)}
 	}
 	c.about = about
 	c.txn.Prepare(c.gen, proto.Count(len(want), "switch"), c.j.Now, desired, func(d *member.Device) bool { return about.kind == stageBack && !d.Ready() })
@@ -97,7 +97,7 @@ func (c *Circuits) explain() string {
 	}
 	made, gone := 0, 0
 	for _, set := range c.about.sets {
-		m, g := c.difference(c.maps[set.at], set.crossMap)
+		m, g := c.layout.difference(c.maps[set.at], set.crossMap)
 		made, gone = made+m, gone+g
 	}
 	text := "stage"

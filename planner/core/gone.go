@@ -90,7 +90,7 @@ func (x Growth) sender(s int, r proto.CircuitReport) int {
 	if from < 0 {
 		return -1
 	}
-	end := c.pathSlot(int(r.A), int32(from))
+	end := c.layout.pathSlot(int(r.A), int32(from))
 	if v := &c.switches[end.sw]; c.maps[end.sw].to[end.a] != int32(end.b) || v.Online() && !v.able() {
 		return -1
 	}

@@ -111,8 +111,8 @@ func (x Growth) goneWith(j *job, to *fabric.Core) (gone, renamed []string) {
 		return gone, renamed
 	}
 	for at, m := range c.maps {
-		s := c.switchesOf(at)[0]
-		c.links(at, m, func(a, b int32, id proto.JobID) {
+		s := c.layout.switchesOf(at)[0]
+		c.layout.links(at, m, func(a, b int32, id proto.JobID) {
 			for _, port := range [...]int32{a, b} {
 				if device, name := c.fab.EndOf(s, int(port)); id == j.spec.Job && !to.HasPort(s, int(port)) {
 					note(&gone, device+" "+name)
@@ -187,7 +187,7 @@ func (x Growth) Refit(to *fabric.Core) (records []journal.Record) {
 	}
 	was, views := c.maps, c.switches
 	c.table.Resize(to.Switches())
-	c.fab, c.jobs.fab, c.designer, c.out = to, to, designerOf(to), newOut(to, why)
+	c.fab, c.layout, c.jobs.fab, c.designer, c.out = to, layout{to}, to, designerOf(to), newOut(to, why)
 	c.txn.Parts = nil
 	c.switches = make([]switchView, to.Switches())
 	copy(c.switches, views)
@@ -195,19 +195,19 @@ func (x Growth) Refit(to *fabric.Core) (records []journal.Record) {
 		c.switches[s].Device = &c.table.Devices[s]
 		c.switches[s].Group = to.GroupID(s / to.GroupSwitches())
 	}
-	c.maps = make([]crossMap, to.Groups()*c.groupMaps())
+	c.maps = make([]crossMap, to.Groups()*c.layout.groupMaps())
 	for at := range max(len(was), len(c.maps)) {
 		if at >= len(c.maps) {
 			records = append(records, journal.Record{Key: mapKey(at)})
 			continue
 		}
-		c.maps[at] = c.bare(at)
+		c.maps[at] = c.layout.bare(at)
 		if at >= len(was) {
 			continue
 		}
 		less := false
 		for i, j := range was[at].to {
-			if s := c.switchesOf(at)[0]; to.HasPort(s, i) && to.HasPort(s, int(j)) {
+			if s := c.layout.switchesOf(at)[0]; to.HasPort(s, i) && to.HasPort(s, int(j)) {
 				c.maps[at].to[i], c.maps[at].job[i] = j, was[at].job[i]
 			} else if j >= 0 {
 				less = true // nobody's: of a backup, or of what was being proven
@@ -215,7 +215,7 @@ func (x Growth) Refit(to *fabric.Core) (records []journal.Record) {
 		}
 		if less {
 			records = append(records, journal.Encode(mapKey(at), recordOf(c.maps[at])))
-			for _, s := range c.switchesOf(at) {
+			for _, s := range c.layout.switchesOf(at) {
 				c.switches[s].Unassigned = true
 			}
 		}
@@ -231,16 +231,17 @@ func (x Growth) Refit(to *fabric.Core) (records []journal.Record) {
 }
 
 // isNew: some port of a switch, or fibre of a server, is not proven yet.
-func (o *out) isNew(fab *fabric.Core, s int) bool {
-	if server, is := fab.ServerOf(s); is {
-		return o.youngAt(fab, server)
+func (o *out) isNew(s int) bool {
+	if server, is := o.layout.fab.ServerOf(s); is {
+		return o.youngAt(server)
 	}
 	return slices.ContainsFunc(o.young, func(x fabric.SwitchPort) bool { return x.Switch == s })
 }
 
 // loops joins ports that are new or dark to themselves, and has interfaces of servers listen
 // there, to one fibre after the other.
-func (o *out) loops(c layout, able []bool, maps []crossMap) {
+func (o *out) loops(able []bool, maps []crossMap) {
+	c := o.layout
 	for _, x := range o.young {
 		at, odd := c.mapOf(x.Switch)
 		i, j := int32(x.Port), int32(x.Port)
@@ -270,14 +271,14 @@ func (o *out) loops(c layout, able []bool, maps []crossMap) {
 }
 
 // youngAt: some fibre of a server is not proven yet.
-func (o *out) youngAt(fab *fabric.Core, server int) bool {
-	return slices.ContainsFunc(o.young, func(x fabric.SwitchPort) bool { s, _ := fab.PortEnd(x.Port); return s == server })
+func (o *out) youngAt(server int) bool {
+	return slices.ContainsFunc(o.young, func(x fabric.SwitchPort) bool { s, _ := o.layout.fab.PortEnd(x.Port); return s == server })
 }
 
 // awaited: a new port is told to show its light, or is told next.
-func (s *standing) awaited(c layout, of []slot) bool {
-	at, _ := c.mapOf(of[0].sw)
-	if c.fab.Direct == nil || !s.able[at] {
+func (s *standing) awaited(of []slot) bool {
+	at, _ := s.out.layout.mapOf(of[0].sw)
+	if s.out.layout.fab.Direct == nil || !s.able[at] {
 		return s.able[at]
 	}
 	listens := s.maps[of[1].sw].to[of[1].a]
@@ -299,17 +300,17 @@ func (x Growth) prove() bool {
 			continue
 		}
 		p, _ := c.fab.Part(key)
-		rest, lit, waits := map[string]string{}, 0, len(p.Ports) == 0 && c.out.youngAt(c.fab, p.Servers[0])
+		rest, lit, waits := map[string]string{}, 0, len(p.Ports) == 0 && c.out.youngAt(p.Servers[0])
 		for _, x := range p.Ports {
-			at, _ := c.mapOf(x.Switch)
+			at, _ := c.layout.mapOf(x.Switch)
 			name := fmt.Sprintf("switch%d/%c%d", x.Switch, "ab"[x.Side], x.Port)
-			of := c.slots(at, int32(x.Port), int32(x.Port))
+			of := c.layout.slots(at, int32(x.Port), int32(x.Port))
 			switch {
 			case slices.ContainsFunc(of, func(s slot) bool { return c.bad[s] != 0 }):
 				rest[name] = noLight
 			case !slices.ContainsFunc(of, func(s slot) bool { return !c.stateOf(s.sw, proto.Circuit{A: s.a, B: s.b}).Lit() }):
 				lit++
-			case from.awaited(c.layout, of):
+			case from.awaited(of):
 				waits = true
 			default:
 				rest[name] = unproven

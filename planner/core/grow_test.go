@@ -62,9 +62,9 @@ func (g *growing) show() {
 		if !d.Heard() {
 			c.table.Presence(d, &proto.Presence{Node: d.ID, Session: 1, Online: true, Ports: 64})
 		}
-		at, _ = c.mapOf(s)
+		at, _ = c.layout.mapOf(s)
 		m := &proto.Reported{Node: d.ID, Session: 1}
-		for _, x := range c.circuitsOf(s, c.maps[at]) {
+		for _, x := range c.layout.circuitsOf(s, c.maps[at]) {
 			state, loss := proto.Tuned, proto.MilliDBm(0)
 			if g.unlit != nil && g.unlit(s, x.A) {
 				state, loss = proto.Tuning, proto.NoPower
@@ -117,8 +117,8 @@ func (g *growing) same(o *Circuits) {
 // circuits are those of jobs, by switch.
 func (g *growing) circuits() (out []string) {
 	for s := range g.c.switches {
-		at, _ := g.c.mapOf(s)
-		for _, x := range g.c.circuitsOf(s, g.c.maps[at]) {
+		at, _ := g.c.layout.mapOf(s)
+		for _, x := range g.c.layout.circuitsOf(s, g.c.maps[at]) {
 			if x.Job != 0 {
 				out = append(out, fmt.Sprintf("switch %d: %d to %d of job %d", s, x.A, x.B, x.Job))
 			}

@@ -15,13 +15,14 @@ import (
 // interleaved designs pods whose spines hang on groups of switches, under
 // interleaved wiring and uniform one.
 type interleaved struct {
-	layout
-	sched sched.Core
-	standing
+	fab    *fabric.Core
+	layout layout
+	sched  sched.Core
+	from   standing
 }
 
 func newInterleaved(fab *fabric.Core) interleaved {
-	c := interleaved{layout: layout{fab}}
+	c := interleaved{fab: fab, layout: layout{fab}}
 	c.sched.Leaves = wiring.Leaves{Pods: fab.Pods, Spines: fab.SpinesPerPod, Tau: fab.LeafLinks}
 	c.sched.GPUsPerServer = fab.GPUsPerServer
 	for p := range fab.Pods {
@@ -54,7 +55,7 @@ func (c interleaved) check(s *proto.JobSpec, bad wrongJob) *proto.Error {
 		return bad("tp", fmt.Sprintf("a divisor or a multiple of the %d GPUs of a server", gps), "%d", tp)
 	}
 	if s.On != nil {
-		c.out = c.out.only(s, c.fab.Servers())
+		c.from.out = c.from.out.only(s, c.fab.Servers())
 		if _, err := c.within(nil, s.Pods, nil).Admit(nil, (&jobList{fab: c.fab}).domains(s)); err != nil {
 			return bad("nodes", "servers that hold its domains, and leaves that carry its links", "%v", err)
 		}
@@ -72,7 +73,7 @@ func (c *interleaved) admit(jobs []*job) {
 			continue
 		}
 		as := *c
-		as.out = c.out.only(&k.spec, c.fab.Servers())
+		as.from.out = c.from.out.only(&k.spec, c.fab.Servers())
 		placed, err := as.within(running, k.spec.Pods, held).Admit(running, k.placed.Job)
 		if err != nil {
 			k.why = err.Error()
@@ -89,16 +90,16 @@ func (c *interleaved) admit(jobs []*job) {
 // within is the core as a job sees it that may be in some pods only: elsewhere
 // no server is idle, as those that are out are nowhere, where nobody holds them.
 func (c *interleaved) within(running []sched.Placed, pods []uint16, held map[int]bool) sched.Core {
-	if len(pods)+len(c.out.servers)+len(c.out.links) == 0 {
+	if len(pods)+len(c.from.out.servers)+len(c.from.out.links) == 0 {
 		return c.sched
 	}
 	s := c.sched
 	s.Servers = slices.Clone(c.sched.Servers)
 	s.Gone = make([]int, c.fab.Leaves())
-	for x := range c.out.links { // any order: counted
+	for x := range c.from.out.links { // any order: counted
 		s.Gone[x.Leaf]++
 	}
-	for server := range c.out.servers { // any order: counted
+	for server := range c.from.out.servers { // any order: counted
 		if !held[server] {
 			s.Servers[server/c.fab.ServersPerLeaf]--
 		}

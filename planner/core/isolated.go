@@ -17,12 +17,13 @@ import (
 
 // isolated designs a core of leaves and spines.
 type isolated struct {
-	layout
-	shape isolate.Core
-	rules isolate.Rules
-	empty *isolate.Queue // before the empty core: what it has room for
-	standing
-	found map[proto.JobID]bool // known by their circuits only
+	fab    *fabric.Core
+	layout layout
+	shape  isolate.Core
+	rules  isolate.Rules
+	empty  *isolate.Queue // before the empty core: what it has room for
+	from   standing
+	found  map[proto.JobID]bool // known by their circuits only
 }
 
 // seat is what a job owns, and since when.
@@ -46,7 +47,7 @@ const undeclared = int64(1) << 50
 
 func newIsolated(fab *fabric.Core) isolated {
 	l := fab.LeafSpine
-	c := isolated{layout: layout{fab}, rules: isolate.Rules{MoveMS: int64(l.MoveMillis)}}
+	c := isolated{fab: fab, layout: layout{fab}, rules: isolate.Rules{MoveMS: int64(l.MoveMillis)}}
 	if l.Switches > 0 {
 		c.shape = isolate.Optical(l.Leaves, l.GPUsPerLeaf, fab.GPUsPerServer, l.Spines, l.Switches)
 		c.shape.Optics.AnyToAny = l.AnyToAny
@@ -116,16 +117,16 @@ func (c isolated) check(s *proto.JobSpec, bad wrongJob) *proto.Error {
 func (c isolated) design(from standing, jobs []*job, list bool) design {
 	c.admit(from, jobs, list)
 	d := design{jobs: jobs, maps: c.carry(jobs)}
-	c.out.loops(c.layout, c.able, d.maps)
-	if sets := changedMaps(c.maps, d.maps); len(sets) > 0 {
+	c.from.out.loops(c.from.able, d.maps)
+	if sets := changedMaps(c.from.maps, d.maps); len(sets) > 0 {
 		d.stages = [][]mapSet{sets}
 	}
-	c.accountAlone(&c.standing, &d)
+	d.accountAlone(&c.from)
 	return d
 }
 
 func (c isolated) at(from standing) designer {
-	c.standing = from
+	c.from = from
 	return c
 }
 
@@ -133,28 +134,28 @@ func (c isolated) start(from standing, jobs []*job) { c.admit(from, jobs, true) 
 
 // admit lets jobs start whose turn it is.
 func (c *isolated) admit(from standing, jobs []*job, list bool) {
-	c.standing, c.found = from, map[proto.JobID]bool{}
+	c.from, c.found = from, map[proto.JobID]bool{}
 	for _, j := range jobs {
 		if j.found {
 			c.found[j.spec.Job] = true
 		}
 	}
 	if list {
-		arrive(jobs, c.nowMS)
+		arrive(jobs, c.from.nowMS)
 	}
 	c.mend(jobs)
 	for _, j := range jobs { // whoever names its servers waits for nobody's turn
 		if !j.runs() && j.spec.On != nil {
 			p, cause := c.besides(j, jobs).Place(j.placed.GPUs())
 			if cause == isolate.Fits {
-				j.own = &seat{Placement: p, SinceMS: c.nowMS}
+				j.own = &seat{Placement: p, SinceMS: c.from.nowMS}
 			}
 			j.turn.waiting, j.why = proto.WaitGPU, fmt.Sprintf("%s: its servers are another job's or out, or no free links join them", cause)
 		}
 	}
 	q, of := c.queue(jobs), &jobList{all: jobs}
-	for _, s := range q.Start(c.nowMS) {
-		of.find(proto.JobID(s.Job.ID)).own = &seat{Placement: s.Placement, SinceMS: c.nowMS}
+	for _, s := range q.Start(c.from.nowMS) {
+		of.find(proto.JobID(s.Job.ID)).own = &seat{Placement: s.Placement, SinceMS: c.from.nowMS}
 		for _, m := range s.Moves {
 			j := of.find(proto.JobID(m.Job))
 			j.own = &seat{Placement: m.To, SinceMS: j.own.SinceMS}
@@ -166,7 +167,7 @@ func (c *isolated) admit(from standing, jobs []*job, list bool) {
 
 // as is the core as a job sees it: what it does not ask for is out.
 func (c isolated) as(s *proto.JobSpec) *isolated {
-	c.out = c.out.only(s, c.fab.Servers())
+	c.from.out = c.from.out.only(s, c.fab.Servers())
 	return &c
 }
 
@@ -195,9 +196,9 @@ func arrive(jobs []*job, nowMS int64) {
 // of their leaves, of which nobody knows which are theirs.
 func (c *isolated) queue(jobs []*job) *isolate.Queue {
 	s := c.shape.Empty()
-	for at, m := range c.maps {
+	for at, m := range c.from.maps {
 		var left isolate.Placement
-		c.links(at, m, func(i, j int32, _ proto.JobID) { left.Circuits = append(left.Circuits, c.circuit(at, i, j)) })
+		c.layout.links(at, m, func(i, j int32, _ proto.JobID) { left.Circuits = append(left.Circuits, c.circuit(at, i, j)) })
 		if err := s.Take(0, left); err != nil {
 			panic("core: invariant: a map has each port once: " + err.Error())
 		}
@@ -215,20 +216,20 @@ func (c *isolated) queue(jobs []*job) *isolate.Queue {
 			adopt(w, j.own.Placement, j.own.SinceMS+w.DurationMS)
 		}
 	}
-	for x := range c.out.ports { // any order: each is a port, withheld or not
+	for x := range c.from.out.ports { // any order: each is a port, withheld or not
 		s.Withhold(x.Switch, c.end(int32(x.Port)), true)
 	}
-	for at, m := range c.maps {
+	for at, m := range c.from.maps {
 		for port := range m.to {
-			if !c.able[at] || c.isFound(m, port) {
+			if !c.from.able[at] || c.isFound(m, port) {
 				s.Withhold(at, c.end(int32(port)), false)
 			}
 		}
 	}
-	for l := range c.out.links { // any order: each is a link, withheld or not
+	for l := range c.from.out.links { // any order: each is a link, withheld or not
 		s.WithholdLink(isolate.Link(l))
 	}
-	for b := range c.bad { // any order: each is a port, withheld or not
+	for b := range c.from.bad { // any order: each is a port, withheld or not
 		s.Withhold(b.sw, c.end(int32(b.a)), false)
 		s.Withhold(b.sw, c.end(int32(b.b)), false)
 	}
@@ -258,7 +259,7 @@ func (c *isolated) isFound(m crossMap, port int) bool {
 func (c *isolated) adoptFound(jobs []*job, adopt func(isolate.Job, isolate.Placement, int64)) {
 	free := c.used(jobs)
 	var gone isolate.Placement
-	for server := range c.out.servers { // any order: a set
+	for server := range c.from.out.servers { // any order: a set
 		n, i := server/c.fab.LeafServers(), server%c.fab.LeafServers()
 		if left := c.shape.GPUsPerServer - free[[2]int{n, i}]; left > 0 {
 			gone.Servers = append(gone.Servers, isolate.Server{Leaf: n, Server: i, GPUs: left})
@@ -267,14 +268,14 @@ func (c *isolated) adoptFound(jobs []*job, adopt func(isolate.Job, isolate.Place
 	}
 	if len(gone.Servers) > 0 {
 		slices.SortFunc(gone.Servers, func(a, b isolate.Server) int { return cmp.Or(a.Leaf-b.Leaf, a.Server-b.Server) })
-		adopt(isolate.Job{ID: 0, DurationMS: undeclared}, gone, c.nowMS+undeclared) // no job has this number
+		adopt(isolate.Job{ID: 0, DurationMS: undeclared}, gone, c.from.nowMS+undeclared) // no job has this number
 	}
 	for _, j := range jobs {
 		if !j.found {
 			continue
 		}
 		leaves := map[int]bool{}
-		for _, m := range c.maps {
+		for _, m := range c.from.maps {
 			for port, to := range m.to {
 				if e := c.end(int32(port)); to >= 0 && m.job[port] == j.spec.Job && !e.Spine {
 					leaves[e.Number] = true
@@ -290,7 +291,7 @@ func (c *isolated) adoptFound(jobs []*job, adopt func(isolate.Job, isolate.Place
 				}
 			}
 		}
-		adopt(isolate.Job{ID: isolate.JobID(j.spec.Job), DurationMS: undeclared}, p, c.nowMS+undeclared)
+		adopt(isolate.Job{ID: isolate.JobID(j.spec.Job), DurationMS: undeclared}, p, c.from.nowMS+undeclared)
 	}
 }
 
@@ -317,7 +318,7 @@ func (c *isolated) port(e isolate.End) int32 {
 // sayWhy gives each waiting job its reason.
 func (c *isolated) sayWhy(jobs []*job, q *isolate.Queue) {
 	away := 0
-	for _, able := range c.able {
+	for _, able := range c.from.able {
 		if !able {
 			away++
 		}
@@ -332,7 +333,7 @@ func (c *isolated) sayWhy(jobs []*job, q *isolate.Queue) {
 			j.why = fmt.Sprintf("gpu: wants %d GPUs, %d are free, %d whole servers", w.GPUs, q.State().FreeGPUs(), q.State().IdleServers())
 		case isolate.ByNetwork:
 			j.turn.waiting = proto.WaitNetwork
-			j.why = fmt.Sprintf("network: %d whole servers are idle, and no links join enough of them for %d GPUs%s", q.State().IdleServers(), w.GPUs, c.out.named())
+			j.why = fmt.Sprintf("network: %d whole servers are idle, and no links join enough of them for %d GPUs%s", q.State().IdleServers(), w.GPUs, c.from.out.named())
 			if away > 0 {
 				j.why += fmt.Sprintf("; %d switches cannot be told", away)
 			}
@@ -352,10 +353,10 @@ func (c *isolated) sayWhy(jobs []*job, q *isolate.Queue) {
 // again: what was made with it would be rolled back for its sake. A switch that
 // cannot be told keeps what it has.
 func (c *isolated) carry(jobs []*job) []crossMap {
-	out := cloneMaps(c.maps)
+	out := cloneMaps(c.from.maps)
 	for at := range out {
-		if c.able[at] {
-			out[at] = c.bare(at)
+		if c.from.able[at] {
+			out[at] = c.layout.bare(at)
 		}
 	}
 	for _, j := range jobs {
@@ -364,20 +365,20 @@ func (c *isolated) carry(jobs []*job) []crossMap {
 		}
 		for _, x := range j.own.Circuits {
 			a, b := c.port(x.A), c.port(x.B)
-			if way := c.slots(x.Switch, a, b); c.able[x.Switch] && c.out.hits(way...) == "" && (!c.failed(way) || c.maps[x.Switch].to[a] == b) {
-				c.put(out[x.Switch], a, b, j.spec.Job)
+			if way := c.layout.slots(x.Switch, a, b); c.from.able[x.Switch] && c.from.out.hits(way...) == "" && (!c.from.failed(way) || c.from.maps[x.Switch].to[a] == b) {
+				c.layout.put(out[x.Switch], a, b, j.spec.Job)
 			}
 		}
 	}
-	for at, m := range c.maps {
-		c.links(at, m, func(i, j int32, id proto.JobID) {
-			if !c.able[at] || c.failed(c.slots(at, i, j)) || !c.free(out[at], i, j) {
+	for at, m := range c.from.maps {
+		c.layout.links(at, m, func(i, j int32, id proto.JobID) {
+			if !c.from.able[at] || c.from.failed(c.layout.slots(at, i, j)) || !c.layout.free(out[at], i, j) {
 				return
 			}
 			if !c.isFound(m, int(i)) {
 				id = 0
 			}
-			c.put(out[at], i, j, id)
+			c.layout.put(out[at], i, j, id)
 		})
 	}
 	return out

@@ -22,13 +22,13 @@ func (o taken) set(c *isolated, p *isolate.Placement, is bool) {
 // carries: a link of a job that has light, or can have it; no fixed link that is out.
 func (c *isolated) carries(j *job, p *isolate.Placement, n int) bool {
 	if len(p.Circuits) == 0 {
-		_, gone := c.out.links[fabric.LeafLink(p.Links[n])]
+		_, gone := c.from.out.links[fabric.LeafLink(p.Links[n])]
 		return !gone
 	}
 	x := p.Circuits[n]
 	a, b := c.port(x.A), c.port(x.B)
-	lit := c.maps[x.Switch].to[a] == b && c.maps[x.Switch].job[a] == j.spec.Job
-	return !c.failed(c.slots(x.Switch, a, b)) && (lit || c.able[x.Switch])
+	lit := c.from.maps[x.Switch].to[a] == b && c.from.maps[x.Switch].job[a] == j.spec.Job
+	return !c.from.failed(c.layout.slots(x.Switch, a, b)) && (lit || c.from.able[x.Switch])
 }
 
 func links(p *isolate.Placement) int { return max(len(p.Links), len(p.Circuits)) }
@@ -39,7 +39,7 @@ func links(p *isolate.Placement) int { return max(len(p.Links), len(p.Circuits))
 // loses least, be it where it is. One of which nothing is out is never moved.
 func (c *isolated) mend(jobs []*job) {
 	o := taken{}
-	for at, m := range c.maps {
+	for at, m := range c.from.maps {
 		for port := range m.to {
 			o[[2]int32{int32(at), int32(port)}] = c.isFound(m, port)
 		}
@@ -78,7 +78,7 @@ func (c *isolated) mend(jobs []*job) {
 func (c *isolated) ranksLost(j *job) (lost int) {
 	p, places, gone := &j.own.Placement, c.places(j), false
 	for r := range max(len(places), links(p)) {
-		link, out := r, r < len(places) && c.out.at(places[r]) != ""
+		link, out := r, r < len(places) && c.from.out.at(places[r]) != ""
 		if p.S > 0 {
 			link = r/p.S*p.S + p.Map[r%p.S]
 		}
@@ -95,16 +95,16 @@ func (c *isolated) ranksLost(j *job) (lost int) {
 
 // isOut: a GPU of a server is.
 func (c *isolated) isOut(w isolate.Server, gpu int) bool {
-	return c.out.at(Place{w.Leaf*c.fab.LeafServers() + w.Server, gpu}) != ""
+	return c.from.out.at(Place{w.Leaf*c.fab.LeafServers() + w.Server, gpu}) != ""
 }
 
 // partOf is the part with which a link is gone; "": it is there, with light or without.
 func (c *isolated) partOf(p *isolate.Placement, n int) string {
 	if len(p.Circuits) == 0 {
-		return c.out.links[fabric.LeafLink(p.Links[n])]
+		return c.from.out.links[fabric.LeafLink(p.Links[n])]
 	}
 	x := p.Circuits[n]
-	return c.out.hits(c.slots(x.Switch, c.port(x.A), c.port(x.B))...)
+	return c.from.out.hits(c.layout.slots(x.Switch, c.port(x.A), c.port(x.B))...)
 }
 
 func identity(n int) []int {
@@ -125,13 +125,13 @@ func (c *isolated) elsewhere(p *isolate.Placement, n int, o taken) bool {
 		}
 		return c.fab.LeafPorts()
 	}
-	order := append(identity(len(c.maps)), was.Switch)
+	order := append(identity(len(c.from.maps)), was.Switch)
 	for _, at := range slices.Delete(order, was.Switch, was.Switch+1) {
 		x := isolate.Circuit{Switch: at, A: was.A, B: was.B}
-		for i := 0; i < ports(x.A)*ports(x.B) && c.able[at]; i++ {
+		for i := 0; i < ports(x.A)*ports(x.B) && c.from.able[at]; i++ {
 			x.A.Port, x.B.Port = i/ports(x.B), i%ports(x.B)
 			a, b := c.port(x.A), c.port(x.B)
-			if !o[[2]int32{int32(at), a}] && !o[[2]int32{int32(at), b}] && !c.failed(c.slots(at, a, b)) {
+			if !o[[2]int32{int32(at), a}] && !o[[2]int32{int32(at), b}] && !c.from.failed(c.layout.slots(at, a, b)) {
 				o.set(c, &isolate.Placement{Circuits: []isolate.Circuit{was}}, false)
 				o.set(c, &isolate.Placement{Circuits: []isolate.Circuit{x}}, true)
 				p.Circuits[n] = x

@@ -16,7 +16,7 @@ type sameLinks struct {
 func (s *chains) readPaths(jobs []*job) map[sameLinks][]int32 {
 	of := map[sameLinks][]int32{}
 	add := func(j *job, a, b, spine, n int) {
-		l := link{job: j.spec.Job, leaf: [2]int32{int32(a), int32(b)}, pod: [2]int32{s.sched.PodOf[a], s.sched.PodOf[b]}, at: nowhere}
+		l := link{job: j.spec.Job, leaf: [2]int32{int32(a), int32(b)}, pod: [2]int32{s.core.sched.PodOf[a], s.core.sched.PodOf[b]}, at: nowhere}
 		for range n {
 			e := int32(len(s.links))
 			s.links = append(s.links, l)
@@ -45,13 +45,13 @@ func (l *link) same(spine int32) [2]sameLinks {
 
 // readCircuits gives pinned circuits to the links they serve: those with light
 // to whom they have it from, then the rest to the others.
-func (s *chains) readCircuits(groups []groupPlan, ends [][]leafPair, of map[sameLinks][]int32) {
+func (s *chains) readCircuits(t *staging, of map[sameLinks][]int32) {
 	for _, lit := range [2]bool{true, false} {
-		for at := range s.maps {
-			h := s.groupOf(at)
-			k := int32(at % s.groupMaps())
-			s.interleaved.links(at, groups[h].pinned[k], func(i, j int32, id proto.JobID) {
-				was := ends[at][i]
+		for at := range s.core.from.maps {
+			h := s.core.layout.groupOf(at)
+			k := int32(at % s.core.layout.groupMaps())
+			s.core.layout.links(at, t.groups[h].pinned[k], func(i, j int32, id proto.JobID) {
+				was := t.ends[at][i]
 				if was.ok != lit {
 					return
 				}
@@ -106,10 +106,10 @@ func (s *chains) write(jobs []*job, groups []groupPlan) {
 			switch {
 			case l.at == l.first:
 			case old && l.first.k >= 0:
-				s.drop(groups[l.first.spine].pinned[l.first.k], l.first.from)
+				s.core.layout.drop(groups[l.first.spine].pinned[l.first.k], l.first.from)
 				groups[l.first.spine].shifts = groups[l.first.spine].shifts || l.lit
 			case !old && l.at.k >= 0:
-				s.put(groups[l.at.spine].pinned[l.at.k], l.at.from, l.pod[0]+l.pod[1]-l.at.from, l.job)
+				s.core.layout.put(groups[l.at.spine].pinned[l.at.k], l.at.from, l.pod[0]+l.pod[1]-l.at.from, l.job)
 			}
 		}
 	}

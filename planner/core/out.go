@@ -24,6 +24,7 @@ const keyOut = "out" // of the store: why, by part
 // out is what is out. It is replaced, never changed. What is found out about ports and
 // links has the key of the part that it is gone with.
 type out struct {
+	layout  layout
 	why     map[string]string // by part
 	servers map[int]string
 	gpus    map[Place]string // one by one
@@ -34,7 +35,7 @@ type out struct {
 
 // newOut reads what is gone with parts; what the core does not have is not in it.
 func newOut(fab *fabric.Core, why map[string]string) out {
-	o := out{map[string]string{}, map[int]string{}, map[Place]string{}, map[fabric.SwitchPort]string{}, map[fabric.LeafLink]string{}, nil}
+	o := out{layout{fab}, map[string]string{}, map[int]string{}, map[Place]string{}, map[fabric.SwitchPort]string{}, map[fabric.LeafLink]string{}, nil}
 	for _, key := range slices.Backward(slices.Sorted(maps.Keys(why))) { // the first names what several have
 		p, ok := fab.Part(key)
 		if !ok {
@@ -193,13 +194,14 @@ func lost(c *Circuits, d designer, j *job) (gpus, links int, part string) {
 
 // ofLeaves are the paths that leaves cannot have over spines, by leaf and spine: of
 // those for which there are links, and of all where no port of the spine leads on.
-func (o *out) ofLeaves(c layout) []int32 {
+func (o *out) ofLeaves() []int32 {
+	c := o.layout
 	gone := make([]int32, c.fab.Leaves()*c.fab.SpinesPerPod)
 	for x := range o.links { // any order: counted
 		gone[x.Leaf*c.fab.SpinesPerPod+x.Spine] += int32(leafLoad / c.fab.LeafLinks)
 	}
 	ends := map[[2]int]int{}
-	for end := range o.ends(c) { // any order: counted
+	for end := range o.ends() { // any order: counted
 		at := [2]int{int(end.from), c.groupOf(int(end.k))}
 		if ends[at]++; ends[at] == c.fab.SpinePorts {
 			for leaf := range c.fab.LeavesPerPod {
@@ -211,11 +213,12 @@ func (o *out) ofLeaves(c layout) []int32 {
 }
 
 // yield takes paths off spines over which leaves cannot have them any more.
-func (o *out) yield(c layout, jobs []*job) {
+func (o *out) yield(jobs []*job) {
+	c := o.layout
 	if len(o.links)+len(o.ports) == 0 {
 		return
 	}
-	load := o.ofLeaves(c)
+	load := o.ofLeaves()
 	for _, j := range jobs {
 		for _, x := range slices.Clone(j.paths) {
 			a, b := &load[x.A*c.fab.SpinesPerPod+x.Spine], &load[x.B*c.fab.SpinesPerPod+x.Spine]
@@ -231,9 +234,10 @@ func (o *out) yield(c layout, jobs []*job) {
 
 // ofPods are the ports of each pod's spines over which no circuit goes, by pod and
 // spine, but for those that no leaf could use anyway.
-func (o *out) ofPods(c layout) []int32 {
+func (o *out) ofPods() []int32 {
+	c := o.layout
 	gone := make([]int32, c.fab.Pods*c.fab.SpinesPerPod)
-	for end := range o.ends(c) { // any order: counted
+	for end := range o.ends() { // any order: counted
 		gone[int(end.from)*c.fab.SpinesPerPod+c.groupOf(int(end.k))]++
 	}
 	for n := range gone {
@@ -244,8 +248,8 @@ func (o *out) ofPods(c layout) []int32 {
 
 // ends are the ports of spines over which no circuit goes: the map, the pod, and
 // in place of a spine whether it sends by the odd switch.
-func (o *out) ends(c layout) map[site]bool {
-	gone := map[site]bool{}
+func (o *out) ends() map[site]bool {
+	c, gone := o.layout, map[site]bool{}
 	for x := range o.ports { // any order: a set
 		at, odd := c.mapOf(x.Switch)
 		end := site{k: int32(at), from: int32(x.Port)}

@@ -25,9 +25,9 @@ func (l *Loss) What() string { return fmt.Sprintf("switch %d", l.Switch) }
 func LookAhead(c *Circuits) []Loss {
 	all, over := map[proto.JobID]int{}, make([]map[proto.JobID]int, len(c.switches))
 	for k, d := range c.maps {
-		c.links(k, d, func(i, j int32, id proto.JobID) {
+		c.layout.links(k, d, func(i, j int32, id proto.JobID) {
 			all[id]++
-			way := c.slots(k, i, j)
+			way := c.layout.slots(k, i, j)
 			for x, s := range way {
 				if slices.ContainsFunc(way[:x], func(o slot) bool { return o.sw == s.sw }) {
 					continue // both ways of it

@@ -134,8 +134,8 @@ func seatsOf(fab *fabric.Core, places []Place) (out []proto.Seat) {
 // number chooses which servers of a leaf a job gets that was granted some there:
 // the lowest that are free. A job keeps them.
 func (c *interleaved) number(jobs []*job) {
-	taken := map[Place]bool{}      // of a leaf; GPU: the server's number in it
-	for s := range c.out.servers { // any order: a set
+	taken := map[Place]bool{}           // of a leaf; GPU: the server's number in it
+	for s := range c.from.out.servers { // any order: a set
 		taken[Place{s / c.fab.ServersPerLeaf, s % c.fab.ServersPerLeaf}] = true
 	}
 	for _, j := range jobs {

@@ -21,8 +21,8 @@ func (r reseating) reseat() {
 	c := r.c
 	for _, j := range r.jobs {
 		r, lost := r.as(&j.spec), false
-		if j.eachServer(c.fab, func(_, server int) { lost = lost || c.out.of(server) }); lost {
-			j.strayed = r.exchange(j, r.c.out.of, true) || r.anew(j) || r.exchange(j, r.c.out.of, false) || j.strayed
+		if j.eachServer(c.fab, func(_, server int) { lost = lost || c.from.out.of(server) }); lost {
+			j.strayed = r.exchange(j, r.c.from.out.of, true) || r.anew(j) || r.exchange(j, r.c.from.out.of, false) || j.strayed
 		}
 	}
 }
@@ -30,7 +30,7 @@ func (r reseating) reseat() {
 // as is the core as a job sees it: what it does not ask for is out.
 func (r reseating) as(s *proto.JobSpec) reseating {
 	c := *r.c
-	c.out = c.out.only(s, c.fab.Servers())
+	c.from.out = c.from.out.only(s, c.fab.Servers())
 	return reseating{&c, r.jobs}
 }
 
@@ -64,7 +64,7 @@ func (r reseating) gather(j *job) bool {
 			least = p
 		}
 	}
-	return r.exchange(j, func(server int) bool { return pod(server) == least || of[pod(server)] == 0 || c.out.of(server) }, true)
+	return r.exchange(j, func(server int) bool { return pod(server) == least || of[pod(server)] == 0 || c.from.out.of(server) }, true)
 }
 
 // anew places a job as if it came.
@@ -147,7 +147,7 @@ func (r reseating) exchange(j *job, leaves func(server int) bool, all bool) bool
 		return false
 	}
 	used := need.Ports()
-	for x := range c.out.links { // any order: counted
+	for x := range c.from.out.links { // any order: counted
 		used[x.Leaf]++
 	}
 	if next.Links, err = sched.Fit(wants, used, c.sched.Ports()); err != nil {

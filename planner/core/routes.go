@@ -55,7 +55,7 @@ func routesOf(of designer, j *job) (out []Route, why string) {
 
 // router writes routes of a job between pods down.
 type router struct {
-	*interleaved
+	core  *interleaved
 	ranks Ranks
 	ways  map[leaves][]*way // by leaves, and by pods
 	pods  map[leaves][]*way
@@ -63,7 +63,7 @@ type router struct {
 }
 
 func (c interleaved) routes(j *job) ([]Route, string) {
-	r := router{interleaved: &c, ranks: ranksOf(c.fab, c, j), ways: map[leaves][]*way{}, pods: map[leaves][]*way{}}
+	r := router{core: &c, ranks: ranksOf(c.fab, c, j), ways: map[leaves][]*way{}, pods: map[leaves][]*way{}}
 	for n := range j.ways {
 		w := &j.ways[n]
 		p, q := int(c.sched.PodOf[w.A]), int(c.sched.PodOf[w.B])
@@ -111,22 +111,22 @@ func (c interleaved) routes(j *job) ([]Route, string) {
 // backup leads what goes between leaves that no link joins over the mesh of ports that
 // no job needs: what the job's collective did not ask for, and flows whose links are out.
 func (r *router) backup() {
-	if !r.fab.Backup || len(r.ranks.Places) > maxRouted {
+	if !r.core.fab.Backup || len(r.ranks.Places) > maxRouted {
 		return
 	}
 	mesh := map[leaves][]*way{} // by pods
-	for at, d := range r.maps {
-		r.links(at, d, func(i, j int32, id proto.JobID) {
-			if id == 0 && !r.failed(r.slots(at, i, j)) {
+	for at, d := range r.core.from.maps {
+		r.core.layout.links(at, d, func(i, j int32, id proto.JobID) {
+			if id == 0 && !r.core.from.failed(r.core.layout.slots(at, i, j)) {
 				k := leaves{int(min(i, j)), int(max(i, j))}
-				mesh[k] = append(mesh[k], &way{Spine: r.groupOf(at), Map: at, From: int(i)})
+				mesh[k] = append(mesh[k], &way{Spine: r.core.layout.groupOf(at), Map: at, From: int(i)})
 			}
 		})
 	}
 	for x := range r.ranks.Places {
 		for y := range r.ranks.Places {
 			a, b := r.leaf(x), r.leaf(y)
-			p, q := int(r.sched.PodOf[a]), int(r.sched.PodOf[b])
+			p, q := int(r.core.sched.PodOf[a]), int(r.core.sched.PodOf[b])
 			if p == q || len(r.ways[leaves{min(a, b), max(a, b)}]) > 0 || r.ranks.Collective == proto.CollectiveAllToAll && len(r.pods[leaves{min(p, q), max(p, q)}]) > 0 {
 				continue
 			}
@@ -142,13 +142,13 @@ func (r *router) backup() {
 
 // linkTo is a link of a leaf to a spine that is not out; -1: there is none.
 func (r *router) linkTo(leaf, spine int) int {
-	return slices.IndexFunc(identity(r.fab.LeafLinks), func(nth int) bool {
-		_, gone := r.interleaved.out.links[fabric.LeafLink{Leaf: leaf, Spine: spine, Nth: nth}]
+	return slices.IndexFunc(identity(r.core.fab.LeafLinks), func(nth int) bool {
+		_, gone := r.core.from.out.links[fabric.LeafLink{Leaf: leaf, Spine: spine, Nth: nth}]
 		return !gone
 	})
 }
 
-func (r *router) leaf(rank int) int { return r.ranks.Places[rank].Server / r.fab.ServersPerLeaf }
+func (r *router) leaf(rank int) int { return r.ranks.Places[rank].Server / r.core.fab.ServersPerLeaf }
 
 // step gives the flows of one step of an all-to-all between pods each a circuit of its
 // own, of those that its pods have, where its leaves' links have least to do.
@@ -159,12 +159,12 @@ func (r *router) step(flows [][2]int) {
 	}
 	load, taken := map[end]int{}, map[*way]map[int]bool{}
 	var within []*way // of a pod: any spine
-	for h := range r.fab.SpinesPerPod {
+	for h := range r.core.fab.SpinesPerPod {
 		within = append(within, &way{Spine: h, Map: -1})
 	}
 	for _, f := range flows {
 		a, b := r.leaf(f[0]), r.leaf(f[1])
-		p, q := int(r.sched.PodOf[a]), int(r.sched.PodOf[b])
+		p, q := int(r.core.sched.PodOf[a]), int(r.core.sched.PodOf[b])
 		if a == b {
 			continue
 		}
@@ -177,7 +177,7 @@ func (r *router) step(flows [][2]int) {
 		least := 0
 		for _, w := range ways {
 			pick := func(leaf int, up bool) (e end) {
-				for t := range r.fab.LeafLinks {
+				for t := range r.core.fab.LeafLinks {
 					if x := (end{uplink{leaf, w.Spine, t}, up}); t == 0 || load[x] < load[e] {
 						e = x
 					}
@@ -209,20 +209,20 @@ func (r *router) step(flows [][2]int) {
 // put is a flow's way: up by one of its leaf's links, down by one of the other's.
 func (r *router) put(f [2]int, w *way, up, down int) {
 	a, b := r.leaf(f[0]), r.leaf(f[1])
-	p, q := int(r.sched.PodOf[a]), int(r.sched.PodOf[b])
-	from, to := addressOf(r.fab, r.ranks.Places[f[0]]), addressOf(r.fab, r.ranks.Places[f[1]])
+	p, q := int(r.core.sched.PodOf[a]), int(r.core.sched.PodOf[b])
+	from, to := addressOf(r.core.fab, r.ranks.Places[f[0]]), addressOf(r.core.fab, r.ranks.Places[f[1]])
 	spine := func(pod int) string { return fmt.Sprintf("pod%d-spine%d", pod, w.Spine) }
 	add := func(at, out, next string) {
 		r.out = append(r.out, Route{At: at, From: from, To: to, Out: out, Next: next})
 	}
-	if r.fab.Spineless { // its uplinks are the ports
-		out := func(pod int) string { return fmt.Sprintf("up%d", w.Spine*r.fab.SpinePorts+r.spinePorts(w, pod)) }
+	if r.core.fab.Spineless { // its uplinks are the ports
+		out := func(pod int) string { return fmt.Sprintf("up%d", w.Spine*r.core.fab.SpinePorts+r.spinePorts(w, pod)) }
 		add(fmt.Sprintf("leaf%d", a), out(p), fmt.Sprintf("leaf%d %s", b, out(q)))
 		return
 	}
-	leafPort := func(nth int) string { return fmt.Sprintf("up%d", w.Spine*r.fab.LeafLinks+nth) }
+	leafPort := func(nth int) string { return fmt.Sprintf("up%d", w.Spine*r.core.fab.LeafLinks+nth) }
 	spinePort := func(leaf, nth int) string {
-		return fmt.Sprintf("down%d", leaf%r.fab.LeavesPerPod*r.fab.LeafLinks+nth)
+		return fmt.Sprintf("down%d", leaf%r.core.fab.LeavesPerPod*r.core.fab.LeafLinks+nth)
 	}
 	add(fmt.Sprintf("leaf%d", a), leafPort(up), spine(p)+" "+spinePort(a, up))
 	if p != q {
@@ -236,9 +236,9 @@ func (r *router) put(f [2]int, w *way, up, down int) {
 // spinePorts is the port of the spine of a pod at which a way's circuit ends: who
 // sends through the even switch of a pair does so by the even port (planner/wiring).
 func (r *router) spinePorts(w *way, pod int) int {
-	k := w.Map % r.groupMaps()
+	k := w.Map % r.core.layout.groupMaps()
 	switch {
-	case r.uniform():
+	case r.core.layout.uniform():
 		return k
 	case pod == w.From:
 		return 2 * k
@@ -325,7 +325,7 @@ func (c *isolated) detour(j *job) isolate.Placement {
 	p, places := j.own.Placement, c.places(j)
 	whole := func(column int) bool {
 		return !slices.ContainsFunc(identity(max(p.L*min(1, p.S), 1)), func(v int) bool {
-			here := p.S == 0 || slices.ContainsFunc(places[min(v*p.S, len(places)):min((v+1)*p.S, len(places))], func(x Place) bool { return c.out.at(x) == "" })
+			here := p.S == 0 || slices.ContainsFunc(places[min(v*p.S, len(places)):min((v+1)*p.S, len(places))], func(x Place) bool { return c.from.out.at(x) == "" })
 			return here && !c.carries(j, &p, v*p.S+column)
 		})
 	}
@@ -363,7 +363,7 @@ func (c direct) serverRoutes(j *job) (out []Route, why string) {
 	for l, to := range s.Layers {
 		layers[l].To = slices.Clone(to)
 		for a, b := range s.joined(l) {
-			if c.failed(c.way(s, l, a, b)) || c.isOff(s.Servers[a]) || c.isOff(s.Servers[b]) {
+			if c.from.failed(c.way(s, l, a, b)) || c.isOff(s.Servers[a]) || c.isOff(s.Servers[b]) {
 				layers[l].To[a] = -1 // packets go over others
 				continue
 			}

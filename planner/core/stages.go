@@ -7,27 +7,35 @@ import (
 	"ringlight/proto"
 )
 
-// stagesOf cuts what the groups have to do into stages, and says which share
+// staging divides what groups have to do.
+type staging struct {
+	core   *interleaved
+	groups []groupPlan
+	ends   [][]leafPair // by map and sending pod: the path that a staying link carries
+	lit    []int        // of a leaf: how many links it has so
+}
+
+// stages cuts what the groups have to do into stages, and says which share
 // of a leaf's links moves at most at once. A group in which one move alone
 // would take too much goes back to pinned.
-func (c *interleaved) stagesOf(groups []groupPlan, ends [][]leafPair, links []int) (end []crossMap, stages [][]mapSet, worst, worstOf uint32) {
-	moves := c.moves(ends, links, groups)
+func (t *staging) stages() (end []crossMap, stages [][]mapSet, worst, worstOf uint32) {
+	moves := t.moves()
 	changes := make([]wiring.Change, len(moves))
 	for n, m := range moves {
 		changes[n] = m.Change
 	}
-	order, err := wiring.Stages(changes, links, c.fab.IotaMille)
+	order, err := wiring.Stages(changes, t.lit, t.core.fab.IotaMille)
 	if err != nil {
 		panic("planner: invariant: every move alone is within the bound: " + err.Error())
 	}
-	moved, of := wiring.Worst(changes, links, order)
-	end = c.filled(groups)
-	cur := c.base(groups, end)
-	last := c.maps
+	moved, of := wiring.Worst(changes, t.lit, order)
+	end = t.core.filled(t.groups)
+	cur := t.base(end)
+	last := t.core.from.maps
 	for at, stage := range order {
 		for _, n := range stage {
 			for _, p := range moves[n].pieces {
-				c.apply(cur, groups, &p)
+				t.apply(cur, &p)
 			}
 		}
 		if at == len(order)-1 {
@@ -51,11 +59,10 @@ type leafPair struct {
 	ok   bool
 }
 
-// carried says which path each staying link carries, by map and sending pod,
-// and how many links each leaf has so. A job's links between the same pods over
-// the same spine serve its paths in order.
-func (c *interleaved) carried(jobs []*job, groups []groupPlan) (ends [][]leafPair, links []int) {
-	links = make([]int, c.fab.Leaves())
+// staging finds which path each staying link carries. A job's links between the same
+// pods over the same spine serve its paths in order.
+func (c *interleaved) staging(jobs []*job, groups []groupPlan) *staging {
+	t := &staging{core: c, groups: groups, lit: make([]int, c.fab.Leaves())}
 	left := map[proto.JobID][]path{}
 	for _, j := range jobs {
 		left[j.spec.Job] = slices.Clone(j.paths)
@@ -63,23 +70,23 @@ func (c *interleaved) carried(jobs []*job, groups []groupPlan) (ends [][]leafPai
 	for h := range groups {
 		for k, d := range groups[h].stay {
 			of := make([]leafPair, c.fab.Pods)
-			c.links(h*c.groupMaps()+k, d, func(i, j int32, id proto.JobID) {
+			c.layout.links(h*c.layout.groupMaps()+k, d, func(i, j int32, id proto.JobID) {
 				for n := range left[id] {
 					x := &left[id][n]
 					p, q := c.sched.PodOf[x.A], c.sched.PodOf[x.B]
 					if x.Spine == h && x.Count > 0 && min(p, q) == min(i, j) && max(p, q) == max(i, j) {
 						x.Count--
 						of[i] = leafPair{x.A, x.B, true}
-						links[x.A]++
-						links[x.B]++
+						t.lit[x.A]++
+						t.lit[x.B]++
 						return
 					}
 				}
 			})
-			ends = append(ends, of)
+			t.ends = append(t.ends, of)
 		}
 	}
-	return ends, links
+	return t
 }
 
 // move is what has to be done in one stage: pieces, and with one that takes a
@@ -92,34 +99,34 @@ type move struct {
 
 // moves are what the groups that move links have to do, divided. Where that is
 // too much, groups that were searched have what is pinned.
-func (c *interleaved) moves(ends [][]leafPair, links []int, groups []groupPlan) []move {
-	if c.uniform() {
+func (t *staging) moves() []move {
+	if t.core.layout.uniform() {
 		return nil
 	}
 	for {
-		moves, undone := c.bundle(c.pieces(groups), groups), false
+		moves, undone := t.bundle(t.pieces()), false
 		var over []move
 		for n := range moves {
 			m := &moves[n]
 			for _, p := range m.pieces {
 				for _, s := range p.Steps {
-					if e := ends[p.Group*c.groupMaps()+p.Even][s.In]; !s.Create && e.ok {
+					if e := t.ends[p.Group*t.core.layout.groupMaps()+p.Even][s.In]; !s.Create && e.ok {
 						m.Moved = append(m.Moved, wiring.LeafLinks{Leaf: e.a, Links: 1}, wiring.LeafLinks{Leaf: e.b, Links: 1})
 					}
 				}
 			}
 			m.Change = wiring.Together([]wiring.Change{m.Change})
-			if c.tooMuch(m, links) {
+			if t.tooMuch(m) {
 				over = append(over, *m)
 			}
 		}
 		for _, m := range over {
 			for _, p := range m.pieces {
-				undone = groups[p.Group].pin() || undone
+				undone = t.groups[p.Group].pin() || undone
 			}
 		}
-		for h := range groups { // what is pinned is too much beside what was searched, not by itself
-			undone = len(over) > 0 && !undone && groups[h].pin() || undone
+		for h := range t.groups { // what is pinned is too much beside what was searched, not by itself
+			undone = len(over) > 0 && !undone && t.groups[h].pin() || undone
 		}
 		if !undone {
 			return moves
@@ -128,25 +135,25 @@ func (c *interleaved) moves(ends [][]leafPair, links []int, groups []groupPlan) 
 }
 
 // tooMuch: a move alone takes more of some leaf than may be dark at once.
-func (c *interleaved) tooMuch(m *move, links []int) bool {
-	return slices.ContainsFunc(m.Moved, func(x wiring.LeafLinks) bool { return x.Links*1000 > links[x.Leaf]*c.fab.IotaMille })
+func (t *staging) tooMuch(m *move) bool {
+	return slices.ContainsFunc(m.Moved, func(x wiring.LeafLinks) bool { return x.Links*1000 > t.lit[x.Leaf]*t.core.fab.IotaMille })
 }
 
 // pieces are the parts of a switch's change that share no port.
-func (c *interleaved) pieces(groups []groupPlan) []wiring.Piece {
-	old, wanted := make([]wiring.Half, len(groups)), make([]wiring.Half, len(groups))
-	for h, g := range groups {
-		old[h] = c.halfOf(g.stay)
+func (t *staging) pieces() []wiring.Piece {
+	old, wanted := make([]wiring.Half, len(t.groups)), make([]wiring.Half, len(t.groups))
+	for h, g := range t.groups {
+		old[h] = t.core.halfOf(g.stay)
 		wanted[h] = old[h]
 		if g.moves() {
-			wanted[h] = c.halfOf(g.wanted)
+			wanted[h] = t.core.halfOf(g.wanted)
 		}
 	}
 	pieces, err := wiring.Pieces(old, wanted)
 	if err != nil {
 		panic("planner: invariant: halves of one size: " + err.Error())
 	}
-	for h, g := range groups { // a circuit that passes to another job, whose own one is elsewhere
+	for h, g := range t.groups { // a circuit that passes to another job, whose own one is elsewhere
 		for k, d := range g.stay {
 			for i, j := range d.to {
 				if w := g.wanted[k]; g.moves() && j >= 0 && w.to[i] == j && w.job[i] != d.job[i] {
@@ -161,16 +168,16 @@ func (c *interleaved) pieces(groups []groupPlan) []wiring.Piece {
 // bundle joins pieces that take links of a job away with those that make links
 // of the same job between the same pods: of their group, and where that takes
 // more away than it makes, of groups that make more.
-func (c *interleaved) bundle(pieces []wiring.Piece, groups []groupPlan) []move {
+func (t *staging) bundle(pieces []wiring.Piece) []move {
 	type key struct {
 		group int // -1: any
 		job   proto.JobID
 		i, j  int
 	}
 	of := func(p *wiring.Piece, s wiring.Step) key {
-		d := groups[p.Group].stay[p.Even]
+		d := t.groups[p.Group].stay[p.Even]
 		if s.Create {
-			d = groups[p.Group].wanted[p.Even]
+			d = t.groups[p.Group].wanted[p.Even]
 		}
 		return key{p.Group, d.job[s.In], min(s.In, s.Out), max(s.In, s.Out)}
 	}
@@ -234,23 +241,23 @@ func (c *interleaved) bundle(pieces []wiring.Piece, groups []groupPlan) []move {
 // base is what maps hold when all that moves nothing is done: links of jobs
 // that ended are gone, new ones of groups that move nothing are there, and
 // links that only change their job have done so.
-func (c *interleaved) base(groups []groupPlan, end []crossMap) []crossMap {
-	out := cloneMaps(c.maps)
-	for h, g := range groups {
+func (t *staging) base(end []crossMap) []crossMap {
+	out := cloneMaps(t.core.from.maps)
+	for h, g := range t.groups {
 		for k := range g.wanted {
-			at := h*c.groupMaps() + k
+			at := h*t.core.layout.groupMaps() + k
 			if !g.moves() {
 				out[at] = end[at].clone()
 				continue
 			}
-			for i, j := range c.maps[at].to {
+			for i, j := range t.core.from.maps[at].to {
 				switch {
 				case j < 0 || g.stay[k].to[i] == j:
 				case g.wanted[k].to[i] == j:
 					out[at].job[i] = g.wanted[k].job[i]
 				case end[at].to[i] == j: // a backup that is in nobody's way
 				default:
-					c.drop(out[at], int32(i))
+					t.core.layout.drop(out[at], int32(i))
 				}
 			}
 		}
@@ -259,32 +266,32 @@ func (c *interleaved) base(groups []groupPlan, end []crossMap) []crossMap {
 }
 
 // apply does a piece to the maps.
-func (c *interleaved) apply(maps []crossMap, groups []groupPlan, p *wiring.Piece) {
-	d := maps[p.Group*c.groupMaps()+p.Even]
+func (t *staging) apply(maps []crossMap, p *wiring.Piece) {
+	d := maps[p.Group*t.core.layout.groupMaps()+p.Even]
 	for _, s := range p.Steps {
 		if !s.Create {
-			c.drop(d, int32(s.In))
+			t.core.layout.drop(d, int32(s.In))
 		}
 	}
 	for _, s := range p.Steps {
 		if s.Create {
-			c.put(d, int32(s.In), int32(s.Out), groups[p.Group].wanted[p.Even].job[s.In])
+			t.core.layout.put(d, int32(s.In), int32(s.Out), t.groups[p.Group].wanted[p.Even].job[s.In])
 		}
 	}
 }
 
 // account fills in the figures of a design.
-func (c *interleaved) account(d *design, groups []groupPlan) {
+func (t *staging) account(d *design) {
 	s := &d.change
 	s.Stages = uint32(len(d.stages))
 	for at := range d.maps {
-		made, gone := c.difference(c.maps[at], d.maps[at])
+		made, gone := t.core.layout.difference(t.core.from.maps[at], d.maps[at])
 		s.Created += uint32(made)
 		s.Removed += uint32(gone)
 	}
-	for h, g := range groups {
+	for h, g := range t.groups {
 		for k := range g.stay {
-			c.links(h*c.groupMaps()+k, g.stay[k], func(i, j int32, _ proto.JobID) {
+			t.core.layout.links(h*t.core.layout.groupMaps()+k, g.stay[k], func(i, j int32, _ proto.JobID) {
 				if g.wanted[k].to[i] == j {
 					s.Kept++
 				} else {
@@ -294,15 +301,15 @@ func (c *interleaved) account(d *design, groups []groupPlan) {
 		}
 	}
 	if s.Moved > 0 {
-		s.DarkMicros = c.dark
+		s.DarkMicros = t.core.from.dark
 	}
-	c.accountJobs(d, &c.out)
+	d.accountJobs(&t.core.from.out)
 }
 
 // accountJobs fills in what becomes of jobs and their links.
-func (c layout) accountJobs(d *design, gone *out) {
+func (d *design) accountJobs(gone *out) {
 	s := &d.change
-	there := c.made(d.maps, gone)
+	there := gone.made(d.maps)
 	for _, j := range d.jobs {
 		switch {
 		case j.found:

@@ -188,8 +188,8 @@ func (c *Circuits) readCircuits(v *switchView) {
 		return
 	}
 	s := v.index()
-	at, _ := c.mapOf(s)
-	want := c.circuitsOf(s, c.maps[at])
+	at, _ := c.layout.mapOf(s)
+	want := c.layout.circuitsOf(s, c.maps[at])
 	again := len(want) != len(v.Circuits())
 	var failed []slot // and not told again so far
 	for _, x := range want {

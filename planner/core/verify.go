@@ -76,17 +76,17 @@ func (c *Circuits) checkOpen() {
 // unlit are the circuits that an open stage made on a switch and light does not
 // prove.
 func (c *Circuits) unlit(s int) []proto.Circuit {
-	at, _ := c.mapOf(s)
+	at, _ := c.layout.mapOf(s)
 	was := c.maps[at]
 	for _, b := range c.open.back {
 		if b.at == at {
 			was = b.crossMap
 		}
 	}
-	before := c.circuitsOf(s, was)
+	before := c.layout.circuitsOf(s, was)
 	var out []proto.Circuit
 	server, is := c.fab.ServerOf(s)
-	for _, x := range c.circuitsOf(s, c.maps[at]) {
+	for _, x := range c.layout.circuitsOf(s, c.maps[at]) {
 		same := func(o proto.Circuit) bool { return o.A == x.A && o.B == x.B }
 		if slices.ContainsFunc(before, same) || c.stateOf(s, x).Lit() {
 			continue
@@ -151,7 +151,7 @@ func (c *Circuits) movedByStage(s int, x proto.Circuit) bool {
 	}
 	group := s / c.fab.GroupSwitches()
 	for _, b := range c.open.back {
-		if c.groupOf(b.at) != group {
+		if c.layout.groupOf(b.at) != group {
 			continue
 		}
 		for i, j := range b.to {

@@ -51,11 +51,24 @@ func (u ups) least(leaf, spine int) (nth, n int) {
 	return nth, n
 }
 
+// emptiest is the spine to which two leaves have the links that fewest use.
+func (u ups) emptiest(a, b int) (spine int) {
+	best := -1
+	for h := range u.spines {
+		_, x := u.least(a, h)
+		_, y := u.least(b, h)
+		if n := max(x, y)*4 + x + y; best < 0 || n < best {
+			best, spine = n, h
+		}
+	}
+	return spine
+}
+
 // lay gives every path of jobs its links and its circuit, and flows within a pod a
 // way over the links that are left. What is there and still right stays.
 func (c *interleaved) lay(jobs []*job, maps []crossMap) {
 	used, lit := ups{c.fab.SpinesPerPod, c.fab.LeafLinks, make([]int, c.fab.Leaves()*c.fab.SpinesPerPod*c.fab.LeafLinks)}, c.circuitsByPods(maps)
-	for x := range c.out.links { // any order: a set
+	for x := range c.from.out.links { // any order: a set
 		*used.at(x.Leaf, x.Spine, x.Nth) = noWay
 	}
 	missing := make([][]path, len(jobs))
@@ -85,7 +98,7 @@ func (c *interleaved) lay(jobs []*job, maps []crossMap) {
 		if !j.laid {
 			j.laid = len(j.servers) > 0
 			for _, p := range j.unlaid(c.withinPods(j)) {
-				j.laid = add(c.emptiest(used, p.a, p.b), p.a, p.b) && j.laid
+				j.laid = add(used.emptiest(p.a, p.b), p.a, p.b) && j.laid
 			}
 		}
 	}
@@ -122,7 +135,7 @@ func (c *interleaved) giveWay(jobs []*job, used ups) {
 			if c.sched.PodOf[w.A] != c.sched.PodOf[w.B] || max(*used.at(w.A, w.Spine, w.UpA), *used.at(w.B, w.Spine, w.UpB)) < 2 {
 				continue
 			}
-			h := c.emptiest(used, w.A, w.B)
+			h := used.emptiest(w.A, w.B)
 			a, x := used.least(w.A, h)
 			b, y := used.least(w.B, h)
 			if x+y == 0 {
@@ -142,11 +155,11 @@ func (c *interleaved) podsOf(j *job, w *way) sameLinks {
 func (c *interleaved) circuitsByPods(maps []crossMap) map[sameLinks][][2]int {
 	out := map[sameLinks][][2]int{}
 	for at, d := range maps {
-		c.links(at, d, func(i, j int32, id proto.JobID) {
-			if c.failed(c.slots(at, i, j)) {
+		c.layout.links(at, d, func(i, j int32, id proto.JobID) {
+			if c.from.failed(c.layout.slots(at, i, j)) {
 				return
 			}
-			k := sameLinks{id, int32(c.groupOf(at)), min(i, j), max(i, j), true}
+			k := sameLinks{id, int32(c.layout.groupOf(at)), min(i, j), max(i, j), true}
 			out[k] = append(out[k], [2]int{at, int(i)})
 		})
 	}
@@ -232,13 +245,13 @@ func (j *job) unlaid(within []leaves) []leaves {
 
 // lost: circuits that are not there, and ways between leaves of a pod.
 func (c interleaved) lost(j *job) (links int, part string) {
-	if links = j.granted() - c.made(c.maps, &c.out)[j.spec.Job]; !j.laid {
+	if links = j.granted() - c.from.out.made(c.from.maps)[j.spec.Job]; !j.laid {
 		links += len(j.unlaid(c.withinPods(j)))
 	}
 	if links <= 0 || j.found {
 		return 0, ""
 	}
-	for _, key := range slices.Sorted(maps.Keys(c.out.why)) {
+	for _, key := range slices.Sorted(maps.Keys(c.from.out.why)) {
 		p, _ := c.fab.Part(key)
 		for _, s := range j.placed.Shares {
 			if slices.ContainsFunc(p.Ports, func(x fabric.SwitchPort) bool { return x.Port == s.Pod }) ||
@@ -248,19 +261,6 @@ func (c interleaved) lost(j *job) (links int, part string) {
 		}
 	}
 	return links, ""
-}
-
-// emptiest is the spine to which two leaves have the links that fewest use.
-func (c *interleaved) emptiest(used ups, a, b int) (spine int) {
-	best := -1
-	for h := range c.fab.SpinesPerPod {
-		_, x := used.least(a, h)
-		_, y := used.least(b, h)
-		if n := max(x, y)*4 + x + y; best < 0 || n < best {
-			best, spine = n, h
-		}
-	}
-	return spine
 }
 
 // flows are what ranks send at the same time, phase by phase, but for an all-to-all:
