@@ -92,8 +92,8 @@ func TestRingsDoNotWaitForStages(t *testing.T) {
 	}
 	w.up = append(w.up, proto.Packet{Kind: proto.Publish, Topic: w.topics.Request("op"), Payload: payload})
 	w.run(100 * time.Millisecond)
-	if w.p.core.Phase() != "preparing" || len(w.toSwitches) < 2 {
-		t.Fatalf("no stage is under way: %v, %d messages", w.p.core.Phase(), len(w.toSwitches))
+	if w.p.core.Stages.Phase() != "preparing" || len(w.toSwitches) < 2 {
+		t.Fatalf("no stage is under way: %v, %d messages", w.p.core.Stages.Phase(), len(w.toSwitches))
 	}
 	if w.p.Overview().Generation != ring {
 		t.Error("a stage took a generation of the rings")
@@ -103,7 +103,7 @@ func TestRingsDoNotWaitForStages(t *testing.T) {
 	if o := w.p.Overview(); o.InService != 1 || o.Generation <= ring {
 		t.Errorf("the ring waits: %s", w.show())
 	}
-	if s := w.p.core.Phase(); s != "preparing" {
+	if s := w.p.core.Stages.Phase(); s != "preparing" {
 		t.Errorf("the stage is %v", s)
 	}
 }

@@ -532,7 +532,7 @@ func (w *coreWorld) show() string {
 	var b strings.Builder
 	s := w.p.CoreStatus()
 	fmt.Fprintf(&b, "generation %d, %d/%d switches, %d/%d circuits lit, links asked %d granted %d realised %d, %s, quiet %v\n",
-		s.Generation, s.Online, s.Switches, s.Tuned, s.Circuits, s.Asked, s.Granted, s.Realised, w.p.core.Phase(), s.Quiet)
+		s.Generation, s.Online, s.Switches, s.Tuned, s.Circuits, s.Asked, s.Granted, s.Realised, w.p.core.Stages.Phase(), s.Quiet)
 	for _, x := range w.jobs() {
 		fmt.Fprintf(&b, "job %d %s: at %d leaves, links %d of %d", x.Job, x.State, len(x.Servers), x.Realised, x.Granted)
 		if x.Reason != "" {

@@ -364,7 +364,7 @@ func (p *Planner) overtaken(why string, other bool) {
 func (p *Planner) drop() {
 	p.rings.Drop()
 	if p.core != nil {
-		p.core.Drop()
+		p.core.Stages.Drop()
 	}
 }
 

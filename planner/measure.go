@@ -5,7 +5,6 @@ import (
 	"strings"
 	"time"
 
-	"ringlight/planner/core"
 	"ringlight/planner/hbd"
 	"ringlight/planner/health"
 	"ringlight/planner/member"
@@ -59,7 +58,7 @@ func CensusOf(p *Planner) *Census {
 	c.RolloutWaits, _ = p.rollout.Stuck()
 	if p.core != nil {
 		c.HasCore, c.Core, c.Switches = true, p.core.Status(), p.core.Table().Count(p.linkSince)
-		c.CoreCommits, c.CoreAborts = core.Txns(p.core)
+		c.CoreCommits, c.CoreAborts = p.core.Txns()
 	}
 	return c
 }

@@ -259,7 +259,7 @@ func askedServers(p *Planner, q *proto.OpRequest, r *proto.OpReply) {
 		r.Refuse(&proto.Error{Code: proto.NotFound, Field: "server", Limit: fabric.PartNames, Reason: fmt.Sprintf("the core has no %.80q", q.Name)})
 		return
 	}
-	core.TakeOut(p.core, part, q, r)
+	p.core.TakeOut(part, q, r)
 }
 
 // whyPage answers why a node or bundle is as it is: what is true now, with
@@ -272,7 +272,7 @@ func (p *Planner) whyPage(q *proto.OpRequest, r *proto.OpReply, own []proto.Even
 	var lines, facts []proto.WhyLine
 	if q.Node.IsSwitch() {
 		subject := journal.Subject{Node: q.Node, Gen: p.core.Table().Find(q.Node).Want.Gen}
-		lines, facts = p.j.History(subject, q.Bundle, own), core.Facts(p.core, q.Node, q.Bundle)
+		lines, facts = p.j.History(subject, q.Bundle, own), p.core.Facts(q.Node, q.Bundle)
 	} else {
 		lines, facts = p.j.History(p.rings.Placed.Subject(q.Node), q.Bundle, own), p.rings.Agenda.Facts(q.Node, q.Bundle)
 	}

@@ -276,7 +276,7 @@ func (p *Planner) onLinkUp() {
 
 func (p *Planner) onPersisted(id uint64) {
 	switch {
-	case p.core != nil && p.core.Persisted(id), p.rings.Persisted(id):
+	case p.core != nil && p.core.Stages.Persisted(id), p.rings.Persisted(id):
 		p.sawTerm(p.shown, "") // it may have been heard of while the disk was busy
 	case p.state == raising && id == p.raise:
 		p.raised()

@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"ringlight/planner/core"
 	"ringlight/planner/fabric"
 	"ringlight/planner/job"
 	"ringlight/proto"
@@ -243,7 +242,7 @@ func TestStageWaitsForRouters(t *testing.T) {
 	if r := w.ask(proto.OpRequest{Noun: proto.NounRouted, Name: first + "/ports/" + port.Port, Text: `{"drained": 3}`}); r.Code != proto.Invalid || r.Field != "body" {
 		t.Errorf("%+v", r)
 	}
-	if jobs := w.jobs(); !strings.HasSuffix(jobs[len(jobs)-1].Reason, ": 12 routes have no other way") || !strings.Contains(fmt.Sprint(core.Facts(w.p.core, proto.FirstSwitch, -1)), "12 routes") {
+	if jobs := w.jobs(); !strings.HasSuffix(jobs[len(jobs)-1].Reason, ": 12 routes have no other way") || !strings.Contains(fmt.Sprint(w.p.core.Facts(proto.FirstSwitch, -1)), "12 routes") {
 		t.Errorf("%+v", jobs)
 	}
 	alarm := func() bool {

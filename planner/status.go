@@ -6,7 +6,6 @@ import (
 	"math"
 	"slices"
 
-	"ringlight/planner/core"
 	"ringlight/planner/fabric"
 	"ringlight/planner/hbd"
 	"ringlight/planner/health"
@@ -101,7 +100,7 @@ func (g *statusAsks) run(p *Planner) {
 		s.Breaks = append(s.Breaks, proto.Break{Lose: l.What(), Rings: uint32(len(l.Down)), GPUs: uint32(l.GPUs), Text: proto.Clip(l.Comes())})
 	}
 	if p.core != nil {
-		for _, l := range core.LookAhead(p.core) {
+		for _, l := range p.core.Evidence.LookAhead() {
 			s.Breaks = append(s.Breaks, proto.Break{Lose: l.What(), Links: uint32(l.Links), Jobs: uint32(l.Jobs), Down: uint32(l.Down)})
 		}
 		slices.SortStableFunc(s.Breaks, func(a, b proto.Break) int { return cmp.Compare(b.Rings+b.Down, a.Rings+a.Down) })

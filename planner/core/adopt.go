@@ -13,27 +13,27 @@ import (
 // Gathered ends the first look round: what is there and not known is adopted,
 // and everything is judged.
 func (c *Circuits) Gathered() {
-	c.heard, c.unreported = true, true
-	if !c.fresh && c.table.Numbers.Contradicted(c.decided) {
+	c.heard, c.agenda.unreported = true, true
+	if !c.fresh && c.table.Numbers.Contradicted(c.Stages.decided) {
 		forget(c)
 	}
-	c.gen = max(c.gen, c.table.Numbers.FoundGeneration())
+	c.Stages.gen = max(c.Stages.gen, c.table.Numbers.FoundGeneration())
 	if c.fresh {
 		c.adopt()
 	}
-	c.open.since = c.j.Now
+	c.Stages.open.since = c.j.Now
 	for _, p := range c.drains.of { // any order: each
 		p.asked = c.j.Now
 	}
-	for s := range c.switches {
-		v := &c.switches[s]
+	for s := range c.Evidence.switches {
+		v := &c.Evidence.switches[s]
 		if v.Want.Gen == 0 && v.Report != nil && !v.Unassigned {
 			c.adoptSwitch(v)
 		}
 		v.judge(c)
 	}
 	c.table.SweepNow()
-	c.replan(0)
+	c.agenda.replan(0)
 }
 
 // adopt takes what switches carry as what is wanted, when the store
@@ -42,10 +42,10 @@ func (c *Circuits) adopt() {
 	c.fresh = false
 	var records []journal.Record
 	links := 0
-	for at := range c.maps {
+	for at := range c.Evidence.maps {
 		var from *switchView
-		for _, s := range c.layout.switchesOf(at) {
-			v := &c.switches[s]
+		for _, s := range c.Evidence.layout.switchesOf(at) {
+			v := &c.Evidence.switches[s]
 			if m := v.Report; m != nil && m.Gen > 0 && (from == nil || m.Gen > from.Report.Gen) {
 				from = v
 			}
@@ -53,26 +53,26 @@ func (c *Circuits) adopt() {
 		if from == nil {
 			continue
 		}
-		c.maps[at] = c.mapFrom(from)
+		c.Evidence.maps[at] = c.Evidence.mapFrom(from)
 		links += c.findJobs(at)
-		records = append(records, journal.Encode(mapKey(at), recordOf(c.maps[at])))
+		records = append(records, journal.Encode(mapKey(at), recordOf(c.Evidence.maps[at])))
 	}
 	if len(records) == 0 {
 		return
 	}
-	c.decided = c.gen
-	records = append(records, journal.Encode(keyHead, head{c.gen}))
+	c.Stages.decided = c.Stages.gen
+	records = append(records, journal.Encode(keyHead, head{c.Stages.gen}))
 	c.j.Persist(records...)
 	c.saveJobs()
-	c.j.Note(journal.Info, "circuits adopted", journal.Note{Rule: "adopt", Node: -1, Gen: c.gen, Text: fmt.Sprintf("%d links of %d jobs as their switches report them", links, len(c.jobs.all))})
+	c.j.Note(journal.Info, "circuits adopted", journal.Note{Rule: "adopt", Node: -1, Gen: c.Stages.gen, Text: fmt.Sprintf("%d links of %d jobs as their switches report them", links, len(c.jobs.all))})
 }
 
 // mapFrom reads a map off the report of one of its switches. Ports beyond
 // the pods and, under uniform wiring, circuits without a way back are not
 // ours.
-func (c *Circuits) mapFrom(v *switchView) crossMap {
-	at, odd := c.layout.mapOf(v.index())
-	d := c.layout.bare(at)
+func (e *evidence) mapFrom(v *switchView) crossMap {
+	at, odd := e.layout.mapOf(v.index())
+	d := e.layout.bare(at)
 	ports := len(d.to)
 	in := make([]bool, ports)
 	for _, r := range v.Circuits() {
@@ -80,10 +80,10 @@ func (c *Circuits) mapFrom(v *switchView) crossMap {
 		if odd {
 			a, b = b, a
 		}
-		if a >= ports || b >= ports || !c.fab.HasPort(v.index(), a) || !c.fab.HasPort(v.index(), b) || d.to[a] >= 0 || in[b] {
+		if a >= ports || b >= ports || !e.fab.HasPort(v.index(), a) || !e.fab.HasPort(v.index(), b) || d.to[a] >= 0 || in[b] {
 			continue
 		}
-		if c.layout.uniform() && c.reportOf(v.index(), r.B, r.A) == nil {
+		if e.layout.uniform() && e.reportOf(v.index(), r.B, r.A) == nil {
 			continue
 		}
 		d.to[a], d.job[a], in[b] = int32(b), r.Job, true
@@ -95,7 +95,7 @@ func (c *Circuits) mapFrom(v *switchView) crossMap {
 // the map's links.
 func (c *Circuits) findJobs(at int) int {
 	links := 0
-	c.layout.links(at, c.maps[at], func(_, _ int32, id proto.JobID) {
+	c.Evidence.layout.links(at, c.Evidence.maps[at], func(_, _ int32, id proto.JobID) {
 		links++
 		if id == 0 || c.jobs.find(id) != nil {
 			return
@@ -113,24 +113,23 @@ func (c *Circuits) findJobs(at int) int {
 // told.
 func (c *Circuits) adoptSwitch(v *switchView) {
 	s := v.index()
-	at, _ := c.layout.mapOf(s)
+	at, _ := c.Evidence.layout.mapOf(s)
 	m := v.Report
 	carries := func() bool {
-		want := c.layout.circuitsOf(s, c.maps[at])
-		return slices.EqualFunc(want, v.Circuits(), func(a proto.Circuit, b proto.CircuitReport) bool { return a.A == b.A && a.B == b.B && a.Job == b.Job })
+		return slices.EqualFunc(c.Evidence.wanted(s), v.Circuits(), func(a proto.Circuit, b proto.CircuitReport) bool { return a.A == b.A && a.B == b.B && a.Job == b.Job })
 	}
 	if m.Gen == 0 {
 		v.Unassigned = !carries()
 		return
 	}
-	alone := !c.out.isNew(s)
-	for _, o := range c.layout.switchesOf(at) {
-		alone = alone && (o == s || c.switches[o].Want.Gen == 0 && c.switches[o].Report == nil)
+	alone := !c.Evidence.out.isNew(s)
+	for _, o := range c.Evidence.layout.switchesOf(at) {
+		alone = alone && (o == s || c.Evidence.switches[o].Want.Gen == 0 && c.Evidence.switches[o].Report == nil)
 	}
-	if alone && c.maps[at].equal(c.layout.bare(at)) && len(v.Circuits()) > 0 {
-		c.maps[at] = c.mapFrom(v)
+	if alone && c.Evidence.maps[at].equal(c.Evidence.layout.bare(at)) && len(v.Circuits()) > 0 {
+		c.Evidence.maps[at] = c.Evidence.mapFrom(v)
 		c.findJobs(at)
-		c.j.Persist(journal.Encode(mapKey(at), recordOf(c.maps[at])))
+		c.j.Persist(journal.Encode(mapKey(at), recordOf(c.Evidence.maps[at])))
 		c.saveJobs()
 	}
 	if !carries() {
@@ -143,20 +142,20 @@ func (c *Circuits) adoptSwitch(v *switchView) {
 
 // forget drops all that the store said of circuits and jobs.
 func forget(c *Circuits) {
-	c.Drop()
+	c.Stages.Drop()
 	records := []journal.Record{{Key: keyHead}, {Key: keyStage}}
-	for s := range c.switches {
-		v := &c.switches[s]
+	for s := range c.Evidence.switches {
+		v := &c.Evidence.switches[s]
 		records = append(records, v.Forget())
 	}
-	for at := range c.maps {
-		c.maps[at] = c.layout.bare(at)
+	for at := range c.Evidence.maps {
+		c.Evidence.maps[at] = c.Evidence.layout.bare(at)
 		records = append(records, journal.Record{Key: mapKey(at)})
 	}
-	if c.state == Verifying {
-		c.become(Resting)
+	if c.Stages.state == Verifying {
+		c.Stages.become(Resting)
 	}
-	c.jobs.all, c.stages, c.open = nil, nil, openStage{}
+	c.jobs.all, c.Stages.todo, c.Stages.open = nil, nil, openStage{}
 	c.fresh = true
 	c.j.Persist(append(records, c.jobs.unsaved()...)...)
 }

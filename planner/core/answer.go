@@ -27,7 +27,7 @@ func (c *Circuits) Answer(q *proto.OpRequest, r *proto.OpReply) {
 		s := c.Status()
 		r.Core = &s
 	case proto.NounCircuits:
-		c.circuitsPage(q.Page, 0, r)
+		c.Evidence.circuitsPage(q.Page, 0, r)
 	case proto.NounJobs:
 		c.jobsPage(q, r)
 	case proto.NounJob:
@@ -36,11 +36,11 @@ func (c *Circuits) Answer(q *proto.OpRequest, r *proto.OpReply) {
 			r.Refuse(&proto.Error{Code: proto.NotFound, Field: "job", Limit: c.jobs.limit(), Reason: fmt.Sprintf("no job %d", q.Job)})
 			return
 		}
-		lit, _, _ := c.lit()
+		lit, _, _ := c.Evidence.lit()
 		s := c.jobStatus(j, lit)
 		describe(c, j, &s)
 		r.Jobs = []proto.JobStatus{s}
-		c.circuitsPage(q.Page, q.Job, r)
+		c.Evidence.circuitsPage(q.Page, q.Job, r)
 	case proto.NounTables:
 		tablesPage(c, q, r)
 	case proto.NounApply:
@@ -86,9 +86,9 @@ func takeJobs(c *Circuits, list []*job, q *proto.OpRequest, r *proto.OpReply) {
 }
 
 // Pages of circuits go by switch and port of side A: page = switch<<16 | port.
-func (c *Circuits) circuitsPage(from uint64, of proto.JobID, r *proto.OpReply) {
-	for s := int(min(from>>16, uint64(len(c.switches)))); s < len(c.switches); s++ {
-		for _, x := range circuitsAt(c, s) {
+func (e *evidence) circuitsPage(from uint64, of proto.JobID, r *proto.OpReply) {
+	for s := int(min(from>>16, uint64(len(e.switches)))); s < len(e.switches); s++ {
+		for _, x := range e.circuitsAt(s) {
 			page := uint64(s)<<16 | uint64(x.A)
 			if page < from || of != 0 && x.Job != of {
 				continue
@@ -104,12 +104,11 @@ func (c *Circuits) circuitsPage(from uint64, of proto.JobID, r *proto.OpReply) {
 
 // circuitsAt are the circuits that are wanted at a switch, as they are there, and those that
 // operators have made at other ports.
-func circuitsAt(c *Circuits, s int) (list []proto.CircuitStatus) {
-	v := &c.switches[s]
-	at, _ := c.layout.mapOf(s)
-	for _, x := range c.layout.circuitsOf(s, c.maps[at]) {
+func (e *evidence) circuitsAt(s int) (list []proto.CircuitStatus) {
+	v := &e.switches[s]
+	for _, x := range e.wanted(s) {
 		status := proto.CircuitStatus{Switch: v.ID, A: x.A, B: x.B, Job: x.Job, Loss: proto.NoPower}
-		if m := c.reportOf(s, x.A, x.B); m != nil {
+		if m := e.reportOf(s, x.A, x.B); m != nil {
 			status.State, status.Loss = m.State, m.Loss
 		}
 		list = append(list, status)
@@ -127,7 +126,7 @@ func circuitsAt(c *Circuits, s int) (list []proto.CircuitStatus) {
 }
 
 func (c *Circuits) jobsPage(q *proto.OpRequest, r *proto.OpReply) {
-	lit, _, _ := c.lit()
+	lit, _, _ := c.Evidence.lit()
 	for _, j := range c.jobs.all {
 		if uint64(j.spec.Job) < q.Page {
 			continue
@@ -163,26 +162,26 @@ func Halve(r *proto.OpReply) bool {
 // lit counts each job's links that have light both ways, as far as anybody can say, and all
 // circuits that have, and of how many nobody can call it good. Of a job that stands by it is
 // the mirrors' light.
-func (c *Circuits) lit() (links map[proto.JobID]int, circuits, unproven int) {
+func (e *evidence) lit() (links map[proto.JobID]int, circuits, unproven int) {
 	links = map[proto.JobID]int{}
-	tuned := func(s slot) bool { return c.stateOf(s.sw, proto.Circuit{A: s.a, B: s.b}).Lit() }
-	for at, d := range c.maps {
-		c.layout.links(at, d, func(i, j int32, id proto.JobID) {
-			way := c.layout.slots(at, i, j)
-			if x := c.jobs.find(id); x != nil && x.standsBy() {
+	tuned := func(s slot) bool { return e.stateOf(s.sw, proto.Circuit{A: s.a, B: s.b}).Lit() }
+	for at, d := range e.maps {
+		e.layout.links(at, d, func(i, j int32, id proto.JobID) {
+			way := e.layout.slots(at, i, j)
+			if x := e.jobs.find(id); x != nil && x.standsBy() {
 				way = way[:1]
 			}
-			if !sendsBeside(way, c.maps, id) && c.out.hits(way...) == "" && !slices.ContainsFunc(way, func(s slot) bool { return !tuned(s) }) {
+			if !sendsBeside(way, e.maps, id) && e.out.hits(way...) == "" && !slices.ContainsFunc(way, func(s slot) bool { return !tuned(s) }) {
 				links[id]++
 			}
 		})
-		for _, s := range c.layout.switchesOf(at) {
-			for _, x := range c.layout.circuitsOf(s, d) {
-				if k := (slot{s, x.A, x.B}); tuned(k) && c.out.hits(k) == "" {
-					circuits++
-					if c.stateOf(s, x) == proto.Unproven {
-						unproven++
-					}
+	}
+	for s := range e.switches {
+		for _, x := range e.wanted(s) {
+			if k := (slot{s, x.A, x.B}); tuned(k) && e.out.hits(k) == "" {
+				circuits++
+				if e.stateOf(s, x) == proto.Unproven {
+					unproven++
 				}
 			}
 		}
@@ -207,14 +206,14 @@ func (c *Circuits) jobStatus(j *job, lit map[proto.JobID]int) proto.JobStatus {
 		}
 	}
 	s.Realised = uint32(lit[j.spec.Job])
-	turns := turning(j, c.layout, c.maps)
+	turns := turning(j, c.Evidence.layout, c.Evidence.maps)
 	if turns {
 		s.Realised = 0 // what has light is of the phase before
 	}
 	switch {
 	case j.found:
 		s.State = proto.JobAdopted
-		s.Asked = uint32(c.out.made(c.maps)[j.spec.Job])
+		s.Asked = uint32(c.Evidence.out.made(c.Evidence.maps)[j.spec.Job])
 		s.Granted = s.Asked
 	case !j.runs():
 		s.State = proto.JobWaiting
@@ -227,70 +226,69 @@ func (c *Circuits) jobStatus(j *job, lit map[proto.JobID]int) proto.JobStatus {
 	case c.Quiet():
 		s.State, s.Reason = proto.JobShort, proto.Clip(c.whyShort(j))
 	default:
-		s.State, s.Reason = proto.JobPlacing, proto.Clip((drainer{c}).why())
+		s.State, s.Reason = proto.JobPlacing, proto.Clip(c.Stages.awaits())
 	}
 	return s
 }
 
 // describe adds what is wanted only when this one job is asked for.
 func describe(c *Circuits, j *job, s *proto.JobStatus) {
-	s.Seats = seatsOf(c.fab, c.designer.places(j))
+	s.Seats = seatsOf(c.Evidence.fab, c.designer.places(j))
 	c.designer.describe(j, s)
 }
 
 // whyShort names what is out, or the first switch that keeps links from being made.
 func (c *Circuits) whyShort(j *job) string {
-	if _, links, part := lost(c, c.designer.at(standingOf(c)), j); part != "" {
-		return fmt.Sprintf("%s is out: %s; %s of %d lost", part, c.out.why[part], proto.Count(links, "link"), j.granted())
+	if _, links, part := c.Evidence.lost(c.designer.at(c.Evidence.standing()), j); part != "" {
+		return fmt.Sprintf("%s is out: %s; %s of %d lost", part, c.Evidence.out.why[part], proto.Count(links, "link"), j.granted())
 	}
-	for s := range c.switches {
-		if why := c.switches[s].whyUnable(); why != "" {
+	for s := range c.Evidence.switches {
+		if why := c.Evidence.switches[s].whyUnable(); why != "" {
 			return fmt.Sprintf("switch %d: %s", s, why)
 		}
 	}
-	if len(c.bad) > 0 {
-		first := slices.MinFunc(slices.Collect(maps.Keys(c.bad)), func(x, y slot) int { return cmp.Or(x.sw-y.sw, int(x.a)-int(y.a), int(x.b)-int(y.b)) })
-		return fmt.Sprintf("switch %d: port %d to %d did not come up; %s in all", first.sw, first.a, first.b, proto.Count(len(c.bad), "circuit"))
+	if len(c.Evidence.bad) > 0 {
+		first := slices.MinFunc(slices.Collect(maps.Keys(c.Evidence.bad)), func(x, y slot) int { return cmp.Or(x.sw-y.sw, int(x.a)-int(y.a), int(x.b)-int(y.b)) })
+		return fmt.Sprintf("switch %d: port %d to %d did not come up; %s in all", first.sw, first.a, first.b, proto.Count(len(c.Evidence.bad), "circuit"))
 	}
 	return "no free ports without moving more of a leaf's links than iota_mille allows"
 }
 
 // Waits says whose answers the circuits wait for.
 func (c *Circuits) Waits() (out []string) {
-	if text := c.txn.Waits(); text != "" {
+	if text := c.Stages.txn.Waits(); text != "" {
 		out = append(out, "circuits: "+text)
 	}
-	if text := (drainer{c}).why(); text != "" {
+	if text := c.Stages.awaits(); text != "" {
 		out = append(out, "circuits: "+text)
 	}
-	if c.open.active() {
-		out = append(out, fmt.Sprintf("circuits: a stage on %d switches waits for its light", len(c.open.sw)))
+	if c.Stages.open.active() {
+		out = append(out, fmt.Sprintf("circuits: a stage on %d switches waits for its light", len(c.Stages.open.sw)))
 	}
 	return out
 }
 
 // Txns are the times and the aborts of its generations.
-func Txns(c *Circuits) (took metric.Tally, aborts uint64) {
-	return c.txn.Took.Clone(), c.txn.Aborts
+func (c *Circuits) Txns() (took metric.Tally, aborts uint64) {
+	return c.Stages.txn.Took.Clone(), c.Stages.txn.Aborts
 }
 
 // Status tells where the circuits stand.
 func (c *Circuits) Status() proto.CoreStatus {
-	s := proto.CoreStatus{Generation: c.gen, Switches: uint32(len(c.switches)), Jobs: uint32(len(c.jobs.all)), Quiet: c.Quiet(), DarkMicros: c.dark}
-	for i := range c.switches {
-		if c.switches[i].Online() {
+	s := proto.CoreStatus{Generation: c.Stages.gen, Switches: uint32(len(c.Evidence.switches)), Jobs: uint32(len(c.jobs.all)), Quiet: c.Quiet(), DarkMicros: c.Evidence.dark}
+	for i := range c.Evidence.switches {
+		if c.Evidence.switches[i].Online() {
 			s.Online++
 		}
-		at, _ := c.layout.mapOf(i)
-		for _, x := range c.layout.circuitsOf(i, c.maps[at]) {
-			if c.out.hits(slot{i, x.A, x.B}) == "" {
+		for _, x := range c.Evidence.wanted(i) {
+			if c.Evidence.out.hits(slot{i, x.A, x.B}) == "" {
 				s.Circuits++
 			}
 		}
 	}
-	lit, circuits, unproven := c.lit()
+	lit, circuits, unproven := c.Evidence.lit()
 	s.Tuned, s.Unproven = uint32(circuits), uint32(unproven)
-	there := c.out.made(c.maps)
+	there := c.Evidence.out.made(c.Evidence.maps)
 	for _, j := range c.jobs.all {
 		s.Realised += uint32(lit[j.spec.Job])
 		if j.found {
@@ -311,22 +309,21 @@ func (c *Circuits) Change() proto.ChangeStatus { return c.change }
 
 // Facts is what holds now at a switch, of all its circuits or of one port of
 // side A.
-func Facts(c *Circuits, id proto.NodeID, port int16) (out []proto.WhyLine) {
+func (c *Circuits) Facts(id proto.NodeID, port int16) (out []proto.WhyLine) {
 	s := int(id - proto.FirstSwitch)
-	v := &c.switches[s]
+	v := &c.Evidence.switches[s]
 	fact := func(b int16, rule, text string) {
 		out = append(out, proto.WhyLine{AtMillis: c.j.Wall, Node: id, Bundle: b, Rule: rule, Text: proto.Clip(text), Measured: proto.NoPower, Expected: proto.NoPower, Gen: v.Want.Gen})
 	}
-	at, _ := c.layout.mapOf(s)
-	for _, x := range c.layout.circuitsOf(s, c.maps[at]) {
+	for _, x := range c.Evidence.wanted(s) {
 		if (port < 0 || int(x.A) == int(port)) && len(out) < proto.MaxPage/2 {
-			fact(port, "circuit", fmt.Sprintf("port %d to %d, job %d: %s", x.A, x.B, x.Job, c.stateOf(s, x)))
+			fact(port, "circuit", fmt.Sprintf("port %d to %d, job %d: %s", x.A, x.B, x.Job, c.Evidence.stateOf(s, x)))
 		}
 	}
 	if why := v.whyUnable(); why != "" {
 		fact(-1, "unable", why)
 	}
-	if why := (drainer{c}).why(); why != "" {
+	if why := c.Stages.awaits(); why != "" {
 		fact(-1, "drain", why)
 	}
 	return out

@@ -17,7 +17,7 @@ func TestBackupMeshHasRoutes(t *testing.T) {
 		c := readyCircuits(&fabric.Core{Pods: 4, LeavesPerPod: 1, SpinesPerPod: 2, SpinePorts: 4, SwitchPorts: 8, LeafLinks: 2, ServersPerLeaf: 1, GPUsPerServer: 1,
 			Wiring: fabric.Interleaved, IotaMille: 1000, Backup: backup})
 		d := c.design(c.jobs.list([]proto.JobSpec{spec(1, 4, 1, 1)}), true)
-		c.jobs.all, c.maps = d.jobs, d.maps
+		c.jobs.all, c.Evidence.maps = d.jobs, d.maps
 		over := 0
 		routes, _ := ClaimsOf(c).Routes(1)()
 		for _, r := range routes {
@@ -26,15 +26,15 @@ func TestBackupMeshHasRoutes(t *testing.T) {
 				continue
 			}
 			fmt.Sscanf(r.Next, "pod%d-spine%d ocs%d", &far, &m, &to)
-			at, odd := c.layout.mapOf(h*4 + port)
+			at, odd := c.Evidence.layout.mapOf(h*4 + port)
 			from, into := pod, far
 			if odd {
 				from, into = far, pod
 			}
-			if c.maps[at].to[from] != int32(into) {
+			if c.Evidence.maps[at].to[from] != int32(into) {
 				t.Fatalf("%+v: no circuit joins them", r)
 			}
-			if c.maps[at].job[from] == 0 {
+			if c.Evidence.maps[at].job[from] == 0 {
 				over++
 			}
 		}

@@ -28,8 +28,8 @@ func largeCircuits(b *testing.B) (*Circuits, []proto.JobSpec) {
 	k := fabric.Core{Pods: 128, LeavesPerPod: 8, SpinesPerPod: 16, SpinePorts: 16, SwitchPorts: 128, LeafLinks: 2,
 		ServersPerLeaf: 4, GPUsPerServer: 8, Wiring: fabric.Interleaved, IotaMille: 125}
 	c := New(&k, journal.New(), nobody{})
-	for s := range c.switches {
-		d := c.switches[s].Device
+	for s := range c.Evidence.switches {
+		d := c.Evidence.switches[s].Device
 		c.table.Presence(d, &proto.Presence{Node: d.ID, Session: 1, Online: true, Ports: 128})
 		c.table.Reported(d, &proto.Reported{Node: d.ID, Session: 1}, false)
 	}
@@ -40,7 +40,7 @@ func largeCircuits(b *testing.B) (*Circuits, []proto.JobSpec) {
 		list = append(list, spec(id, (8+r.IntN(56)+pp-1)/pp*pp, 8, pp))
 	}
 	d := c.design(c.jobs.list(list), true)
-	c.jobs.all, c.maps = d.jobs, d.maps
+	c.jobs.all, c.Evidence.maps = d.jobs, d.maps
 	list = slices.DeleteFunc(list, func(s proto.JobSpec) bool { return slices.Contains(d.change.Waiting, s.Job) })
 	return c, list
 }
@@ -67,11 +67,11 @@ func BenchmarkSearchOfAGroup(b *testing.B) {
 	c, list := largeCircuits(b)
 	d := c.design(c.jobs.list(list[len(list)/10:]), true)
 	of := c.designer.(interleaved)
-	of.from = standingOf(c)
+	of.from = c.Evidence.standing()
 	lots := of.lots(0, d.jobs)
 	g := of.planGroup(0, lots)
 	for b.Loop() {
-		if _, ok := of.rewire(0, c.maps[:c.layout.groupMaps()], g.stay, lots); !ok {
+		if _, ok := of.rewire(0, c.Evidence.maps[:c.Evidence.layout.groupMaps()], g.stay, lots); !ok {
 			b.Fatal("the links do not fit")
 		}
 	}
@@ -95,8 +95,8 @@ func BenchmarkTurnOfJobs(b *testing.B) {
 	k := fabric.DefaultLeafSpine()
 	k.LeafSpine.Leaves, k.Spines = 64, 32
 	c := New(k, journal.New(), nobody{})
-	for s := range c.switches {
-		d := c.switches[s].Device
+	for s := range c.Evidence.switches {
+		d := c.Evidence.switches[s].Device
 		c.table.Presence(d, &proto.Presence{Node: d.ID, Session: 1, Online: true, Ports: uint16(k.Ports())})
 		c.table.Reported(d, &proto.Reported{Node: d.ID, Session: 1}, false)
 	}
@@ -109,7 +109,7 @@ func BenchmarkTurnOfJobs(b *testing.B) {
 		list = append(list, alone(id))
 	}
 	d := c.design(c.jobs.list(list), true)
-	c.jobs.all, c.maps = d.jobs, d.maps
+	c.jobs.all, c.Evidence.maps = d.jobs, d.maps
 	list = slices.DeleteFunc(list, func(s proto.JobSpec) bool { return slices.Contains(d.change.Waiting, s.Job) })
 	next := slices.Clone(list[len(list)/10:])
 	for id := range 40 {

@@ -14,8 +14,8 @@ import (
 
 func readyCircuits(k *fabric.Core) *Circuits {
 	c := New(k, journal.New(), nobody{})
-	for s := range c.switches {
-		d := c.switches[s].Device
+	for s := range c.Evidence.switches {
+		d := c.Evidence.switches[s].Device
 		c.table.Presence(d, &proto.Presence{Node: d.ID, Session: 1, Online: true, Ports: uint16(k.SwitchSize())})
 		c.table.Reported(d, &proto.Reported{Node: d.ID, Session: 1}, false)
 	}
@@ -31,7 +31,7 @@ type between struct {
 func linksOf(c *Circuits, maps []crossMap) map[between]int {
 	out := map[between]int{}
 	for at, d := range maps {
-		c.layout.links(at, d, func(i, j int32, id proto.JobID) { out[between{id, min(i, j), max(i, j)}]++ })
+		c.Evidence.layout.links(at, d, func(i, j int32, id proto.JobID) { out[between{id, min(i, j), max(i, j)}]++ })
 	}
 	return out
 }
@@ -40,7 +40,7 @@ func linksOf(c *Circuits, maps []crossMap) map[between]int {
 // before and after: none of them waits for another stage.
 func checkStages(t *testing.T, c *Circuits, d *design) {
 	t.Helper()
-	first, last, maps := linksOf(c, c.maps), linksOf(c, d.maps), cloneMaps(c.maps)
+	first, last, maps := linksOf(c, c.Evidence.maps), linksOf(c, d.maps), cloneMaps(c.Evidence.maps)
 	for n, stage := range d.stages {
 		for _, set := range stage {
 			maps[set.at] = set.crossMap
@@ -75,7 +75,7 @@ func churn(t *testing.T, k *fabric.Core, seed uint64, changes int, draw func(r *
 		}
 		d := c.design(c.jobs.list(list), true)
 		checkStages(t, c, &d)
-		c.jobs.all, c.maps = d.jobs, d.maps
+		c.jobs.all, c.Evidence.maps = d.jobs, d.maps
 		list = slices.DeleteFunc(list, func(s proto.JobSpec) bool { return slices.Contains(d.change.Waiting, s.Job) })
 		if d.change.Granted > d.change.Realised {
 			dark++

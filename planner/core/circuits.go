@@ -36,7 +36,7 @@ func (s State) String() string { return stateNames[s] }
 var edges = [...]uint8{Resting: 1 << Verifying, Verifying: 1 << Resting}
 
 // become is the only place that changes the state of the circuits.
-func (c *Circuits) become(s State) {
+func (c *stages) become(s State) {
 	if edges[c.state]&(1<<s) == 0 {
 		panic("core: illegal edge " + c.state.String() + " to " + s.String())
 	}
@@ -74,41 +74,27 @@ type Root interface {
 
 // Circuits is the planner of circuits.
 type Circuits struct {
-	fab      *fabric.Core
-	layout   layout
+	Evidence *evidence
+	Stages   *stages
+	agenda   *agenda
+	drains   *drains
 	designer designer
 	j        *journal.Journal
 	root     Root
 	table    *member.Table
-	state    State
-	gen      proto.Generation // the highest that is known of
-	decided  proto.Generation // the last that the store knows of
-	fresh    bool             // the store held no circuits: what is there is adopted
-	heard    bool             // the first look round is over
+	jobs     *jobList
+	fresh    bool // the store held no circuits: what is there is adopted
+	heard    bool // the first look round is over
 
-	switches []switchView
-	maps     []crossMap // as committed
-	jobs     jobList
-	bad      map[slot]proto.Session // did not come up, and not when told again, in this life of the switch
-	out      out
-	drains   drains
-	lapses   uint64                    // how often what is out, or did not come up, was otherwise
-	tried    map[slot]proto.Generation // failed with this one, and told again
-	dim      map[string]time.Duration  // leaves and spines from which no light comes, and since when
-
-	txn    member.Txn
-	about  purpose   // of the generation in txn
-	open   openStage // committed, not yet proven
-	stages [][]mapSet
 	change proto.ChangeStatus // the one under way or the last
+	named  proto.JobID        // the last number that a job with a name got in this life
+}
 
-	named      proto.JobID // the last number that a job with a name got in this life
-	unreported bool        // something may be otherwise than when it was asked last
-
-	backs  int  // roll-backs in a row
-	dirty  bool // maps may have to change
-	planAt time.Duration
-	dark   uint32 // microseconds, the longest that a switch reported
+// agenda says when circuits are looked at next.
+type agenda struct {
+	j          *journal.Journal
+	planAt     time.Duration // when maps may have to change
+	unreported bool          // something may be otherwise than when it was asked last
 }
 
 // New makes the planner of a core's circuits.
@@ -116,20 +102,13 @@ func New(fab *fabric.Core, j *journal.Journal, root interface {
 	Root
 	member.Root
 }) *Circuits {
-	c := &Circuits{fab: fab, layout: layout{fab}, j: j, root: root, fresh: true, bad: map[slot]proto.Session{}, out: newOut(fab, nil), tried: map[slot]proto.Generation{}, drains: drains{of: map[string]*PortDrain{}}, planAt: journal.Never}
+	a, jobs := &agenda{j: j, planAt: journal.Never}, &jobList{fab: fab, saved: map[proto.JobID]string{}}
+	e := &evidence{j: j, agenda: a, jobs: jobs, bad: map[slot]proto.Session{}, tried: map[slot]proto.Generation{}}
+	d := &drains{j: j, agenda: a, Evidence: e, of: map[string]*PortDrain{}}
+	c := &Circuits{Evidence: e, agenda: a, drains: d, designer: designerOf(fab), j: j, root: root, jobs: jobs, fresh: true}
 	c.table = member.NewTable(proto.FirstSwitch, fab.Switches(), j, root, c)
-	c.txn = member.NewTxn(c.table)
-	c.switches = make([]switchView, fab.Switches())
-	for s := range c.switches {
-		c.switches[s].Device = &c.table.Devices[s]
-		c.switches[s].Group = fab.GroupID(s / fab.GroupSwitches())
-	}
-	c.maps = make([]crossMap, fab.Groups()*c.layout.groupMaps())
-	for at := range c.maps {
-		c.maps[at] = c.layout.bare(at)
-	}
-	c.jobs = jobList{fab: fab, saved: map[proto.JobID]string{}}
-	c.designer = designerOf(fab)
+	c.Stages = &stages{j: j, agenda: a, Evidence: e, drains: d, table: c.table, txn: member.NewTxn(c.table)}
+	e.fit(fab, c.table, nil)
 	return c
 }
 
@@ -148,11 +127,15 @@ func designerOf(fab *fabric.Core) designer {
 func (c *Circuits) Table() *member.Table { return c.table }
 
 // replan asks for a look at the maps after a delay at most.
-func (c *Circuits) replan(after time.Duration) {
-	if !c.dirty || c.j.Now+after < c.planAt {
-		c.planAt = c.j.Now + after
+func (a *agenda) replan(after time.Duration) { a.planAt = min(a.planAt, a.j.Now+after) }
+
+// due begins a look that is due.
+func (a *agenda) due() bool {
+	due := a.planAt <= a.j.Now
+	if due {
+		a.planAt = journal.Never
 	}
-	c.dirty = true
+	return due
 }
 
 // may: the planner as a whole is in a state in which it commands.
@@ -163,122 +146,129 @@ func (c *Circuits) Run() {
 	if !c.may() {
 		return
 	}
-	for s := range c.switches {
-		if c.switches[s].Retry(c.j.Now) {
-			c.replan(0)
+	for s := range c.Evidence.switches {
+		if c.Evidence.switches[s].Retry(c.j.Now) {
+			c.agenda.replan(0)
 		}
 	}
 	switch {
-	case c.txn.Phase() == member.Preparing:
-		c.checkPrepare()
-	case c.txn.Phase() == member.Resting && c.state == Verifying:
-		c.checkOpen()
+	case c.Stages.txn.Phase() == member.Preparing:
+		c.Stages.checkPrepare()
+	case c.Stages.txn.Phase() == member.Resting && c.Stages.state == Verifying:
+		c.Stages.checkOpen()
 	}
 	c.table.Sweep(true)
-	if c.rests() && c.dirty && c.planAt <= c.j.Now {
+	if c.Stages.rests() && c.agenda.due() {
 		c.plan()
 	}
 }
 
-func (c *Circuits) rests() bool { return c.state == Resting && c.txn.Phase() == member.Resting }
+func (c *stages) rests() bool { return c.state == Resting && c.txn.Phase() == member.Resting }
 
 // Next is when Run wants to be called.
 func (c *Circuits) Next() time.Duration {
 	if !c.may() {
 		return journal.Never
 	}
-	next := min(c.table.NextSweep(), c.txn.Next())
-	for s := range c.switches {
-		next = min(next, c.switches[s].RetryAt())
+	next := min(c.table.NextSweep(), c.Stages.txn.Next())
+	for s := range c.Evidence.switches {
+		next = min(next, c.Evidence.switches[s].RetryAt())
 	}
 	switch {
-	case c.txn.Phase() != member.Resting:
-	case c.state == Verifying:
-		next = min(next, c.openDue())
-	case c.dirty:
-		next = min(next, c.planAt)
+	case c.Stages.txn.Phase() != member.Resting:
+	case c.Stages.state == Verifying:
+		next = min(next, c.Stages.openDue())
+	default:
+		next = min(next, c.agenda.planAt)
 	}
 	return next
 }
 
 // LinkUp: nothing sent without a broker arrived.
 func (c *Circuits) LinkUp() {
-	c.txn.LinkUp()
-	if c.open.active() {
-		c.open.since = c.j.Now
+	c.Stages.txn.LinkUp()
+	if c.Stages.open.active() {
+		c.Stages.open.since = c.j.Now
 	}
-	c.replan(0)
+	c.agenda.replan(0)
 }
 
 // plan starts what is next: a switch that has to be told again, the next
 // stage, or a new look at all.
 func (c *Circuits) plan() {
-	c.dirty, c.planAt = false, journal.Never
-	if c.open.active() {
-		c.become(Verifying)
-		c.checkOpen()
+	if c.Stages.open.active() {
+		c.Stages.become(Verifying)
+		c.Stages.checkOpen()
 		return
 	}
-	for s := range c.switches {
-		if v := &c.switches[s]; v.Ready() {
+	for s := range c.Evidence.switches {
+		if v := &c.Evidence.switches[s]; v.Ready() {
 			c.readCircuits(v)
 		}
 	}
-	if c.tellSwitches() {
-		c.replan(0)
+	if c.Stages.tellSwitches() {
+		c.agenda.replan(0)
 		return
 	}
-	if len(c.stages) > 0 && !(drainer{c}).waits() { // one that waits for routers is looked at anew
-		c.nextStage()
+	if len(c.Stages.todo) > 0 && !c.drains.waits() { // one that waits for routers is looked at anew
+		c.Stages.nextStage()
 		return
 	}
-	c.unreported = true
-	proven, back := Growth{c}.prove(), Growth{c}.watch()
+	c.agenda.unreported = true
+	proven, back := c.Evidence.prove(), c.Evidence.watch()
 	d := c.design(c.jobs.all, proven || back)
 	was := c.jobs.all
-	c.jobs.all, c.change, c.stages = d.jobs, d.change, d.stages
+	c.jobs.all, c.change, c.Stages.todo = d.jobs, d.change, d.stages
 	c.saveJobs()
 	noteStarts(c, was)
-	if len(c.stages) > 0 {
-		c.nextStage()
+	if len(c.Stages.todo) > 0 {
+		c.Stages.nextStage()
 	} else {
-		drainer{c}.release(none)
+		c.drains.release(none)
 	}
 }
 
 // nextStage begins the first of the stages to do, if its switches can take it;
 // else all is looked at anew.
-func (c *Circuits) nextStage() {
-	sets := c.stages[0]
+func (c *stages) nextStage() {
+	sets := c.todo[0]
 	for _, set := range sets {
-		for _, s := range c.layout.switchesOf(set.at) {
-			if !c.switches[s].able() {
-				c.stages = nil
-				c.replan(debounce)
+		for _, s := range c.Evidence.layout.switchesOf(set.at) {
+			if !c.Evidence.switches[s].able() {
+				c.todo = nil
+				c.agenda.replan(debounce)
 				return
 			}
 		}
 	}
-	if until := (drainer{c}).wait(sets); until > 0 {
+	if until := c.drains.wait(sets); until > 0 {
 		if until != journal.Never {
-			c.replan(until - c.j.Now)
+			c.agenda.replan(until - c.j.Now)
 		}
 		return
 	}
-	c.stages = c.stages[1:]
+	c.todo = c.todo[1:]
 	c.prepareSets(stageForward, sets)
 }
 
 // Generation is the highest that was given out or heard of.
-func (c *Circuits) Generation() proto.Generation { return c.gen }
+func (c *Circuits) Generation() proto.Generation { return c.Stages.gen }
+
+// awaits says whose words the next stage waits for, "" when for none.
+func (c *stages) awaits() string {
+	if len(c.todo) == 0 || !c.rests() {
+		return ""
+	}
+	return c.drains.why()
+}
 
 // Quiet: nothing is under way, told, or waiting to be told.
 func (c *Circuits) Quiet() bool {
-	if !c.heard || !c.rests() || c.dirty || len(c.stages) > 0 || c.open.active() {
+	if !c.heard || !c.Stages.rests() || c.agenda.planAt != journal.Never || len(c.Stages.todo) > 0 || c.Stages.open.active() {
 		return false
 	}
-	for s := range c.switches {
-		v := &c.switches[s]
+	for s := range c.Evidence.switches {
+		v := &c.Evidence.switches[s]
 		if v.Online() && (v.Pending() || v.Unassigned || v.Report != nil && v.tuning() && c.j.Now < v.shownAt+lightPatience) {
 			return false
 		}
@@ -287,7 +277,7 @@ func (c *Circuits) Quiet() bool {
 }
 
 // Phase names the phase of the circuits' generation.
-func (c *Circuits) Phase() string {
+func (c *stages) Phase() string {
 	if p := c.txn.Phase(); p != member.Resting {
 		return p.String()
 	}

@@ -43,19 +43,19 @@ func (x Claims) Ready() bool { return x.c.heard && x.c.root.Busy() == "" }
 
 // Out reports whether a server is out, and why.
 func (x Claims) Out(server int) (why string, is bool) {
-	part, is := x.c.out.servers[server]
-	return x.c.out.why[part], is
+	part, is := x.c.Evidence.out.servers[server]
+	return x.c.Evidence.out.why[part], is
 }
 
 // Moved reports, once, whether anything may be otherwise than it was.
 func (x Claims) Moved() bool {
-	was := x.c.unreported
-	x.c.unreported = false
+	was := x.c.agenda.unreported
+	x.c.agenda.unreported = false
 	return was
 }
 
 // Unreported: Moved has something to report.
-func (x Claims) Unreported() bool { return x.c.unreported }
+func (x Claims) Unreported() bool { return x.c.agenda.unreported }
 
 // Check says what is wrong with a job, if anything.
 func (x Claims) Check(s proto.JobSpec) *proto.Error {
@@ -118,7 +118,7 @@ func (x Claims) wouldWait(s proto.JobSpec) string {
 		return fmt.Sprintf("%d jobs are there, the most that there can be", len(x.c.jobs.all))
 	}
 	list, added := x.with("", s)
-	x.c.designer.start(standingOf(x.c), list)
+	x.c.designer.start(x.c.Evidence.standing(), list)
 	if added.runs() {
 		return ""
 	}
@@ -148,25 +148,23 @@ func (x Claims) Release(id proto.JobID) {
 
 // Lent is what each job that has a name has.
 func (x Claims) Lent() map[proto.JobID]*Lent {
-	c, out := x.c, map[proto.JobID]*Lent{}
-	lit, _, _ := c.lit()
-	made, d := c.out.made(c.maps), c.designer.at(standingOf(c))
+	c, e, out := x.c, x.c.Evidence, map[proto.JobID]*Lent{}
+	lit, _, _ := e.lit()
+	made, d := e.out.made(e.maps), c.designer.at(e.standing())
 	for _, j := range c.jobs.all {
 		if j.owner != "" {
 			s := c.jobStatus(j, lit)
-			gpus, links, part := lost(c, d, j)
-			out[j.spec.Job] = &Lent{JobStatus: s, GPUs: j.placed.GPUs(), Told: made[s.Job] >= int(s.Granted), Quiet: c.Quiet(), Lost: gpus, Short: links, Out: part, Why: c.out.why[part]}
+			gpus, links, part := e.lost(d, j)
+			out[j.spec.Job] = &Lent{JobStatus: s, GPUs: j.placed.GPUs(), Told: made[s.Job] >= int(s.Granted), Quiet: c.Quiet(), Lost: gpus, Short: links, Out: part, Why: e.out.why[part]}
 		}
 	}
-	for at, m := range c.maps {
-		for _, s := range c.layout.switchesOf(at) {
-			for _, w := range c.layout.circuitsOf(s, m) {
-				if l := out[w.Job]; l != nil && l.Dark == "" && l.Realised < l.Granted && c.out.hits(slot{s, w.A, w.B}) == "" {
-					if state := c.stateOf(s, w); !state.Lit() {
-						l.Dark = fmt.Sprintf("switch %d: port %d to %d is %s", s, w.A, w.B, state)
-						if why := c.switches[s].whyUnable(); why != "" {
-							l.Dark = fmt.Sprintf("switch %d: %s", s, why)
-						}
+	for s := range e.switches {
+		for _, w := range e.wanted(s) {
+			if l := out[w.Job]; l != nil && l.Dark == "" && l.Realised < l.Granted && e.out.hits(slot{s, w.A, w.B}) == "" {
+				if state := e.stateOf(s, w); !state.Lit() {
+					l.Dark = fmt.Sprintf("switch %d: port %d to %d is %s", s, w.A, w.B, state)
+					if why := e.switches[s].whyUnable(); why != "" {
+						l.Dark = fmt.Sprintf("switch %d: %s", s, why)
 					}
 				}
 			}
@@ -178,7 +176,7 @@ func (x Claims) Lent() map[proto.JobID]*Lent {
 // Describe is a job with where its ranks are.
 func (x Claims) Describe(id proto.JobID) (s proto.JobStatus) {
 	if j := x.c.jobs.find(id); j != nil {
-		lit, _, _ := x.c.lit()
+		lit, _, _ := x.c.Evidence.lit()
 		s = x.c.jobStatus(j, lit)
 		describe(x.c, j, &s)
 	}
@@ -188,7 +186,7 @@ func (x Claims) Describe(id proto.JobID) (s proto.JobStatus) {
 // Ranks are a job's GPUs in the order of its ranks.
 func (x Claims) Ranks(id proto.JobID) Ranks {
 	if j := x.c.jobs.find(id); j != nil {
-		return ranksOf(x.c.fab, x.c.designer, j)
+		return ranksOf(x.c.Evidence.fab, x.c.designer, j)
 	}
 	return Ranks{}
 }
@@ -200,7 +198,7 @@ func (x Claims) Routes(id proto.JobID) func() ([]Route, string) {
 	if j == nil {
 		return nil
 	}
-	from := standingOf(x.c)
+	from := x.c.Evidence.standing()
 	from.maps, from.bad = slices.Clone(from.maps), maps.Clone(from.bad)
 	d := x.c.designer.at(from)
 	return func() ([]Route, string) { return routesOf(d, j) } // a job is replaced, never changed
@@ -209,18 +207,18 @@ func (x Claims) Routes(id proto.JobID) func() ([]Route, string) {
 // Stamp stands for where a job is and what of that is gone: as long as it is the same,
 // so are its routes.
 func (x Claims) Stamp(id proto.JobID) string {
-	stamp := fmt.Sprintf("%s %d", x.c.jobs.saved[id], x.c.lapses)
-	if x.c.fab.Backup {
-		stamp += fmt.Sprintf(" %d", x.c.decided)
+	stamp := fmt.Sprintf("%s %d", x.c.jobs.saved[id], x.c.Evidence.lapses)
+	if x.c.Evidence.fab.Backup {
+		stamp += fmt.Sprintf(" %d", x.c.Stages.decided)
 	}
 	return stamp
 }
 
 // At are the circuits that are wanted at a switch, as they are there, and those by hand.
-func (x Claims) At(n int) []proto.CircuitStatus { return circuitsAt(x.c, n) }
+func (x Claims) At(n int) []proto.CircuitStatus { return x.c.Evidence.circuitsAt(n) }
 
 // Parts are those that are out, in order.
-func (x Claims) Parts() []string { return slices.Sorted(maps.Keys(x.c.out.why)) }
+func (x Claims) Parts() []string { return slices.Sorted(maps.Keys(x.c.Evidence.out.why)) }
 
 // IDs are the numbers of all jobs.
 func (x Claims) IDs() (ids []proto.JobID) {
@@ -243,16 +241,16 @@ func (x Claims) Links(id proto.JobID) (out []fabric.LeafLink) {
 // takeList makes a design the wanted one.
 func takeList(c *Circuits, d design) {
 	was := c.jobs.all
-	c.jobs.all, c.change, c.stages = d.jobs, d.change, nil
-	c.unreported = true
+	c.jobs.all, c.change, c.Stages.todo = d.jobs, d.change, nil
+	c.agenda.unreported = true
 	c.saveJobs()
 	c.j.Note(journal.Info, "job list taken", journal.Note{Rule: "apply", Node: -1, Cause: proto.CauseOperator,
 		Text: fmt.Sprintf("%d jobs, %d wait, %d stages", len(d.jobs), len(d.change.Waiting), len(d.stages))})
 	noteStarts(c, was)
-	if c.rests() && !c.open.active() {
-		c.stages = d.stages
+	if c.Stages.rests() && !c.Stages.open.active() {
+		c.Stages.todo = d.stages
 	}
-	c.replan(0)
+	c.agenda.replan(0)
 }
 
 // named are the jobs of a list that it cannot end.

@@ -19,7 +19,7 @@ func TestSearchOfAGroupScales(t *testing.T) {
 			ServersPerLeaf: 4, GPUsPerServer: 8, Wiring: fabric.Interleaved, IotaMille: 250}
 		c := readyCircuits(&k)
 		of := c.designer.(interleaved)
-		of.from = standingOf(c)
+		of.from = c.Evidence.standing()
 		r := detmath.Random(1)
 		wanted := map[between]int{}
 		all := 0

@@ -52,18 +52,9 @@ type design struct {
 	change proto.ChangeStatus
 }
 
-// standingOf is where the circuits stand.
-func standingOf(c *Circuits) standing {
-	from := standing{known: &c.jobs, maps: c.maps, bad: c.bad, dark: c.dark, out: c.out, nowMS: int64(c.j.Wall)}
-	for at := range c.maps {
-		from.able = append(from.able, !slices.ContainsFunc(c.layout.switchesOf(at), func(s int) bool { return !c.switches[s].able() }))
-	}
-	return from
-}
-
 // design is what jobs come to from there.
 func (c *Circuits) design(jobs []*job, list bool) design {
-	return c.designer.design(standingOf(c), copyJobs(jobs), list)
+	return c.designer.design(c.Evidence.standing(), copyJobs(jobs), list)
 }
 
 // failed: a circuit of a link did not come up, or is out.

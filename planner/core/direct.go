@@ -344,13 +344,13 @@ func (c direct) describe(j *job, s *proto.JobStatus) {
 func flip(c *Circuits, q *proto.OpRequest, r *proto.OpReply) {
 	j := c.jobs.find(q.Job)
 	switch {
-	case c.fab.Direct != nil && j != nil && len(q.Jobs) > 0:
+	case c.Evidence.fab.Direct != nil && j != nil && len(q.Jobs) > 0:
 		followTraffic(j, c, q, r)
 		return
-	case c.fab.Direct != nil && j != nil && q.Name != "":
+	case c.Evidence.fab.Direct != nil && j != nil && q.Name != "":
 		enterPhase(j, c, q, r)
 		return
-	case c.fab.Direct == nil:
+	case c.Evidence.fab.Direct == nil:
 		r.Refuse(&proto.Error{Code: proto.Unsupported, Field: "fabric", Limit: "a direct core", Reason: "elsewhere no job stands by"})
 		return
 	case j == nil:

@@ -22,7 +22,7 @@ func followTraffic(j *job, c *Circuits, q *proto.OpRequest, r *proto.OpReply) {
 	refuse := func(code proto.Code, field, limit, format string, args ...any) {
 		r.Refuse(&proto.Error{Code: code, Field: field, Limit: limit, Reason: fmt.Sprintf(format, args...)})
 	}
-	d := c.designer.at(standingOf(c)).(direct)
+	d := c.designer.at(c.Evidence.standing()).(direct)
 	switch {
 	case j.shard == nil || !j.shard.Active || len(j.shard.Servers) < 2:
 		refuse(proto.Conflict, "job", "one that runs on 2 servers and up", "job %d does not", q.Job)
@@ -31,7 +31,7 @@ func followTraffic(j *job, c *Circuits, q *proto.OpRequest, r *proto.OpReply) {
 		refuse(proto.Conflict, "job", "one without phases", "job %d has %d", q.Job, len(j.spec.Phases))
 		return
 	}
-	lit, _, _ := c.lit()
+	lit, _, _ := c.Evidence.lit()
 	if s, why := c.jobStatus(j, lit), d.silent(j.shard); why != "" || s.State == proto.JobPlacing { // it would wait, and go for what is old by then
 		refuse(proto.Conflict, "job", "one whose links have light, on devices that can be told", "job %d: %s", q.Job, cmp.Or(why, s.Reason, "its links are on their way"))
 		return

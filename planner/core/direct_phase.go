@@ -60,7 +60,7 @@ func enterPhase(j *job, c *Circuits, q *proto.OpRequest, r *proto.OpReply) {
 		return
 	}
 	next := j.shard.turned(to)
-	if turning(j, c.layout, c.maps) {
+	if turning(j, c.Evidence.layout, c.Evidence.maps) {
 		next.Path = j.shard.Path // it has yet to flip to these
 	}
 	list := copyJobs(c.jobs.all)

@@ -43,98 +43,94 @@ type PortSaid struct {
 
 // drains are ports that are, or may still be, drained, by router/port.
 type drains struct {
+	j        *journal.Journal
+	agenda   *agenda
+	Evidence *evidence
+
 	of   map[string]*PortDrain
 	disk uint64 // records up to this one are on disk
 	news uint64
 }
 
-// drainer asks routers for stages of circuits.
-type drainer struct{ c *Circuits }
-
-func (d *drains) sorted() (out []*PortDrain) {
-	for _, key := range slices.Sorted(maps.Keys(d.of)) {
-		out = append(out, d.of[key])
+func (c *drains) sorted() (out []*PortDrain) {
+	for _, key := range slices.Sorted(maps.Keys(c.of)) {
+		out = append(out, c.of[key])
 	}
 	return out
 }
 
 // ask has what routers are asked to do stored.
-func (x drainer) ask(p *PortDrain, drained bool) {
-	c := x.c
+func (c *drains) ask(p *PortDrain, drained bool) {
 	p.Drained, p.Held, p.Says, p.Since, p.asked = drained, false, "", c.j.Wall, c.j.Now
-	x.keep(p)
+	c.keep(p)
 }
 
-func (x drainer) keep(p *PortDrain) {
-	c := x.c
-	c.unreported = true
+func (c *drains) keep(p *PortDrain) {
+	c.agenda.unreported = true
 	p.record = c.j.Persist(journal.Encode(prefixDrain+p.router+"/"+p.Port, p))
 }
 
 // want asks for the ports that are to be drained, and for all others to be used
 // again.
-func (x drainer) want(want map[string]bool) {
-	c := x.c
+func (c *drains) want(want map[string]bool) {
 	for _, key := range slices.Sorted(maps.Keys(want)) {
-		if c.drains.of[key] == nil {
+		if c.of[key] == nil {
 			router, port, _ := strings.Cut(key, "/")
-			c.drains.of[key] = &PortDrain{Port: port, router: router}
+			c.of[key] = &PortDrain{Port: port, router: router}
 		}
-		if p := c.drains.of[key]; !p.Drained {
-			x.ask(p, true)
+		if p := c.of[key]; !p.Drained {
+			c.ask(p, true)
 		}
 	}
-	x.release(func(key string) bool { return want[key] })
+	c.release(func(key string) bool { return want[key] })
 }
 
 // release asks routers to use ports again, but for some. What the core does not have any
 // more is nobody's.
-func (x drainer) release(but func(key string) bool) {
-	c := x.c
+func (c *drains) release(but func(key string) bool) {
 	ends := map[string]bool{}
-	for _, p := range c.drains.sorted() {
+	for _, p := range c.sorted() {
 		if len(ends) == 0 {
-			ends = x.ends()
+			ends = c.ends()
 		}
 		switch key := p.router + "/" + p.Port; {
 		case !ends[key]:
-			x.forget(key)
+			c.forget(key)
 		case p.Drained && !but(key):
-			x.ask(p, false)
+			c.ask(p, false)
 		}
 	}
 }
 
-func (x drainer) forget(key string) {
-	c := x.c
-	delete(c.drains.of, key)
-	c.drains.news++
-	c.unreported = true
+func (c *drains) forget(key string) {
+	delete(c.of, key)
+	c.news++
+	c.agenda.unreported = true
 	c.j.Persist(journal.Record{Key: prefixDrain + key})
 }
 
 // onDisk makes known what is asked, now that it will not be forgotten.
-func (d *drains) onDisk(id uint64) {
-	d.disk = max(d.disk, id)
-	for _, p := range d.of { // any order: whether there is one
+func (c *drains) onDisk(id uint64) {
+	c.disk = max(c.disk, id)
+	for _, p := range c.of { // any order: whether there is one
 		if p.record == id {
-			d.news++
+			c.news++
 		}
 	}
 }
 
 // end is the router at a port of a switch, with its own.
-func (x drainer) end(s int, port int32) string {
-	device, name := x.c.fab.EndOf(s, int(port))
+func (c *drains) end(s int, port int32) string {
+	device, name := c.Evidence.fab.EndOf(s, int(port))
 	name, _, _ = strings.Cut(name, "/") // an interface, whichever of its fibres
 	return device + "/" + name
 }
 
-func (x drainer) ends() map[string]bool {
+func (c *drains) ends() map[string]bool {
 	out := map[string]bool{}
-	for s := range x.c.fab.Mirrors() {
-		for port := range x.c.fab.PortsOf(s) {
-			out[x.end(s, int32(port))] = true
+	for s := range c.Evidence.fab.Mirrors() {
+		for port := range c.Evidence.fab.PortsOf(s) {
+			out[c.end(s, int32(port))] = true
 		}
 	}
 	return out
@@ -143,29 +139,29 @@ func (x drainer) ends() map[string]bool {
 func none(string) bool { return false }
 
 // takenFrom are the ports of routers at the links with light that maps take away.
-func (x drainer) takenFrom(sets []mapSet) map[string]bool {
-	c, out := x.c, map[string]bool{}
-	if c.fab.Drain == nil {
+func (c *drains) takenFrom(sets []mapSet) map[string]bool {
+	out := map[string]bool{}
+	if c.Evidence.fab.Drain == nil {
 		return out
 	}
 	for _, set := range sets {
-		all := c.layout.switchesOf(set.at)
-		for i, j := range c.maps[set.at].to {
+		all := c.Evidence.layout.switchesOf(set.at)
+		for i, j := range c.Evidence.maps[set.at].to {
 			if j < 0 || set.to[i] == j || int32(i) == j {
 				continue // nothing, or it stays; a port joined to itself is new
 			}
-			if server, is := c.fab.ServerOf(set.at); is {
-				if c.stateOf(set.at, proto.Circuit{A: uint16(i), B: uint16(j)}).Lit() {
+			if server, is := c.Evidence.fab.ServerOf(set.at); is {
+				if c.Evidence.stateOf(set.at, proto.Circuit{A: uint16(i), B: uint16(j)}).Lit() {
 					out[fmt.Sprintf("server%d/if%d", server, i)] = true
 				}
 				continue
 			}
-			lit := slices.ContainsFunc(c.layout.slots(set.at, int32(i), j), func(x slot) bool { return c.stateOf(x.sw, proto.Circuit{A: x.a, B: x.b}).Lit() })
+			lit := slices.ContainsFunc(c.Evidence.layout.slots(set.at, int32(i), j), func(x slot) bool { return c.Evidence.stateOf(x.sw, proto.Circuit{A: x.a, B: x.b}).Lit() })
 			if !lit {
 				continue // no packet crosses it
 			}
 			// Who sends into side A of the even one of a pair hears from side B of the odd one.
-			out[x.end(all[0], int32(i))], out[x.end(all[len(all)-1], j)] = true, true
+			out[c.end(all[0], int32(i))], out[c.end(all[len(all)-1], j)] = true, true
 		}
 	}
 	return out
@@ -173,12 +169,11 @@ func (x drainer) takenFrom(sets []mapSet) map[string]bool {
 
 // wait asks routers for what a stage needs of them, and says until when it waits for
 // their word at most; 0: no longer.
-func (x drainer) wait(sets []mapSet) (until time.Duration) {
-	c := x.c
-	x.want(x.takenFrom(sets))
-	for _, p := range c.drains.of { // any order: the latest
+func (c *drains) wait(sets []mapSet) (until time.Duration) {
+	c.want(c.takenFrom(sets))
+	for _, p := range c.of { // any order: the latest
 		if !p.Held {
-			until = max(until, x.patience(p))
+			until = max(until, c.patience(p))
 		}
 	}
 	if until <= c.j.Now {
@@ -188,8 +183,8 @@ func (x drainer) wait(sets []mapSet) (until time.Duration) {
 }
 
 // patience is until when a stage waits for a port.
-func (x drainer) patience(p *PortDrain) time.Duration {
-	switch d := x.c.fab.Drain; {
+func (c *drains) patience(p *PortDrain) time.Duration {
+	switch d := c.Evidence.fab.Drain; {
 	case d == nil:
 		return 0
 	case p.Drained && d.Stays():
@@ -200,8 +195,8 @@ func (x drainer) patience(p *PortDrain) time.Duration {
 }
 
 // waits: routers have not said that they have drained what they are asked to.
-func (x drainer) waits() bool {
-	for _, p := range x.c.drains.of { // any order: whether there is one
+func (c *drains) waits() bool {
+	for _, p := range c.of { // any order: whether there is one
 		if p.Drained && !p.Held {
 			return true
 		}
@@ -210,16 +205,12 @@ func (x drainer) waits() bool {
 }
 
 // why says whose words a stage waits for, "" when for none.
-func (x drainer) why() string {
-	c := x.c
-	if len(c.stages) == 0 || !c.rests() {
-		return ""
-	}
+func (c *drains) why() string {
 	for _, drained := range []bool{true, false} {
 		var waits []string
 		says := ""
-		for _, p := range c.drains.sorted() {
-			if p.Drained == drained && x.awaited(p) {
+		for _, p := range c.sorted() {
+			if p.Drained == drained && c.awaited(p) {
 				waits = append(waits, p.router+" "+p.Port)
 				says = cmp.Or(says, p.Says)
 			}
@@ -240,11 +231,10 @@ func (x drainer) why() string {
 }
 
 // awaited: a stage waits for a router's word of a port.
-func (x drainer) awaited(p *PortDrain) bool { return !p.Held && x.patience(p) > x.c.j.Now }
+func (c *drains) awaited(p *PortDrain) bool { return !p.Held && c.patience(p) > c.j.Now }
 
 // restore takes one record of the store.
-func (x drainer) restore(rest string, raw []byte) error {
-	c := x.c
+func (c *drains) restore(rest string, raw []byte) error {
 	p := &PortDrain{asked: c.j.Now}
 	if err := json.Unmarshal(raw, p); err != nil {
 		return err
@@ -253,7 +243,7 @@ func (x drainer) restore(rest string, raw []byte) error {
 	if p.router, _, ok = strings.Cut(rest, "/"); !ok || p.router == "" || rest != p.router+"/"+p.Port {
 		return fmt.Errorf("want ROUTER/PORT, not %.80q", rest)
 	}
-	c.drains.of[rest] = p
+	c.of[rest] = p
 	return nil
 }
 
@@ -263,7 +253,7 @@ func (x Claims) Drains() map[string][]PortDrain {
 	for _, p := range x.c.drains.sorted() {
 		if p.record <= x.c.drains.disk {
 			d := *p
-			d.Overdue = !p.Held && x.c.j.Now >= p.asked+x.c.fab.Drain.Within()
+			d.Overdue = !p.Held && x.c.j.Now >= p.asked+x.c.Evidence.fab.Drain.Within()
 			out[p.router] = append(out[p.router], d)
 		}
 	}
@@ -284,7 +274,7 @@ func (x Claims) Said(router, port string, got PortSaid) error {
 		return &proto.Error{Code: proto.NotFound, Field: "port", Limit: "one that is asked for: GET /v1/routers", Reason: fmt.Sprintf("%.80q of %.80q is not", port, router)}
 	case got.Says != "" && (p.Says != got.Says || p.Held):
 		p.Held, p.Says = false, proto.Clip(got.Says)
-		drainer{c}.keep(p)
+		c.drains.keep(p)
 		c.j.Note(journal.Warn, "router does not drain", journal.Note{Rule: "drain", Node: -1, Text: proto.Clip(fmt.Sprintf("%s %s: %s", router, port, p.Says))})
 		return nil
 	case got.Says != "":
@@ -292,13 +282,13 @@ func (x Claims) Said(router, port string, got PortSaid) error {
 	case got.Drained != p.Drained:
 		return &proto.Error{Code: proto.Conflict, Field: "drained", Limit: fmt.Sprint(p.Drained), Reason: fmt.Sprintf("%.80q of %.80q is asked for otherwise", port, router)}
 	case !p.Drained:
-		drainer{c}.forget(router + "/" + port)
+		c.drains.forget(router + "/" + port)
 	case !p.Held:
 		p.Held, p.Says = true, ""
-		drainer{c}.keep(p)
+		c.drains.keep(p)
 	}
-	if len(c.stages) > 0 && !slices.ContainsFunc(c.drains.sorted(), drainer{c}.awaited) {
-		c.replan(0)
+	if len(c.Stages.todo) > 0 && !slices.ContainsFunc(c.drains.sorted(), c.drains.awaited) {
+		c.agenda.replan(0)
 	}
 	return nil
 }

@@ -38,6 +38,24 @@ type openStage struct {
 
 func (o *openStage) active() bool { return len(o.sw) > 0 }
 
+// stages take circuits from what switches carry to what a change wants.
+type stages struct {
+	j        *journal.Journal
+	agenda   *agenda
+	Evidence *evidence
+	drains   *drains
+	table    *member.Table
+
+	state   State
+	gen     proto.Generation // the highest that is known of
+	decided proto.Generation // the last that the store knows of
+	txn     member.Txn
+	about   purpose   // of the generation in txn
+	open    openStage // committed, not yet proven
+	todo    [][]mapSet
+	backs   int // roll-backs in a row
+}
+
 // switchWant is what a switch is to carry.
 type switchWant struct {
 	sw int
@@ -45,10 +63,10 @@ type switchWant struct {
 }
 
 // prepareSets sends the desired states of a stage or a roll-back.
-func (c *Circuits) prepareSets(k kind, sets []mapSet) {
+func (c *stages) prepareSets(k kind, sets []mapSet) {
 	var want []switchWant
 	for _, set := range sets {
-		for _, s := range c.layout.switchesOf(set.at) {
+		for _, s := range c.Evidence.layout.switchesOf(set.at) {
 			want = append(want, switchWant{s, set.crossMap})
 		}
 	}
@@ -57,12 +75,12 @@ func (c *Circuits) prepareSets(k kind, sets []mapSet) {
 
 // tellSwitches tells those again that do not hold what is committed, and can
 // be told. It reports whether there are any.
-func (c *Circuits) tellSwitches() bool {
+func (c *stages) tellSwitches() bool {
 	var want []switchWant
-	for s := range c.switches {
-		if v := &c.switches[s]; v.Unassigned && v.Ready() {
-			at, _ := c.layout.mapOf(s)
-			want = append(want, switchWant{s, c.maps[at]})
+	for s := range c.Evidence.switches {
+		if v := &c.Evidence.switches[s]; v.Unassigned && v.Ready() {
+			at, _ := c.Evidence.layout.mapOf(s)
+			want = append(want, switchWant{s, c.Evidence.maps[at]})
 		}
 	}
 	if len(want) == 0 {
@@ -72,14 +90,14 @@ func (c *Circuits) tellSwitches() bool {
 	return true
 }
 
-func (c *Circuits) prepare(about purpose, want []switchWant) {
+func (c *stages) prepare(about purpose, want []switchWant) {
 	c.gen++
 	slices.SortFunc(want, func(a, b switchWant) int { return a.sw - b.sw })
 	desired := make([]proto.Desired, len(want))
 	for i, w := range want {
-		v := &c.switches[w.sw]
+		v := &c.Evidence.switches[w.sw]
 		desired[i] = proto.Desired{Version: proto.Version, Node: v.ID, Term: c.j.Term, Generation: c.gen,
-			BypassSeq: v.quoted(), Decisions: []proto.RingID{v.Group}, Circuits: c.layout.circuitsOf(w.sw, w.crossMap)}
+			BypassSeq: v.quoted(), Decisions: []proto.RingID{v.Group}, Circuits: c.Evidence.layout.circuitsOf(w.sw, w.crossMap)}
 	}
 	c.about = about
 	c.txn.Prepare(c.gen, proto.Count(len(want), "switch"), c.j.Now, desired, func(d *member.Device) bool { return about.kind == stageBack && !d.Ready() })
@@ -91,13 +109,13 @@ func (c *Circuits) prepare(about purpose, want []switchWant) {
 }
 
 // explain says in a few words what a generation is for.
-func (c *Circuits) explain() string {
+func (c *stages) explain() string {
 	if c.about.kind == stageTell {
 		return "plan sent again to " + proto.Count(len(c.txn.Parts), "switch")
 	}
 	made, gone := 0, 0
 	for _, set := range c.about.sets {
-		m, g := c.layout.difference(c.maps[set.at], set.crossMap)
+		m, g := c.Evidence.layout.difference(c.Evidence.maps[set.at], set.crossMap)
 		made, gone = made+m, gone+g
 	}
 	text := "stage"
@@ -107,7 +125,7 @@ func (c *Circuits) explain() string {
 	return fmt.Sprintf("%s on %d switches: %d circuits removed, %d made", text, len(c.txn.Parts), gone, made)
 }
 
-func (c *Circuits) checkPrepare() {
+func (c *stages) checkPrepare() {
 	if !c.txn.Late() {
 		c.txn.Resend()
 		return
@@ -124,7 +142,7 @@ func (c *Circuits) checkPrepare() {
 
 // abort forgets the generation; nobody has taken any of it. Of a roll-back
 // nobody can be the reason: it goes on without devices that do not answer.
-func (c *Circuits) abort(why string) {
+func (c *stages) abort(why string) {
 	gen := c.txn.Gen
 	if c.about.kind == stageBack {
 		c.txn.Unanswered(func(part *member.Part) {
@@ -139,24 +157,24 @@ func (c *Circuits) abort(why string) {
 	}
 	c.Drop()
 	c.j.Note(journal.Warn, "circuits generation aborted", journal.Note{Rule: "presumed_abort", Node: -1, Gen: gen, Text: why})
-	c.replan(0)
+	c.agenda.replan(0)
 }
 
 // Drop forgets what is being prepared and sends nothing.
-func (c *Circuits) Drop() {
+func (c *stages) Drop() {
 	if c.txn.Phase() == member.Preparing {
 		c.txn.Drop()
-		c.stages = nil
+		c.todo = nil
 	}
 }
 
 // prepared takes a switch's answer to a prepare.
-func (c *Circuits) prepared(v *switchView, m *proto.Ack) {
+func (c *stages) prepared(v *switchView, m *proto.Ack) {
 	switch c.txn.Answer(v.Device, m) {
 	case member.Lost:
 		v.byHand = max(v.byHand, m.BypassSeq)
 		v.Unassigned = true
-		c.replan(debounce)
+		c.agenda.replan(debounce)
 	case member.Refused:
 		c.refused(v, m)
 	case member.Complete:
@@ -166,7 +184,7 @@ func (c *Circuits) prepared(v *switchView, m *proto.Ack) {
 
 // refused takes a switch's no. It takes no part for some time, longer each
 // time.
-func (c *Circuits) refused(v *switchView, m *proto.Ack) {
+func (c *stages) refused(v *switchView, m *proto.Ack) {
 	v.Refuse(m, c.j.Now)
 	if m.Code == proto.Conflict && v.Refusals <= maxConflicts {
 		v.Refused(member.Refusal{})
@@ -179,18 +197,18 @@ func (c *Circuits) refused(v *switchView, m *proto.Ack) {
 
 // Persisted takes the news that records are on disk. It reports whether they
 // were a decision of the circuits.
-func (c *Circuits) Persisted(id uint64) bool {
+func (c *stages) Persisted(id uint64) bool {
 	c.drains.onDisk(id)
 	if !c.txn.Persisted(id) {
 		return false
 	}
-	c.unreported = true
+	c.agenda.unreported = true
 	switch {
 	case c.about.kind != stageTell:
 		c.open = openStage{kind: c.about.kind, since: c.j.Now}
 		for _, set := range c.about.sets {
-			c.open.back = append(c.open.back, mapSet{set.at, c.maps[set.at]})
-			c.maps[set.at] = set.crossMap
+			c.open.back = append(c.open.back, mapSet{set.at, c.Evidence.maps[set.at]})
+			c.Evidence.maps[set.at] = set.crossMap
 		}
 	case !c.open.active():
 		c.open = openStage{kind: stageTell, since: c.j.Now}
@@ -216,8 +234,8 @@ func (c *Circuits) Persisted(id uint64) bool {
 		text += fmt.Sprintf(", %d when they are back", absent)
 	}
 	c.j.Note(journal.Info, "circuits generation committed", journal.Note{Rule: "circuits_commit", Node: -1, Gen: c.txn.Gen, Cause: proto.CausePlan, Text: text})
-	for g := range c.fab.Groups() {
-		if id := c.fab.GroupID(g); told[id] {
+	for g := range c.Evidence.fab.Groups() {
+		if id := c.Evidence.fab.GroupID(g); told[id] {
 			c.table.SendDecision(id, c.txn.Decided)
 		}
 	}

@@ -41,8 +41,8 @@ type shine struct {
 
 // shining is what switches tell of light that comes in, by device, and by fibre of leaves
 // and spines. Of servers joined directly those tell to whom they send, a layer each.
-func (x Growth) shining() map[string]*shine {
-	c, out := x.c, map[string]*shine{}
+func (e *evidence) shining() map[string]*shine {
+	out := map[string]*shine{}
 	note := func(key, of string, s int, r proto.CircuitReport) {
 		if out[key] == nil {
 			out[key] = &shine{of: of}
@@ -54,22 +54,22 @@ func (x Growth) shining() map[string]*shine {
 			d.dark = append(d.dark, s)
 		}
 	}
-	for s := range c.switches {
-		v := &c.switches[s]
+	for s := range e.switches {
+		v := &e.switches[s]
 		if !v.Ready() || v.Report == nil {
 			continue
 		}
 		lit := slices.ContainsFunc(v.Circuits(), func(r proto.CircuitReport) bool { return r.State.Lit() })
 		for _, r := range v.Circuits() {
-			if c.fab.Direct != nil {
-				if from := x.sender(s, r); from >= 0 && (lit || !c.switches[c.fab.ServerSwitch(from)].Online()) {
+			if e.fab.Direct != nil {
+				if from := e.sender(s, r); from >= 0 && (lit || !e.switches[e.fab.ServerSwitch(from)].Online()) {
 					note(fmt.Sprint(from), "", int(r.A), r)
-					out[fmt.Sprint(from)].away = !c.switches[c.fab.ServerSwitch(from)].Online()
+					out[fmt.Sprint(from)].away = !e.switches[e.fab.ServerSwitch(from)].Online()
 				}
 			} else if lit {
-				device, _ := c.fab.EndOf(s, int(r.A))
+				device, _ := e.fab.EndOf(s, int(r.A))
 				note(device, "", s, r)
-				if noInput(r) || c.out.ports[fabric.SwitchPort{Switch: s, Port: int(r.A)}] != "" { // of others nothing is to be said
+				if noInput(r) || e.out.ports[fabric.SwitchPort{Switch: s, Port: int(r.A)}] != "" { // of others nothing is to be said
 					note(fmt.Sprintf("switch%d/a%d", s, r.A), device, s, r)
 				}
 			}
@@ -80,27 +80,26 @@ func (x Growth) shining() map[string]*shine {
 
 // sender is the server whose light an interface waits for: one that was told to send there,
 // and holds that if it can say; -1: none.
-func (x Growth) sender(s int, r proto.CircuitReport) int {
-	c := x.c
-	server, is := c.fab.ServerOf(s)
+func (e *evidence) sender(s int, r proto.CircuitReport) int {
+	server, is := e.fab.ServerOf(s)
 	if !is {
 		return -1
 	}
-	from := c.senderTo(server, r.A, r.B)
+	from := e.senderTo(server, r.A, r.B)
 	if from < 0 {
 		return -1
 	}
-	end := c.layout.pathSlot(int(r.A), int32(from))
-	if v := &c.switches[end.sw]; c.maps[end.sw].to[end.a] != int32(end.b) || v.Online() && !v.able() {
+	end := e.layout.pathSlot(int(r.A), int32(from))
+	if v := &e.switches[end.sw]; e.maps[end.sw].to[end.a] != int32(end.b) || v.Online() && !v.able() {
 		return -1
 	}
-	server, _ = c.fab.PortEnd(from)
+	server, _ = e.fab.PortEnd(from)
 	return server
 }
 
 // senderTo is the port that a layer joins to where an interface of a server listens; -1: none.
-func (c *Circuits) senderTo(server int, layer, b uint16) int {
-	return slices.Index(c.maps[layer].to, int32(c.fab.Port(server, int(b)/c.fab.Degree)))
+func (e *evidence) senderTo(server int, layer, b uint16) int {
+	return slices.Index(e.maps[layer].to, int32(e.fab.Port(server, int(b)/e.fab.Degree)))
 }
 
 // noInput: no light comes into a switch for a circuit.
@@ -112,18 +111,18 @@ func (d *shine) gone() bool {
 }
 
 // known: a fibre is out, or its device is or will be.
-func (x Growth) known(key string, now map[string]*shine) bool {
-	p, _ := x.c.fab.Part(key)
-	return slices.ContainsFunc(p.Ports, func(at fabric.SwitchPort) bool { return x.c.out.ports[at] != "" }) || now[now[key].of].gone()
+func (e *evidence) known(key string, now map[string]*shine) bool {
+	p, _ := e.fab.Part(key)
+	return slices.ContainsFunc(p.Ports, func(at fabric.SwitchPort) bool { return e.out.ports[at] != "" }) || now[now[key].of].gone()
 }
 
 // watch takes out what has gone, and lets in what is back; it reports whether anything is.
-func (x Growth) watch() (back bool) {
-	c, why, now := x.c, maps.Clone(x.c.out.why), x.shining()
+func (e *evidence) watch() (back bool) {
+	why, now := maps.Clone(e.out.why), e.shining()
 	since := map[string]time.Duration{}
 	for _, key := range slices.Sorted(maps.Keys(now)) {
-		d, from := now[key], c.dim[key]
-		again, waited := why[key] == allDark && d.lit > 0, from > 0 && c.j.Now >= from+gonePatience
+		d, from := now[key], e.dim[key]
+		again, waited := why[key] == allDark && d.lit > 0, from > 0 && e.j.Now >= from+gonePatience
 		switch {
 		case again && (len(d.dark) == 0 || waited):
 			delete(why, key)
@@ -133,18 +132,18 @@ func (x Growth) watch() (back bool) {
 				}
 			}
 			back = true
-			c.j.Note(journal.Info, "light comes again", journal.Note{Rule: "gone", Node: -1, Text: key + " is let in"})
-		case !again && (why[key] != "" || !d.gone() || d.of != "" && x.known(key, now)):
+			e.j.Note(journal.Info, "light comes again", journal.Note{Rule: "gone", Node: -1, Text: key + " is let in"})
+		case !again && (why[key] != "" || !d.gone() || d.of != "" && e.known(key, now)):
 		case !again && waited:
 			why[key] = allDark
-			c.j.Note(journal.Warn, "no light comes", journal.Note{Rule: "gone", Node: -1, Text: strings.TrimSpace(fmt.Sprintf("%s %s: no light from it at %s", key, d.of, proto.Count(len(d.dark), "switch")))})
+			e.j.Note(journal.Warn, "no light comes", journal.Note{Rule: "gone", Node: -1, Text: strings.TrimSpace(fmt.Sprintf("%s %s: no light from it at %s", key, d.of, proto.Count(len(d.dark), "switch")))})
 		default:
-			since[key] = cmp.Or(from, c.j.Now)
-			c.replan(since[key] + gonePatience - c.j.Now)
+			since[key] = cmp.Or(from, e.j.Now)
+			e.agenda.replan(since[key] + gonePatience - e.j.Now)
 		}
 	}
-	if c.dim = since; !maps.Equal(why, c.out.why) {
-		x.setOut(why)
+	if e.dim = since; !maps.Equal(why, e.out.why) {
+		e.setOut(why)
 	}
 	return back
 }

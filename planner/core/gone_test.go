@@ -16,7 +16,7 @@ func (g *growing) look(after time.Duration) {
 	for range 4 {
 		list := false
 		g.now += after
-		g.record(func() { list = GrowthOf(g.c).watch() })
+		g.record(func() { list = g.c.Evidence.watch() })
 		g.realise(g.c.design(g.c.jobs.all, list))
 		after = time.Second
 	}
@@ -57,8 +57,8 @@ func TestWhatIsGoneIsNamed(t *testing.T) {
 				of := func(s int, a uint16) bool {
 					d, _ := k.EndOf(s, int(a))
 					if server, is := k.ServerOf(s); is { // who hears it tells of it
-						port := k.Port(server, int(g.c.maps[s].to[a])/k.Degree)
-						d, _ = k.EndOf(int(a), slices.Index(g.c.maps[a].to, int32(port)))
+						port := k.Port(server, int(g.c.Evidence.maps[s].to[a])/k.Degree)
+						d, _ = k.EndOf(int(a), slices.Index(g.c.Evidence.maps[a].to, int32(port)))
 					}
 					return d == device && (s >= k.Mirrors()) == (k.Direct != nil)
 				}
@@ -67,7 +67,7 @@ func TestWhatIsGoneIsNamed(t *testing.T) {
 				find := func() {
 					uses = nil
 					for s := range k.Switches() {
-						all := g.c.switches[s].Circuits()
+						all := g.c.Evidence.switches[s].Circuits()
 						if own := slices.ContainsFunc(all, func(r proto.CircuitReport) bool { return of(s, r.A) }); own && slices.ContainsFunc(all, func(r proto.CircuitReport) bool { return !of(s, r.A) }) {
 							uses = append(uses, s)
 						}
@@ -77,7 +77,7 @@ func TestWhatIsGoneIsNamed(t *testing.T) {
 				out := func(what string, after time.Duration, want ...string) {
 					t.Helper()
 					if g.look(after); !slices.Equal(ClaimsOf(g.c).Parts(), want) {
-						t.Fatalf("%d, %d jobs: %s, used by switches %v, %s: %v are out", n, jobs, device, uses, what, g.c.out.why)
+						t.Fatalf("%d, %d jobs: %s, used by switches %v, %s: %v are out", n, jobs, device, uses, what, g.c.Evidence.out.why)
 					}
 				}
 				if len(uses) == 0 {
@@ -95,7 +95,7 @@ func TestWhatIsGoneIsNamed(t *testing.T) {
 						t.Errorf("%d, %d jobs: %s, one misses it for long: %v are out", n, jobs, device, parts)
 					}
 				}
-				for _, r := range g.c.switches[uses[0]].Circuits() {
+				for _, r := range g.c.Evidence.switches[uses[0]].Circuits() {
 					if r.Job != 0 && of(uses[0], r.A) && k.Direct == nil {
 						t.Errorf("%d, %d jobs: %s, switch %d misses it and has %+v; %v are out", n, jobs, device, uses[0], r, parts)
 					}
@@ -113,7 +113,7 @@ func TestWhatIsGoneIsNamed(t *testing.T) {
 				g.same(g.again())
 				lacks := func() (any bool) {
 					for _, j := range g.c.jobs.all {
-						gpus, links, part := lost(g.c, g.c.designer.at(standingOf(g.c)), j)
+						gpus, links, part := g.c.Evidence.lost(g.c.designer.at(g.c.Evidence.standing()), j)
 						if any = any || gpus+links > 0; gpus+links > 0 && part != key {
 							t.Errorf("%d, %d jobs: %s, job %d is short of %d GPUs and %d links for %q", n, jobs, device, j.spec.Job, gpus, links, part)
 						}
@@ -127,8 +127,8 @@ func TestWhatIsGoneIsNamed(t *testing.T) {
 					moved--
 					short++
 				}
-				for s := range g.c.switches {
-					for _, r := range g.c.switches[s].Circuits() {
+				for s := range g.c.Evidence.switches {
+					for _, r := range g.c.Evidence.switches[s].Circuits() {
 						if r.Job != 0 && of(s, r.A) && k.Direct == nil {
 							t.Errorf("%d, %d jobs: %s is gone, and switch %d has %+v", n, jobs, device, s, r)
 						}

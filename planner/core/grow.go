@@ -51,15 +51,15 @@ func (x Growth) Against(to *fabric.Core) (refused []string) {
 			add("job %d has servers of %s, which would get other numbers, and their GPUs other addresses: release it", j.spec.Job, strings.Join(renamed, ", "))
 		}
 	}
-	moved := func(server int) bool { n := c.fab.Renumber(to, server); return n >= 0 && n != server }
-	first := func(x fabric.LeafLink) bool { return moved(x.Leaf * c.fab.LeafServers()) }
-	for _, key := range slices.Sorted(maps.Keys(c.out.why)) {
-		if p, _ := c.fab.Part(key); slices.ContainsFunc(p.Links, first) || slices.ContainsFunc(p.Servers, moved) {
+	moved := func(server int) bool { n := c.Evidence.fab.Renumber(to, server); return n >= 0 && n != server }
+	first := func(x fabric.LeafLink) bool { return moved(x.Leaf * c.Evidence.fab.LeafServers()) }
+	for _, key := range slices.Sorted(maps.Keys(c.Evidence.out.why)) {
+		if p, _ := c.Evidence.fab.Part(key); slices.ContainsFunc(p.Links, first) || slices.ContainsFunc(p.Servers, moved) {
 			add("%s is out, and would get another number: let it in first, with ocsctl circuit undrain", key)
 		}
 	}
-	for s := range min(len(c.switches), to.Switches()) {
-		if has, need := int(c.switches[s].Birth.Ports), to.PortsOf(s); has > 0 && has < need {
+	for s := range min(len(c.Evidence.switches), to.Switches()) {
+		if has, need := int(c.Evidence.switches[s].Birth.Ports), to.PortsOf(s); has > 0 && has < need {
 			add("switch %d has %d ports on each side, %d would have fibres", s, has, need)
 		}
 	}
@@ -76,12 +76,12 @@ func (x Growth) goneWith(j *job, to *fabric.Core) (gone, renamed []string) {
 		}
 	}
 	server := func(n int) {
-		leaf := n / max(1, c.fab.LeafServers())
-		switch then := c.fab.Renumber(to, n); {
-		case then < 0 && c.fab.Direct != nil:
+		leaf := n / max(1, c.Evidence.fab.LeafServers())
+		switch then := c.Evidence.fab.Renumber(to, n); {
+		case then < 0 && c.Evidence.fab.Direct != nil:
 			note(&gone, fmt.Sprintf("server %d", n))
-		case then < 0 && !c.fab.Alone() && leaf/c.fab.LeavesPerPod >= to.Pods:
-			note(&gone, fmt.Sprintf("pod%d", leaf/c.fab.LeavesPerPod))
+		case then < 0 && !c.Evidence.fab.Alone() && leaf/c.Evidence.fab.LeavesPerPod >= to.Pods:
+			note(&gone, fmt.Sprintf("pod%d", leaf/c.Evidence.fab.LeavesPerPod))
 		case then < 0:
 			note(&gone, fmt.Sprintf("leaf%d", leaf))
 		case then != n:
@@ -92,11 +92,11 @@ func (x Growth) goneWith(j *job, to *fabric.Core) (gone, renamed []string) {
 		server(p.Server)
 	}
 	for _, s := range j.placed.Shares {
-		server((s.Pod*c.fab.LeavesPerPod + s.Leaf) * c.fab.ServersPerLeaf)
+		server((s.Pod*c.Evidence.fab.LeavesPerPod + s.Leaf) * c.Evidence.fab.ServersPerLeaf)
 	}
 	spine := func(leaf, spine int) {
 		if spine >= to.SpinesPerPod {
-			note(&gone, fmt.Sprintf("pod%d-spine%d", leaf/c.fab.LeavesPerPod, spine))
+			note(&gone, fmt.Sprintf("pod%d-spine%d", leaf/c.Evidence.fab.LeavesPerPod, spine))
 		}
 	}
 	for _, x := range j.paths {
@@ -110,11 +110,11 @@ func (x Growth) goneWith(j *job, to *fabric.Core) (gone, renamed []string) {
 	if len(gone) > 0 {
 		return gone, renamed
 	}
-	for at, m := range c.maps {
-		s := c.layout.switchesOf(at)[0]
-		c.layout.links(at, m, func(a, b int32, id proto.JobID) {
+	for at, m := range c.Evidence.maps {
+		s := c.Evidence.layout.switchesOf(at)[0]
+		c.Evidence.layout.links(at, m, func(a, b int32, id proto.JobID) {
 			for _, port := range [...]int32{a, b} {
-				if device, name := c.fab.EndOf(s, int(port)); id == j.spec.Job && !to.HasPort(s, int(port)) {
+				if device, name := c.Evidence.fab.EndOf(s, int(port)); id == j.spec.Job && !to.HasPort(s, int(port)) {
 					note(&gone, device+" "+name)
 				}
 			}
@@ -126,7 +126,7 @@ func (x Growth) goneWith(j *job, to *fabric.Core) (gone, renamed []string) {
 // Still: no stage is under way and none is to come, so that the core may change.
 func (x Growth) Still() bool {
 	c := x.c
-	return c.heard && c.rests() && !c.open.active() && len(c.stages) == 0
+	return c.heard && c.Stages.rests() && !c.Stages.open.active() && len(c.Stages.todo) == 0
 }
 
 // NewPorts is how many ports of switches light has to prove in another core.
@@ -138,7 +138,7 @@ func (x Growth) NewPorts(to *fabric.Core) uint32 {
 // withNew adds to what is out the parts that another core has more: none of a core of
 // leaves with fixed links, which are no circuits.
 func (x Growth) withNew(why map[string]string, to *fabric.Core) map[string]string {
-	was, out := x.c.fab, []string{}
+	was, out := x.c.Evidence.fab, []string{}
 	if was.LeafSpine != nil && was.Switches() > 0 {
 		for n := was.Leaves(); n < to.Leaves(); n++ {
 			out = append(out, fmt.Sprintf("leaf%d", n))
@@ -177,57 +177,49 @@ func (x Growth) withNew(why map[string]string, to *fabric.Core) map[string]strin
 // Refit plans for another core from now on, and says what the store is to know of
 // that. It is called when Still, and Against has nothing.
 func (x Growth) Refit(to *fabric.Core) (records []journal.Record) {
-	c, why := x.c, x.withNew(x.c.out.why, to)
+	c, why := x.c, x.withNew(x.c.Evidence.out.why, to)
 	if !x.Still() {
 		panic("core: invariant: a core is edited when it is still")
 	}
-	for s := to.Switches(); s < len(c.switches); s++ {
-		d := c.switches[s].Device
+	for s := to.Switches(); s < len(c.Evidence.switches); s++ {
+		d := c.Evidence.switches[s].Device
 		records = append(records, d.Forget(), d.ForgetEvents())
 	}
-	was, views := c.maps, c.switches
+	was := c.Evidence.maps
 	c.table.Resize(to.Switches())
-	c.fab, c.layout, c.jobs.fab, c.designer, c.out = to, layout{to}, to, designerOf(to), newOut(to, why)
-	c.txn.Parts = nil
-	c.switches = make([]switchView, to.Switches())
-	copy(c.switches, views)
-	for s := range c.switches {
-		c.switches[s].Device = &c.table.Devices[s]
-		c.switches[s].Group = to.GroupID(s / to.GroupSwitches())
-	}
-	c.maps = make([]crossMap, to.Groups()*c.layout.groupMaps())
-	for at := range max(len(was), len(c.maps)) {
-		if at >= len(c.maps) {
+	c.Evidence.fit(to, c.table, why)
+	c.jobs.fab, c.designer, c.Stages.txn.Parts = to, designerOf(to), nil
+	for at := range max(len(was), len(c.Evidence.maps)) {
+		if at >= len(c.Evidence.maps) {
 			records = append(records, journal.Record{Key: mapKey(at)})
 			continue
 		}
-		c.maps[at] = c.layout.bare(at)
 		if at >= len(was) {
 			continue
 		}
 		less := false
 		for i, j := range was[at].to {
-			if s := c.layout.switchesOf(at)[0]; to.HasPort(s, i) && to.HasPort(s, int(j)) {
-				c.maps[at].to[i], c.maps[at].job[i] = j, was[at].job[i]
+			if s := c.Evidence.layout.switchesOf(at)[0]; to.HasPort(s, i) && to.HasPort(s, int(j)) {
+				c.Evidence.maps[at].to[i], c.Evidence.maps[at].job[i] = j, was[at].job[i]
 			} else if j >= 0 {
 				less = true // nobody's: of a backup, or of what was being proven
 			}
 		}
 		if less {
-			records = append(records, journal.Encode(mapKey(at), recordOf(c.maps[at])))
-			for _, s := range c.layout.switchesOf(at) {
-				c.switches[s].Unassigned = true
+			records = append(records, journal.Encode(mapKey(at), recordOf(c.Evidence.maps[at])))
+			for _, s := range c.Evidence.layout.switchesOf(at) {
+				c.Evidence.switches[s].Unassigned = true
 			}
 		}
 	}
 	gone := func(s slot) bool { return !to.HasPort(s.sw, int(s.a)) || !to.HasPort(s.sw, int(s.b)) }
-	maps.DeleteFunc(c.tried, func(s slot, _ proto.Generation) bool { return gone(s) })
-	maps.DeleteFunc(c.bad, func(s slot, _ proto.Session) bool { return gone(s) })
-	c.lapses++
-	c.unreported = true
+	maps.DeleteFunc(c.Evidence.tried, func(s slot, _ proto.Generation) bool { return gone(s) })
+	maps.DeleteFunc(c.Evidence.bad, func(s slot, _ proto.Session) bool { return gone(s) })
+	c.Evidence.lapses++
+	c.agenda.unreported = true
 	c.table.SweepNow()
-	c.replan(0)
-	return append(records, badRecords(c.bad), journal.Encode(keyOut, c.out.why))
+	c.agenda.replan(0)
+	return append(records, badRecords(c.Evidence.bad), journal.Encode(keyOut, c.Evidence.out.why))
 }
 
 // isNew: some port of a switch, or fibre of a server, is not proven yet.
@@ -288,27 +280,26 @@ func (s *standing) awaited(of []slot) bool {
 // prove lets in what is new when its ports have shown light on the way to themselves.
 // One that has shown none stays out by name, and so does one whose switch cannot be
 // told, until it can. It reports whether there was anything.
-func (x Growth) prove() bool {
-	c := x.c
-	if !slices.Contains(slices.Collect(maps.Values(c.out.why)), unproven) {
+func (e *evidence) prove() bool {
+	if !slices.Contains(slices.Collect(maps.Values(e.out.why)), unproven) {
 		return false
 	}
-	why, from := maps.Clone(c.out.why), standingOf(c)
+	why, from := maps.Clone(e.out.why), e.standing()
 	proven, dark := 0, 0
-	for _, key := range slices.Sorted(maps.Keys(c.out.why)) {
-		if c.out.why[key] != unproven {
+	for _, key := range slices.Sorted(maps.Keys(e.out.why)) {
+		if e.out.why[key] != unproven {
 			continue
 		}
-		p, _ := c.fab.Part(key)
-		rest, lit, waits := map[string]string{}, 0, len(p.Ports) == 0 && c.out.youngAt(p.Servers[0])
+		p, _ := e.fab.Part(key)
+		rest, lit, waits := map[string]string{}, 0, len(p.Ports) == 0 && e.out.youngAt(p.Servers[0])
 		for _, x := range p.Ports {
-			at, _ := c.layout.mapOf(x.Switch)
+			at, _ := e.layout.mapOf(x.Switch)
 			name := fmt.Sprintf("switch%d/%c%d", x.Switch, "ab"[x.Side], x.Port)
-			of := c.layout.slots(at, int32(x.Port), int32(x.Port))
+			of := e.layout.slots(at, int32(x.Port), int32(x.Port))
 			switch {
-			case slices.ContainsFunc(of, func(s slot) bool { return c.bad[s] != 0 }):
+			case slices.ContainsFunc(of, func(s slot) bool { return e.bad[s] != 0 }):
 				rest[name] = noLight
-			case !slices.ContainsFunc(of, func(s slot) bool { return !c.stateOf(s.sw, proto.Circuit{A: s.a, B: s.b}).Lit() }):
+			case !slices.ContainsFunc(of, func(s slot) bool { return !e.stateOf(s.sw, proto.Circuit{A: s.a, B: s.b}).Lit() }):
 				lit++
 			case from.awaited(of):
 				waits = true
@@ -323,31 +314,30 @@ func (x Growth) prove() bool {
 		maps.Copy(why, rest)
 		proven, dark = proven+lit, dark+len(rest)
 	}
-	if maps.Equal(why, c.out.why) {
+	if maps.Equal(why, e.out.why) {
 		return false
 	}
-	for s := range c.bad { // any order: each by itself
+	for s := range e.bad { // any order: each by itself
 		at, port := s.sw, int(s.a)
-		if server, is := c.fab.ServerOf(at); is {
-			at, port = port, c.fab.Port(server, int(s.b)/c.fab.Degree)
+		if server, is := e.fab.ServerOf(at); is {
+			at, port = port, e.fab.Port(server, int(s.b)/e.fab.Degree)
 		}
 		if why[fmt.Sprintf("switch%d/a%d", at, port)] == noLight {
-			setBad(c, s, false)
+			e.setBad(s, false)
 		}
 	}
 	level := journal.Info
 	if dark > 0 {
 		level = journal.Warn
 	}
-	c.j.Note(level, "new ports are looked at by light", journal.Note{Rule: "grow", Node: -1, Text: fmt.Sprintf("%d ends of fibres let in, %d not", proven, dark)})
-	x.setOut(why)
+	e.j.Note(level, "new ports are looked at by light", journal.Note{Rule: "grow", Node: -1, Text: fmt.Sprintf("%d ends of fibres let in, %d not", proven, dark)})
+	e.setOut(why)
 	return true
 }
 
 // setOut makes it so that other parts are out.
-func (x Growth) setOut(why map[string]string) {
-	c := x.c
-	c.out = newOut(c.fab, why)
-	c.lapses++
-	c.j.Persist(journal.Encode(keyOut, why))
+func (e *evidence) setOut(why map[string]string) {
+	e.out = newOut(e.fab, why)
+	e.lapses++
+	e.j.Persist(journal.Encode(keyOut, why))
 }

@@ -49,7 +49,7 @@ func (g *growing) realise(d design) {
 		for at := range d.maps {
 			g.keep(journal.Encode(mapKey(at), recordOf(d.maps[at])))
 		}
-		g.c.jobs.all, g.c.maps, g.c.heard, g.c.fresh = d.jobs, d.maps, true, false
+		g.c.jobs.all, g.c.Evidence.maps, g.c.heard, g.c.fresh = d.jobs, d.maps, true, false
 		g.c.saveJobs()
 		g.show()
 	})
@@ -57,32 +57,32 @@ func (g *growing) realise(d design) {
 
 func (g *growing) show() {
 	c := g.c
-	for s := range c.switches {
-		d, at := c.switches[s].Device, s
+	for s := range c.Evidence.switches {
+		d, at := c.Evidence.switches[s].Device, s
 		if !d.Heard() {
 			c.table.Presence(d, &proto.Presence{Node: d.ID, Session: 1, Online: true, Ports: 64})
 		}
-		at, _ = c.layout.mapOf(s)
+		at, _ = c.Evidence.layout.mapOf(s)
 		m := &proto.Reported{Node: d.ID, Session: 1}
-		for _, x := range c.layout.circuitsOf(s, c.maps[at]) {
+		for _, x := range c.Evidence.layout.circuitsOf(s, c.Evidence.maps[at]) {
 			state, loss := proto.Tuned, proto.MilliDBm(0)
 			if g.unlit != nil && g.unlit(s, x.A) {
 				state, loss = proto.Tuning, proto.NoPower
 			}
 			if g.dead[slot{s, x.A, x.B}] {
 				state = proto.Failed
-				c.bad[slot{s, x.A, x.B}] = 1
+				c.Evidence.bad[slot{s, x.A, x.B}] = 1
 			}
 			m.Circuits = append(m.Circuits, proto.CircuitReport{A: x.A, B: x.B, Job: x.Job, State: state, Loss: loss})
 		}
 		c.table.Reported(d, m, false)
-		c.switches[s].Unassigned = false
+		c.Evidence.switches[s].Unassigned = false
 	}
 }
 
 // again is a planner that starts from the store.
 func (g *growing) again() *Circuits {
-	c := New(g.c.fab, journal.New(), nobody{})
+	c := New(g.c.Evidence.fab, journal.New(), nobody{})
 	var st journal.State
 	for _, key := range slices.Sorted(maps.Keys(g.store)) {
 		st = append(st, journal.Record{Key: key, Value: g.store[key]})
@@ -104,21 +104,21 @@ func (g *growing) again() *Circuits {
 func (g *growing) same(o *Circuits) {
 	g.t.Helper()
 	c := g.c
-	if !maps.Equal(c.jobs.saved, o.jobs.saved) || !maps.Equal(c.out.why, o.out.why) || len(c.maps) != len(o.maps) || len(c.switches) != len(o.switches) {
-		g.t.Fatalf("%d jobs and %v out, stored %d and %v", len(c.jobs.saved), c.out.why, len(o.jobs.saved), o.out.why)
+	if !maps.Equal(c.jobs.saved, o.jobs.saved) || !maps.Equal(c.Evidence.out.why, o.Evidence.out.why) || len(c.Evidence.maps) != len(o.Evidence.maps) || len(c.Evidence.switches) != len(o.Evidence.switches) {
+		g.t.Fatalf("%d jobs and %v out, stored %d and %v", len(c.jobs.saved), c.Evidence.out.why, len(o.jobs.saved), o.Evidence.out.why)
 	}
-	for at := range c.maps {
-		if !c.maps[at].equal(o.maps[at]) {
-			g.t.Fatalf("map %d is %v, stored as %v", at, c.maps[at], o.maps[at])
+	for at := range c.Evidence.maps {
+		if !c.Evidence.maps[at].equal(o.Evidence.maps[at]) {
+			g.t.Fatalf("map %d is %v, stored as %v", at, c.Evidence.maps[at], o.Evidence.maps[at])
 		}
 	}
 }
 
 // circuits are those of jobs, by switch.
 func (g *growing) circuits() (out []string) {
-	for s := range g.c.switches {
-		at, _ := g.c.layout.mapOf(s)
-		for _, x := range g.c.layout.circuitsOf(s, g.c.maps[at]) {
+	for s := range g.c.Evidence.switches {
+		at, _ := g.c.Evidence.layout.mapOf(s)
+		for _, x := range g.c.Evidence.layout.circuitsOf(s, g.c.Evidence.maps[at]) {
 			if x.Job != 0 {
 				out = append(out, fmt.Sprintf("switch %d: %d to %d of job %d", s, x.A, x.B, x.Job))
 			}
@@ -138,12 +138,12 @@ func (g *growing) edit(to *fabric.Core) (done bool) {
 		}
 		return false
 	}
-	g.c.stages = nil
+	g.c.Stages.todo = nil
 	g.record(func() { g.keep(GrowthOf(g.c).Refit(to)...) })
 	g.same(g.again())
 	for range 7 { // a stage for what is new, of a server's fibres one each, one for what shows no light, one without either
 		list := false
-		g.record(func() { list = GrowthOf(g.c).prove() })
+		g.record(func() { list = g.c.Evidence.prove() })
 		g.realise(g.c.design(g.c.jobs.all, list))
 		g.same(g.again())
 	}
@@ -224,11 +224,11 @@ func TestCoresGrowAndShrink(t *testing.T) {
 			}
 			for range 1 + r.IntN(3) {
 				id++
-				list = append(list, draw(g.c.fab, r, id))
+				list = append(list, draw(g.c.Evidence.fab, r, id))
 			}
 			g.realise(g.c.design(g.c.jobs.list(list), true))
-			to := drawEdit(g.c.fab, r)
-			was := &fabric.Fabric{Name: "f", Core: g.c.fab}
+			to := drawEdit(g.c.Evidence.fab, r)
+			was := &fabric.Fabric{Name: "f", Core: g.c.Evidence.fab}
 			if to.Validate() != nil || was.MayBecome(&fabric.Fabric{Name: "f", Core: to}) != nil {
 				continue
 			}
@@ -237,8 +237,8 @@ func TestCoresGrowAndShrink(t *testing.T) {
 				continue
 			}
 			done++
-			if len(g.c.out.why) > 0 {
-				t.Fatalf("seed %d: %v", seed, g.c.out.why)
+			if len(g.c.Evidence.out.why) > 0 {
+				t.Fatalf("seed %d: %v", seed, g.c.Evidence.out.why)
 			}
 			fresh := readyCircuits(to)
 			list = nil
@@ -278,8 +278,8 @@ func TestNewPortsWithoutLightStayOut(t *testing.T) {
 			gone = append(gone, fmt.Sprintf("switch%d/a%d", sw, p), fmt.Sprintf("switch%d/b%d", sw, p))
 		}
 	}
-	if parts := slices.Sorted(maps.Keys(g.c.out.why)); !slices.Equal(parts, slices.Sorted(slices.Values(gone))) || len(g.c.bad) > 0 {
-		t.Fatalf("out: %v, bad: %v", g.c.out.why, g.c.bad)
+	if parts := slices.Sorted(maps.Keys(g.c.Evidence.out.why)); !slices.Equal(parts, slices.Sorted(slices.Values(gone))) || len(g.c.Evidence.bad) > 0 {
+		t.Fatalf("out: %v, bad: %v", g.c.Evidence.out.why, g.c.Evidence.bad)
 	}
 	g.realise(g.c.design(g.c.jobs.list([]proto.JobSpec{spec(1, 20, 4, 1)}), true))
 	for _, x := range g.circuits() {
@@ -303,8 +303,8 @@ func TestNewFibresWithoutLightStayOut(t *testing.T) {
 	if !g.edit(&to) {
 		t.Fatal("refused")
 	}
-	if parts := slices.Sorted(maps.Keys(g.c.out.why)); !slices.Equal(parts, []string{"switch0/a16", "switch0/b16", "switch1/a19", "switch1/b19"}) || len(g.c.bad) > 0 {
-		t.Fatalf("out: %v, bad: %v", g.c.out.why, g.c.bad)
+	if parts := slices.Sorted(maps.Keys(g.c.Evidence.out.why)); !slices.Equal(parts, []string{"switch0/a16", "switch0/b16", "switch1/a19", "switch1/b19"}) || len(g.c.Evidence.bad) > 0 {
+		t.Fatalf("out: %v, bad: %v", g.c.Evidence.out.why, g.c.Evidence.bad)
 	}
 	g.realise(g.c.design(g.c.jobs.list([]proto.JobSpec{{Job: 1, TP: 4, EP: 1, PP: 1, Servers: 10}}), true))
 	for _, x := range g.circuits() {

@@ -21,12 +21,12 @@ func afterOut(t *testing.T, c *Circuits, specs []proto.JobSpec, parts []string) 
 	if len(d.change.Waiting) > 0 {
 		t.Fatalf("%v wait", d.change.Waiting)
 	}
-	c.jobs.all, c.maps = d.jobs, d.maps
+	c.jobs.all, c.Evidence.maps = d.jobs, d.maps
 	why := map[string]string{}
 	for _, part := range parts {
 		why[part] = "test"
 	}
-	if c.out = newOut(c.fab, why); len(c.out.why) != len(why) {
+	if c.Evidence.out = newOut(c.Evidence.fab, why); len(c.Evidence.out.why) != len(why) {
 		t.Fatalf("%v: not all are parts", parts)
 	}
 	return c.design(c.jobs.all, false)
@@ -54,14 +54,14 @@ func TestLeastLinksOfPodsAreLost(t *testing.T) {
 			}
 		}
 		gone := func(s, side, port int) bool {
-			_, is := c.out.ports[fabric.SwitchPort{Switch: s, Side: side, Port: port}]
+			_, is := c.Evidence.out.ports[fabric.SwitchPort{Switch: s, Side: side, Port: port}]
 			return is
 		}
 		room, ports := map[[2]int]int{}, map[[3]int]bool{}
 		for l := range 3 {
 			for h := range 2 {
 				for nth := range 2 {
-					if _, is := c.out.links[fabric.LeafLink{Leaf: l, Spine: h, Nth: nth}]; !is {
+					if _, is := c.Evidence.out.links[fabric.LeafLink{Leaf: l, Spine: h, Nth: nth}]; !is {
 						room[[2]int{l, h}]++
 					}
 				}
@@ -122,12 +122,12 @@ func TestLeastDirectLinksAreLost(t *testing.T) {
 				fmt.Sprintf("%d/if%d", r.IntN(4), r.IntN(2))}[r.IntN(4)])
 		}
 		d := afterOut(t, c, []proto.JobSpec{{Job: 1, TP: 1, EP: 1, PP: 1, Servers: 3}}, parts)
-		of := c.designer.at(standingOf(c)).(direct)
+		of := c.designer.at(c.Evidence.standing()).(direct)
 		s := *d.jobs[0].shard
 		got, best := len(of.dark(&s)), 1<<30
 		for n := range 64 * 8 {
 			s.Servers, s.Path = []int{n & 3, n >> 2 & 3, n >> 4 & 3}, []uint8{uint8(n >> 6 & 1), uint8(n >> 7 & 1), uint8(n >> 8 & 1)}
-			strange := c.out.of(3) && (s.Servers[0] == 3 || s.Servers[1] == 3 || s.Servers[2] == 3) // what is out is given to nobody; it had 0 to 2
+			strange := c.Evidence.out.of(3) && (s.Servers[0] == 3 || s.Servers[1] == 3 || s.Servers[2] == 3) // what is out is given to nobody; it had 0 to 2
 			if s.Servers[0] != s.Servers[1] && s.Servers[0] != s.Servers[2] && s.Servers[1] != s.Servers[2] && !strange {
 				best = min(best, len(of.dark(&s)))
 			}
@@ -316,18 +316,18 @@ func (x *smallest) columns(m, left, u, moved int) {
 
 // ranksLost are ranks of a job on leaves and spines that are out, or whose link is.
 func ranksLost(c *Circuits, j *job) (lost int) {
-	l, t := c.fab.LeafSpine, c.fab.GPUsPerServer
+	l, t := c.Evidence.fab.LeafSpine, c.Evidence.fab.GPUsPerServer
 	port := func(s int, e isolate.End) bool {
 		at := fabric.SwitchPort{Switch: s, Port: l.LeafPort(e.Number, e.Port)}
 		if e.Spine {
 			at.Port = l.SpinePort(e.Number, e.Port)
 		}
-		_, gone := c.out.ports[at]
+		_, gone := c.Evidence.out.ports[at]
 		return gone
 	}
 	for r := range len(j.own.Servers) * t {
 		w, link := j.own.Servers[r/t], r
-		gone := c.out.of(w.Leaf*c.fab.LeafServers() + w.Server)
+		gone := c.Evidence.out.of(w.Leaf*c.Evidence.fab.LeafServers() + w.Server)
 		if j.own.S > 0 {
 			link = r/j.own.S*j.own.S + j.own.Map[r%j.own.S]
 		}
@@ -336,7 +336,7 @@ func ranksLost(c *Circuits, j *job) (lost int) {
 			x := j.own.Circuits[link]
 			gone = gone || port(x.Switch, x.A) || port(x.Switch, x.B)
 		case link < len(j.own.Links):
-			_, is := c.out.links[fabric.LeafLink(j.own.Links[link])]
+			_, is := c.Evidence.out.links[fabric.LeafLink(j.own.Links[link])]
 			gone = gone || is
 		}
 		if gone {
@@ -365,10 +365,10 @@ func TestLeastOfLeavesAndSpinesIsLost(t *testing.T) {
 			var parts []string
 			for range 1 + r.IntN(4) {
 				s := max(1, l.Switches)
-				part := []string{fmt.Sprint(r.IntN(c.fab.Servers())), fmt.Sprintf("leaf%d", r.IntN(l.Leaves)), fmt.Sprintf("leaf%d/up%d", r.IntN(l.Leaves), r.IntN(l.GPUsPerLeaf)),
+				part := []string{fmt.Sprint(r.IntN(c.Evidence.fab.Servers())), fmt.Sprintf("leaf%d", r.IntN(l.Leaves)), fmt.Sprintf("leaf%d/up%d", r.IntN(l.Leaves), r.IntN(l.GPUsPerLeaf)),
 					fmt.Sprintf("leaf%d/up%d", r.IntN(l.Leaves), r.IntN(l.GPUsPerLeaf)), fmt.Sprintf("spine%d", r.IntN(l.Spines)), fmt.Sprintf("switch%d", r.IntN(s)),
-					fmt.Sprintf("switch%d/a%d", r.IntN(s), r.IntN(max(1, c.fab.Ports())))}[r.IntN(7)]
-				if _, ok := c.fab.Part(part); ok && !slices.Contains(parts, part) {
+					fmt.Sprintf("switch%d/a%d", r.IntN(s), r.IntN(max(1, c.Evidence.fab.Ports())))}[r.IntN(7)]
+				if _, ok := c.Evidence.fab.Part(part); ok && !slices.Contains(parts, part) {
 					parts = append(parts, part)
 				}
 			}
@@ -406,7 +406,7 @@ func TestLeastOfLeavesAndSpinesIsLost(t *testing.T) {
 					t.Errorf("%s lost nothing and moves", at)
 				}
 			}
-			c.jobs.all, c.maps, c.out = d.jobs, d.maps, newOut(c.fab, nil)
+			c.jobs.all, c.Evidence.maps, c.Evidence.out = d.jobs, d.maps, newOut(c.Evidence.fab, nil)
 			for n, j := range c.design(c.jobs.all, false).jobs {
 				if lost := ranksLost(c, j); lost > 0 || len(j.own.Circuits) != len(j.own.Links) && l.Switches > 0 && j.own.S > 0 {
 					t.Errorf("seed %d: %v are back: job %d loses %d", seed, parts, n+1, lost)
@@ -421,8 +421,8 @@ func TestLeastOfLeavesAndSpinesIsLost(t *testing.T) {
 
 // everyPlace tries all for a job beside others.
 func everyPlace(c *Circuits, j *job, others []*job, strict bool) *smallest {
-	l := c.fab.LeafSpine
-	x := &smallest{strict: strict, servers: len(j.own.Servers), t: c.fab.GPUsPerServer, fixed: l.Switches == 0, direct: l.AnyToAny, most: -1,
+	l := c.Evidence.fab.LeafSpine
+	x := &smallest{strict: strict, servers: len(j.own.Servers), t: c.Evidence.fab.GPUsPerServer, fixed: l.Switches == 0, direct: l.AnyToAny, most: -1,
 		own: make([]int, l.Leaves), gone: make([]int, l.Leaves), idle: make([]int, l.Leaves), from: make([]int, l.Leaves), dead: make([]int, l.Leaves), shares: make([]int, l.Spines)}
 	taken, ports, links := map[[2]int]bool{}, map[[2]int]bool{}, map[isolate.Link]bool{}
 	for _, o := range others {
@@ -442,14 +442,14 @@ func everyPlace(c *Circuits, j *job, others []*job, strict bool) *smallest {
 			links[y] = l.Switches == 0
 		}
 	}
-	for s := range c.fab.Servers() {
-		n, i := s/c.fab.LeafServers(), s%c.fab.LeafServers()
+	for s := range c.Evidence.fab.Servers() {
+		n, i := s/c.Evidence.fab.LeafServers(), s%c.Evidence.fab.LeafServers()
 		switch own := slices.ContainsFunc(j.own.Servers, func(w isolate.Server) bool { return w.Leaf == n && w.Server == i }); {
-		case own && c.out.of(s):
+		case own && c.Evidence.out.of(s):
 			x.gone[n]++
 		case own:
 			x.own[n]++
-		case !taken[[2]int{n, i}] && !c.out.of(s):
+		case !taken[[2]int{n, i}] && !c.Evidence.out.of(s):
 			x.idle[n]++
 		}
 	}
@@ -469,12 +469,12 @@ func everyPlace(c *Circuits, j *job, others []*job, strict bool) *smallest {
 					continue
 				}
 				all[k]++
-				if _, gone := c.out.ports[fabric.SwitchPort{Switch: k, Port: first + i}]; !gone {
+				if _, gone := c.Evidence.out.ports[fabric.SwitchPort{Switch: k, Port: first + i}]; !gone {
 					row[k]++
 				}
 			}
 			for nth := range l.FixedLinks() {
-				if _, gone := c.out.links[fabric.LeafLink{Leaf: n, Spine: k, Nth: nth}]; n < l.Leaves && !gone && !links[isolate.Link{Leaf: n, Spine: k, Nth: nth}] {
+				if _, gone := c.Evidence.out.links[fabric.LeafLink{Leaf: n, Spine: k, Nth: nth}]; n < l.Leaves && !gone && !links[isolate.Link{Leaf: n, Spine: k, Nth: nth}] {
 					row[k]++
 				}
 			}

@@ -120,7 +120,7 @@ func (o *out) hits(of ...slot) string {
 }
 
 // restoreOut takes what the store has of it.
-func restoreOut(c *Circuits, raw []byte) error {
+func (e *evidence) restoreOut(raw []byte) error {
 	if raw == nil {
 		return nil
 	}
@@ -128,8 +128,8 @@ func restoreOut(c *Circuits, raw []byte) error {
 	if err := json.Unmarshal(raw, &why); err != nil {
 		return fmt.Errorf("store: %s: %w", keyOut, err)
 	}
-	if c.out = newOut(c.fab, why); len(c.out.why) < len(why) {
-		return fmt.Errorf("store: %s: %d of %d parts are not of this core", keyOut, len(why)-len(c.out.why), len(why))
+	if e.out = newOut(e.fab, why); len(e.out.why) < len(why) {
+		return fmt.Errorf("store: %s: %d of %d parts are not of this core", keyOut, len(why)-len(e.out.why), len(why))
 	}
 	return nil
 }
@@ -145,19 +145,19 @@ func all[T comparable](of, in []T) bool {
 
 // TakeOut takes a part out, or by an undrain lets it in with all that goes with it, or
 // says what that would do to jobs.
-func TakeOut(c *Circuits, part fabric.Part, q *proto.OpRequest, r *proto.OpReply) {
+func (c *Circuits) TakeOut(part fabric.Part, q *proto.OpRequest, r *proto.OpReply) {
 	if !c.heard || c.root.Busy() != "" {
 		r.Refuse(&proto.Error{Code: proto.Busy, Reason: "the planner is looking round first"})
 		return
 	}
-	why := maps.Clone(c.out.why)
+	why := maps.Clone(c.Evidence.out.why)
 	if q.Noun == proto.NounUndrain {
 		for key := range why { // any order: each by itself
-			p, _ := c.fab.Part(key)
+			p, _ := c.Evidence.fab.Part(key)
 			switch {
 			case within(&p, &part):
 				delete(why, key)
-			case within(&part, &p) && c.out.why[part.Key] == "":
+			case within(&part, &p) && c.Evidence.out.why[part.Key] == "":
 				r.Refuse(&proto.Error{Code: proto.Conflict, Field: "server", Limit: "what is out by itself", Reason: fmt.Sprintf("%s is out with %s", part.Key, key)})
 				return
 			}
@@ -165,15 +165,15 @@ func TakeOut(c *Circuits, part fabric.Part, q *proto.OpRequest, r *proto.OpReply
 	} else {
 		why[part.Key] = cmp.Or(strings.TrimPrefix(q.Reason, unproven), "drained")
 	}
-	next := newOut(c.fab, why)
-	from := standingOf(c)
+	next := newOut(c.Evidence.fab, why)
+	from := c.Evidence.standing()
 	from.out = next
 	d := c.designer.design(from, copyJobs(c.jobs.all), true)
 	r.Change = &d.change
-	if q.DryRun || maps.Equal(why, c.out.why) {
+	if q.DryRun || maps.Equal(why, c.Evidence.out.why) {
 		return
 	}
-	Growth{c}.setOut(why)
+	c.Evidence.setOut(why)
 	c.j.Note(journal.Info, "parts are taken out or let in", journal.Note{Rule: "out", Node: -1, Cause: proto.CauseOperator,
 		Text: proto.Clip(fmt.Sprintf("%s by %s: %s; %d are out", q.Noun, q.Author, q.Name, len(why)))})
 	takeList(c, d)
@@ -181,9 +181,9 @@ func TakeOut(c *Circuits, part fabric.Part, q *proto.OpRequest, r *proto.OpReply
 
 // lost is what a job has not of what it was given: GPUs and links, and the part with
 // which the first of them is gone; "": a circuit did not come up, or has no room.
-func lost(c *Circuits, d designer, j *job) (gpus, links int, part string) {
+func (e *evidence) lost(d designer, j *job) (gpus, links int, part string) {
 	for _, p := range d.places(j) {
-		if key := c.out.at(p); key != "" {
+		if key := e.out.at(p); key != "" {
 			part = cmp.Or(part, key)
 			gpus++
 		}

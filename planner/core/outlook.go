@@ -22,12 +22,12 @@ type Loss struct {
 func (l *Loss) What() string { return fmt.Sprintf("switch %d", l.Switch) }
 
 // LookAhead tells what the loss of each switch that carries a link comes to, the gravest first.
-func LookAhead(c *Circuits) []Loss {
-	all, over := map[proto.JobID]int{}, make([]map[proto.JobID]int, len(c.switches))
-	for k, d := range c.maps {
-		c.layout.links(k, d, func(i, j int32, id proto.JobID) {
+func (e *evidence) LookAhead() []Loss {
+	all, over := map[proto.JobID]int{}, make([]map[proto.JobID]int, len(e.switches))
+	for k, d := range e.maps {
+		e.layout.links(k, d, func(i, j int32, id proto.JobID) {
 			all[id]++
-			way := c.layout.slots(k, i, j)
+			way := e.layout.slots(k, i, j)
 			for x, s := range way {
 				if slices.ContainsFunc(way[:x], func(o slot) bool { return o.sw == s.sw }) {
 					continue // both ways of it

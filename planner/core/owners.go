@@ -119,7 +119,7 @@ func (c isolated) routes(j *job) []proto.RoutingTable {
 
 // tablesPage gives the routing tables of a job, or of all.
 func tablesPage(c *Circuits, q *proto.OpRequest, r *proto.OpReply) {
-	of, ok := c.designer.at(standingOf(c)).(isolated)
+	of, ok := c.designer.at(c.Evidence.standing()).(isolated)
 	if !ok {
 		r.Refuse(&proto.Error{Code: proto.Unsupported, Field: "fabric", Limit: "a leaf-spine core", Reason: "elsewhere no leaf or spine has routes of one job"})
 		return

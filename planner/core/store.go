@@ -79,13 +79,13 @@ func (r mapRecord) crossMap(ports int) (crossMap, error) {
 }
 
 // records is the decision of the generation under way.
-func (c *Circuits) records() []journal.Record {
+func (c *stages) records() []journal.Record {
 	t := &c.txn
 	out := []journal.Record{journal.Encode(keyHead, head{t.Gen})}
 	if c.about.kind != stageTell {
 		stage := stageRecord{Back: map[string]mapRecord{}, Kind: c.about.kind}
 		for _, set := range c.about.sets {
-			stage.Back[strconv.Itoa(set.at)] = recordOf(c.maps[set.at])
+			stage.Back[strconv.Itoa(set.at)] = recordOf(c.Evidence.maps[set.at])
 			out = append(out, journal.Encode(mapKey(set.at), recordOf(set.crossMap)))
 		}
 		for i := range t.Parts {
@@ -152,17 +152,17 @@ func (c *Circuits) Restore(prefix, rest string, raw []byte) error {
 		c.jobs.saved[r.Spec.Job] = string(raw)
 		return c.jobs.checkStored(j)
 	case prefixDrain:
-		return drainer{c}.restore(rest, raw)
+		return c.drains.restore(rest, raw)
 	case prefixMap:
 		at, err := strconv.Atoi(rest)
-		if err != nil || at < 0 || at >= len(c.maps) {
+		if err != nil || at < 0 || at >= len(c.Evidence.maps) {
 			return fmt.Errorf("no such pair of switches")
 		}
 		var r mapRecord
 		if err := json.Unmarshal(raw, &r); err != nil {
 			return err
 		}
-		c.maps[at], err = r.crossMap(len(c.maps[at].to))
+		c.Evidence.maps[at], err = r.crossMap(len(c.Evidence.maps[at].to))
 		return err
 	case member.PrefixSwitch:
 		id, err := strconv.ParseUint(rest, 10, 32)
@@ -174,7 +174,7 @@ func (c *Circuits) Restore(prefix, rest string, raw []byte) error {
 			return fmt.Errorf("no such switch")
 		}
 		_, err = c.table.Restore(d, raw)
-		c.gen, c.decided = max(c.gen, d.Want.Gen), max(c.decided, d.Want.Gen)
+		c.Stages.gen, c.Stages.decided = max(c.Stages.gen, d.Want.Gen), max(c.Stages.decided, d.Want.Gen)
 		return err
 	}
 	return nil
@@ -192,7 +192,7 @@ func (c *Circuits) RestoreStage(st journal.State) error {
 	if err := c.jobs.checkOwners(); err != nil {
 		return fmt.Errorf("store: %w", err)
 	}
-	if err := restoreOut(c, st.Get(keyOut)); err != nil {
+	if err := c.Evidence.restoreOut(st.Get(keyOut)); err != nil {
 		return err
 	}
 	if raw := st.Get(keyBad); raw != nil {
@@ -201,10 +201,10 @@ func (c *Circuits) RestoreStage(st journal.State) error {
 			return fmt.Errorf("store: %s: %w", keyBad, err)
 		}
 		for _, b := range list {
-			if b.Switch < 0 || b.Switch >= len(c.switches) || b.Life == 0 || int(max(b.A, b.B)) >= c.fab.PortsOf(b.Switch) {
+			if b.Switch < 0 || b.Switch >= len(c.Evidence.switches) || b.Life == 0 || int(max(b.A, b.B)) >= c.Evidence.fab.PortsOf(b.Switch) {
 				return fmt.Errorf("store: %s: no such circuit: %+v", keyBad, b)
 			}
-			c.bad[slot{b.Switch, b.A, b.B}] = b.Life
+			c.Evidence.bad[slot{b.Switch, b.A, b.B}] = b.Life
 		}
 	}
 	if raw := st.Get(keyHead); raw != nil {
@@ -215,7 +215,7 @@ func (c *Circuits) RestoreStage(st journal.State) error {
 		if err := journal.CheckCount("generation", uint64(h.Generation)); err != nil {
 			return fmt.Errorf("store: %s: %w", keyHead, err)
 		}
-		c.fresh, c.gen, c.decided = false, max(c.gen, h.Generation), max(c.decided, h.Generation)
+		c.fresh, c.Stages.gen, c.Stages.decided = false, max(c.Stages.gen, h.Generation), max(c.Stages.decided, h.Generation)
 	}
 	raw := st.Get(keyStage)
 	if raw == nil {
@@ -225,20 +225,20 @@ func (c *Circuits) RestoreStage(st journal.State) error {
 	if err := json.Unmarshal(raw, &r); err != nil {
 		return fmt.Errorf("store: %s: %w", keyStage, err)
 	}
-	c.open = openStage{kind: r.Kind}
+	c.Stages.open = openStage{kind: r.Kind}
 	for _, s := range r.Switches {
-		if s < 0 || s >= len(c.switches) {
+		if s < 0 || s >= len(c.Evidence.switches) {
 			return fmt.Errorf("store: %s: no switch %d", keyStage, s)
 		}
-		c.open.sw = append(c.open.sw, s)
+		c.Stages.open.sw = append(c.Stages.open.sw, s)
 	}
-	for at := range c.maps {
+	for at := range c.Evidence.maps {
 		if d, ok := r.Back[strconv.Itoa(at)]; ok {
-			old, err := d.crossMap(len(c.maps[at].to))
+			old, err := d.crossMap(len(c.Evidence.maps[at].to))
 			if err != nil {
 				return fmt.Errorf("store: %s: map %d: %w", keyStage, at, err)
 			}
-			c.open.back = append(c.open.back, mapSet{at, old})
+			c.Stages.open.back = append(c.Stages.open.back, mapSet{at, old})
 		}
 	}
 	return nil

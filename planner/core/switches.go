@@ -1,7 +1,6 @@
 package core
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -52,8 +51,8 @@ func (v *switchView) tuning() bool {
 
 // News follows up on one word of a switch.
 func (c *Circuits) News(n member.News) {
-	v := &c.switches[n.Device.ID-proto.FirstSwitch]
-	c.unreported = true
+	v := &c.Evidence.switches[n.Device.ID-proto.FirstSwitch]
+	c.agenda.unreported = true
 	switch n.Kind {
 	case member.Birth:
 		if !n.Again {
@@ -63,8 +62,8 @@ func (c *Circuits) News(n member.News) {
 	case member.Gone:
 		// Its light stays: mirrors hold.
 		c.j.Note(journal.Info, "switch offline", journal.Note{Rule: "offline", Node: int64(v.ID), Text: n.Why + "; its circuits stay as they are"})
-		if part := c.txn.Part(v.Device); part != nil && !part.Absent {
-			c.abort(fmt.Sprintf("switch %d: went offline", v.index()))
+		if part := c.Stages.txn.Part(v.Device); part != nil && !part.Absent {
+			c.Stages.abort(fmt.Sprintf("switch %d: went offline", v.index()))
 		}
 		c.changed(v, n.Before)
 	case member.Reported:
@@ -72,7 +71,7 @@ func (c *Circuits) News(n member.News) {
 		c.changed(v, n.Before)
 	case member.Spoke:
 		if n.Ack.Phase == proto.PhasePrepare {
-			c.prepared(v, n.Ack)
+			c.Stages.prepared(v, n.Ack)
 		}
 		if v.able() != able(n.Before) {
 			c.changed(v, n.Before)
@@ -84,7 +83,7 @@ func (c *Circuits) News(n member.News) {
 
 // Told notes an event of a switch that says what its reports do not.
 func (c *Circuits) Told(d *member.Device, m *proto.Event) {
-	c.unreported = true
+	c.agenda.unreported = true
 	if m.Kind == proto.EvSplitBrain {
 		c.j.Note(journal.Error, "another plan with the same number", journal.Note{Rule: "split_brain", Node: int64(d.ID), Gen: m.Generation, Text: m.Text})
 	}
@@ -94,7 +93,7 @@ func (c *Circuits) Told(d *member.Device, m *proto.Event) {
 func (c *Circuits) changed(v *switchView, before member.Standing) {
 	v.judge(c)
 	if v.able() != able(before) || v.Unassigned {
-		c.replan(debounce)
+		c.agenda.replan(debounce)
 	}
 }
 
@@ -110,9 +109,9 @@ func (v *switchView) judge(c *Circuits) {
 
 // Resendable: what is committed for a switch is still what it is to be told.
 func (c *Circuits) Resendable(d *member.Device) bool {
-	c.switches[d.ID-proto.FirstSwitch].judge(c)
+	c.Evidence.switches[d.ID-proto.FirstSwitch].judge(c)
 	if d.Unassigned {
-		c.replan(0)
+		c.agenda.replan(0)
 	}
 	return !d.Unassigned
 }
@@ -120,50 +119,26 @@ func (c *Circuits) Resendable(d *member.Device) bool {
 // born begins a new life: what did not come up in the old one is forgotten.
 func (c *Circuits) born(v *switchView) {
 	v.Refusing(0)
-	for s, life := range c.bad { // any order: each is judged by itself
+	for s, life := range c.Evidence.bad { // any order: each is judged by itself
 		if s.sw == v.index() && life != v.Session {
-			setBad(c, s, false)
-			c.replan(debounce)
+			c.Evidence.setBad(s, false)
+			c.agenda.replan(debounce)
 		}
 	}
-	for s := range c.tried { // any order: each is judged by itself
+	for s := range c.Evidence.tried { // any order: each is judged by itself
 		if s.sw == v.index() {
-			delete(c.tried, s)
+			delete(c.Evidence.tried, s)
 		}
 	}
-	if ports, need := int(v.Birth.Ports), c.fab.PortsOf(v.index()); ports < need {
+	if ports, need := int(v.Birth.Ports), c.Evidence.fab.PortsOf(v.index()); ports < need {
 		v.Refused(member.Refusal{Code: proto.Invalid, Until: journal.Never, Reason: fmt.Sprintf("%d ports, and %d have fibres", ports, need)})
 		c.j.Note(journal.Error, "switch is too small", journal.Note{Rule: "ports", Node: int64(v.ID), Text: v.Refusal.Reason})
 	}
 }
 
-// setBad notes whether a circuit did not come up; the next planner knows it too.
-func setBad(c *Circuits, k slot, bad bool) {
-	switch was := c.bad[k] != 0; {
-	case was == bad:
-		return
-	case bad:
-		c.bad[k] = max(1, c.switches[k.sw].Session)
-	default:
-		delete(c.bad, k)
-	}
-	c.lapses++
-	c.j.Persist(badRecords(c.bad))
-}
-
-// badRecords are what the store has of circuits that did not come up.
-func badRecords(bad map[slot]proto.Session) journal.Record {
-	var list []badRecord
-	for s, life := range bad { // any order: sorted below
-		list = append(list, badRecord{s.sw, s.a, s.b, life})
-	}
-	slices.SortFunc(list, func(x, y badRecord) int { return cmp.Or(x.Switch-y.Switch, int(x.A)-int(y.A), int(x.B)-int(y.B)) })
-	return journal.Encode(keyBad, list)
-}
-
 // reported takes a report.
 func (c *Circuits) reported(v *switchView, before member.Standing) {
-	c.dark = max(c.dark, v.Whole().DarkMicros)
+	c.Evidence.dark = max(c.Evidence.dark, v.Whole().DarkMicros)
 	if before.Pending && !v.Pending() || v.shownAt == 0 { // 0: a former planner's switch may still be at it
 		v.shownAt = c.j.Now
 	}
@@ -174,8 +149,8 @@ func (c *Circuits) reported(v *switchView, before member.Standing) {
 	if c.heard && v.Want.Gen == 0 && !v.Unassigned {
 		c.adoptSwitch(v)
 	}
-	if c.readCircuits(v); c.heard && (len(c.out.young) > 0 || slices.ContainsFunc(v.Circuits(), noInput)) {
-		c.replan(debounce)
+	if c.readCircuits(v); c.heard && (len(c.Evidence.out.young) > 0 || slices.ContainsFunc(v.Circuits(), noInput)) {
+		c.agenda.replan(debounce)
 	}
 }
 
@@ -184,42 +159,41 @@ func (c *Circuits) reported(v *switchView, before member.Standing) {
 // somebody at the board - is told again once; if that does not help, its link
 // goes elsewhere if it can.
 func (c *Circuits) readCircuits(v *switchView) {
-	if !c.heard || v.Want.Gen == 0 || v.Pending() || v.Unassigned || !c.rests() || c.open.active() {
+	if !c.heard || v.Want.Gen == 0 || v.Pending() || v.Unassigned || !c.Stages.rests() || c.Stages.open.active() {
 		return
 	}
 	s := v.index()
-	at, _ := c.layout.mapOf(s)
-	want := c.layout.circuitsOf(s, c.maps[at])
+	want := c.Evidence.wanted(s)
 	again := len(want) != len(v.Circuits())
 	var failed []slot // and not told again so far
 	for _, x := range want {
 		k := slot{s, x.A, x.B}
-		switch r := c.reportOf(s, x.A, x.B); {
+		switch r := c.Evidence.reportOf(s, x.A, x.B); {
 		case r == nil || r.Job != x.Job:
 			again = true
 		case r.State.Lit():
-			setBad(c, k, false)
-			delete(c.tried, k)
-		case r.State == proto.Failed && c.bad[k] == 0 && (c.tried[k] == 0 || c.tried[k] == v.Want.Gen):
+			c.Evidence.setBad(k, false)
+			delete(c.Evidence.tried, k)
+		case r.State == proto.Failed && c.Evidence.bad[k] == 0 && (c.Evidence.tried[k] == 0 || c.Evidence.tried[k] == v.Want.Gen):
 			failed, again = append(failed, k), true
-		case r.State == proto.Failed && c.bad[k] == 0:
-			setBad(c, k, true)
+		case r.State == proto.Failed && c.Evidence.bad[k] == 0:
+			c.Evidence.setBad(k, true)
 			c.j.Note(journal.Warn, "circuit has failed", journal.Note{Rule: "circuit_failed", Node: int64(v.ID),
 				Text: fmt.Sprintf("port %d to %d, job %d", x.A, x.B, x.Job)})
-			c.replan(debounce)
+			c.agenda.replan(debounce)
 		}
 	}
 	switch {
 	case !again:
 		v.tells = 0
 	case c.j.Now < v.tellAt:
-		c.replan(v.tellAt - c.j.Now)
+		c.agenda.replan(v.tellAt - c.j.Now)
 	default:
 		v.tellAt = c.j.Now + member.Backoff(v.tells+1)
 		v.tells++
 		v.Unassigned = true
 		for _, k := range failed {
-			c.tried[k] = v.Want.Gen
+			c.Evidence.tried[k] = v.Want.Gen
 		}
 		c.j.Note(journal.Info, "plan goes to the switch again", journal.Note{Rule: "renew", Node: int64(v.ID), Gen: v.Want.Gen, Text: "it reports other circuits than it was told, or failed ones"})
 	}

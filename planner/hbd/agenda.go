@@ -20,11 +20,10 @@ type agenda struct {
 	marked     []proto.RingID // to be looked at
 	strays     []proto.NodeID // perhaps to be told where they stand
 	wantBetter bool           // something has changed since everything was looked at
-	dirty      bool           // the placement may have to change
-	dirtySince time.Duration
-	planAt     time.Duration
-	betterAt   time.Duration // when rings may be placed better that are not hurt
-	lookAt     time.Duration // when that is looked into
+	planAt     time.Duration  // when the placement may have to change
+	since      time.Duration  // that it may
+	betterAt   time.Duration  // when rings may be placed better that are not hurt
+	lookAt     time.Duration  // when that is looked into
 }
 
 // mark makes the next look be at a ring, too.
@@ -106,14 +105,11 @@ func (a *agenda) untold() []proto.NodeID {
 
 // replan asks for a look at the placement after a delay at most.
 func (a *agenda) replan(after time.Duration) {
-	if !a.dirty {
-		a.dirtySince = a.j.Now
+	if a.planAt == journal.Never {
+		a.since = a.j.Now
 	}
-	if !a.dirty || a.j.Now+after < a.planAt {
-		a.planAt = a.j.Now + after
-	}
-	a.dirty = true
+	a.planAt = min(a.planAt, a.j.Now+after)
 }
 
 // rests: nothing is to be looked at.
-func (a *agenda) rests() bool { return a.lookAt == journal.Never && !a.dirty && !a.wantBetter }
+func (a *agenda) rests() bool { return min(a.lookAt, a.planAt) == journal.Never && !a.wantBetter }

@@ -18,7 +18,7 @@ func (h *Rings) prepare(q *proposal) {
 		h.Placed.tell(r)
 	}
 	h.proposal, h.text = q, q.explain()
-	h.txn.Prepare(h.gen, h.text, h.Agenda.dirtySince, q.desired(h.j.Term, h.gen, h.Evidence.broken), func(*member.Device) bool { return false })
+	h.txn.Prepare(h.gen, h.text, h.Agenda.since, q.desired(h.j.Term, h.gen, h.Evidence.broken), func(*member.Device) bool { return false })
 	h.markJoins()
 	for _, id := range q.idle {
 		h.txn.Part(h.Placed.nodes[id].Device).Idle = true

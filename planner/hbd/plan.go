@@ -14,7 +14,7 @@ import (
 // look compares what should be with what is committed, and finds what is to be
 // changed: nil when that is nothing.
 func (h *Rings) look() *proposal {
-	h.Agenda.dirty, h.Agenda.planAt = false, journal.Never
+	h.Agenda.planAt = journal.Never
 	if len(h.Placed.nodes) == 0 {
 		return nil // circuits only
 	}

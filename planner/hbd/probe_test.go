@@ -304,12 +304,12 @@ func TestAnswerEndsTheWait(t *testing.T) {
 	n := r.at(3)
 	p.Evidence.probes.ask(n, p.j.Now, 0)
 	p.Agenda.mark(r)
-	if q := p.look(); q != nil || p.Agenda.dirty || !r.marked {
-		t.Fatalf("plan %v, looked at again %t, ring marked %t", q, p.Agenda.dirty, r.marked)
+	if q := p.look(); q != nil || p.Agenda.planAt != journal.Never || !r.marked {
+		t.Fatalf("plan %v, looked at again at %v, ring marked %t", q, p.Agenda.planAt, r.marked)
 	}
 	p.News(member.News{Kind: member.Spoke, Device: n.Device, Before: n.Device.Standing(), Ack: &proto.Ack{Corr: n.probe.corr}})
-	if !p.Agenda.dirty || p.Agenda.planAt > p.j.Now+debounce {
-		t.Errorf("looked at again %t, at %v", p.Agenda.dirty, p.Agenda.planAt)
+	if p.Agenda.planAt > p.j.Now+debounce {
+		t.Errorf("looked at again at %v", p.Agenda.planAt)
 	}
 }
 

@@ -139,7 +139,7 @@ func (h *Rings) Plan() {
 		h.Agenda.lookAt = journal.Never
 		h.Agenda.replan(0)
 	}
-	if h.rest() && h.j.LinkUp && h.Agenda.dirty && h.Agenda.planAt <= h.j.Now {
+	if h.rest() && h.j.LinkUp && h.Agenda.planAt <= h.j.Now {
 		if q := h.look(); q != nil {
 			h.prepare(q)
 		}
@@ -173,7 +173,7 @@ func (h *Rings) Next() time.Duration {
 	if h.txn.Phase() == member.Preparing {
 		next = min(next, h.joinAt, h.doubtAt, h.obstacles.givesAt())
 	}
-	if h.rest() && h.Agenda.dirty {
+	if h.rest() {
 		next = min(next, h.Agenda.planAt)
 	}
 	return next

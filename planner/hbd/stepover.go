@@ -267,7 +267,7 @@ func (o *obstacles) gives() bool {
 
 // givesAt is when it does, Never when nobody waits.
 func (o *obstacles) givesAt() time.Duration {
-	if o.h.txn.Phase() != member.Preparing || !o.h.Agenda.dirty {
+	if o.h.txn.Phase() != member.Preparing || o.h.Agenda.planAt == journal.Never {
 		return journal.Never
 	}
 	for _, id := range o.h.Agenda.marked {
