@@ -418,7 +418,7 @@ func (p *Planner) gatherEnd() (at time.Duration, all bool) {
 func (p *Planner) gather() {
 	count, _ := p.heard()
 	at, all := p.gatherEnd()
-	if !p.j.LinkUp || count == 0 && !all && p.rings.Fresh() || p.j.Now < at {
+	if !p.j.LinkUp || count == 0 && !all && p.rings.Table().Numbers.Fresh || p.j.Now < at {
 		return
 	}
 	if p.otherLayout() {

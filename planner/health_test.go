@@ -550,12 +550,12 @@ func TestDoubtedFibreIsTriedWithoutItsRing(t *testing.T) {
 	w.cuts[pair(3, 4)] = true
 	w.light()
 	w.run(time.Second)
-	gen, short := w.p.rings.Generation(), w.p.Rings()[0]
+	gen, short := w.p.rings.Table().Numbers.Gen, w.p.Rings()[0]
 	if len(short.Nodes) != 7 || short.LinksConfirmed != 6 {
 		t.Fatalf("%+v", short)
 	}
 	w.run(3 * time.Minute)
-	if now := w.p.rings.Generation(); now != gen {
+	if now := w.p.rings.Table().Numbers.Gen; now != gen {
 		t.Errorf("generation %d, was %d", now, gen)
 	}
 	if a, b := w.nodes[3].tried, w.nodes[4].tried; min(a, b) < 4 || max(a, b) > 16 || max(a, b) != 2*min(a, b) { // who lights it puts its path back

@@ -37,7 +37,7 @@ type Census struct {
 func CensusOf(p *Planner) *Census {
 	c := &Census{Census: hbd.Count(p.rings), State: p.state.String(), Leader: p.state == serving || p.state == gathering,
 		Nodes: p.rings.Table().Count(p.linkSince)}
-	c.Overview = Overview{Term: p.j.Term, Generation: p.rings.Generation(), EventsSeen: p.j.Seen(),
+	c.Overview = Overview{Term: p.j.Term, Generation: p.rings.Table().Numbers.Gen, EventsSeen: p.j.Seen(),
 		Refused: p.counts.refused, UnknownKeys: p.counts.unknown, Shed: p.counts.shed}
 	c.Health, c.Found = HealthOf(p)
 	for _, a := range c.Found {

@@ -371,7 +371,7 @@ func (p *Planner) Next() time.Duration {
 		next = min(next, p.listenEnd())
 	case gathering:
 		heard, _ := p.heard()
-		if at, all := p.gatherEnd(); heard > 0 || all || !p.rings.Fresh() {
+		if at, all := p.gatherEnd(); heard > 0 || all || !p.rings.Table().Numbers.Fresh {
 			next = min(next, at)
 		}
 	}

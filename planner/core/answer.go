@@ -275,7 +275,7 @@ func (c *Circuits) Txns() (took metric.Tally, aborts uint64) {
 
 // Status tells where the circuits stand.
 func (c *Circuits) Status() proto.CoreStatus {
-	s := proto.CoreStatus{Generation: c.Stages.gen, Switches: uint32(len(c.Evidence.switches)), Jobs: uint32(len(c.jobs.all)), Quiet: c.Quiet(), DarkMicros: c.Evidence.dark}
+	s := proto.CoreStatus{Generation: c.table.Numbers.Gen, Switches: uint32(len(c.Evidence.switches)), Jobs: uint32(len(c.jobs.all)), Quiet: c.Quiet(), DarkMicros: c.Evidence.dark}
 	for i := range c.Evidence.switches {
 		if c.Evidence.switches[i].Online() {
 			s.Online++

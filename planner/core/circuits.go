@@ -83,7 +83,6 @@ type Circuits struct {
 	root     Root
 	table    *member.Table
 	jobs     *jobList
-	fresh    bool // the store held no circuits: what is there is adopted
 	heard    bool // the first look round is over
 
 	change proto.ChangeStatus // the one under way or the last
@@ -105,7 +104,7 @@ func New(fab *fabric.Core, j *journal.Journal, root interface {
 	a, jobs := &agenda{j: j, planAt: journal.Never}, &jobList{fab: fab, saved: map[proto.JobID]string{}}
 	e := &evidence{j: j, agenda: a, jobs: jobs, bad: map[slot]proto.Session{}, tried: map[slot]proto.Generation{}}
 	d := &drains{j: j, agenda: a, Evidence: e, of: map[string]*PortDrain{}}
-	c := &Circuits{Evidence: e, agenda: a, drains: d, designer: designerOf(fab), j: j, root: root, jobs: jobs, fresh: true}
+	c := &Circuits{Evidence: e, agenda: a, drains: d, designer: designerOf(fab), j: j, root: root, jobs: jobs}
 	c.table = member.NewTable(proto.FirstSwitch, fab.Switches(), j, root, c)
 	c.Stages = &stages{j: j, agenda: a, Evidence: e, drains: d, table: c.table, txn: member.NewTxn(c.table)}
 	e.fit(fab, c.table, nil)
@@ -250,9 +249,6 @@ func (c *stages) nextStage() {
 	c.todo = c.todo[1:]
 	c.prepareSets(stageForward, sets)
 }
-
-// Generation is the highest that was given out or heard of.
-func (c *Circuits) Generation() proto.Generation { return c.Stages.gen }
 
 // awaits says whose words the next stage waits for, "" when for none.
 func (c *stages) awaits() string {

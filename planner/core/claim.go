@@ -209,7 +209,7 @@ func (x Claims) Routes(id proto.JobID) func() ([]Route, string) {
 func (x Claims) Stamp(id proto.JobID) string {
 	stamp := fmt.Sprintf("%s %d", x.c.jobs.saved[id], x.c.Evidence.lapses)
 	if x.c.Evidence.fab.Backup {
-		stamp += fmt.Sprintf(" %d", x.c.Stages.decided)
+		stamp += fmt.Sprintf(" %d", x.c.table.Numbers.Decided)
 	}
 	return stamp
 }

@@ -46,14 +46,12 @@ type stages struct {
 	drains   *drains
 	table    *member.Table
 
-	state   State
-	gen     proto.Generation // the highest that is known of
-	decided proto.Generation // the last that the store knows of
-	txn     member.Txn
-	about   purpose   // of the generation in txn
-	open    openStage // committed, not yet proven
-	todo    [][]mapSet
-	backs   int // roll-backs in a row
+	state State
+	txn   member.Txn
+	about purpose   // of the generation in txn
+	open  openStage // committed, not yet proven
+	todo  [][]mapSet
+	backs int // roll-backs in a row
 }
 
 // switchWant is what a switch is to carry.
@@ -91,17 +89,17 @@ func (c *stages) tellSwitches() bool {
 }
 
 func (c *stages) prepare(about purpose, want []switchWant) {
-	c.gen++
+	c.table.Numbers.Gen++
 	slices.SortFunc(want, func(a, b switchWant) int { return a.sw - b.sw })
 	desired := make([]proto.Desired, len(want))
 	for i, w := range want {
 		v := &c.Evidence.switches[w.sw]
-		desired[i] = proto.Desired{Version: proto.Version, Node: v.ID, Term: c.j.Term, Generation: c.gen,
+		desired[i] = proto.Desired{Version: proto.Version, Node: v.ID, Term: c.j.Term, Generation: c.table.Numbers.Gen,
 			BypassSeq: v.quoted(), Decisions: []proto.RingID{v.Group}, Circuits: c.Evidence.layout.circuitsOf(w.sw, w.crossMap)}
 	}
 	c.about = about
-	c.txn.Prepare(c.gen, proto.Count(len(want), "switch"), c.j.Now, desired, func(d *member.Device) bool { return about.kind == stageBack && !d.Ready() })
-	c.j.Line(journal.Line{Level: journal.Info, Message: "circuits prepare", Rule: "circuits_prepare", Node: -1, Generation: c.gen, Text: c.explain()})
+	c.txn.Prepare(c.table.Numbers.Gen, proto.Count(len(want), "switch"), c.j.Now, desired, func(d *member.Device) bool { return about.kind == stageBack && !d.Ready() })
+	c.j.Line(journal.Line{Level: journal.Info, Message: "circuits prepare", Rule: "circuits_prepare", Node: -1, Generation: c.table.Numbers.Gen, Text: c.explain()})
 	c.txn.Resend()
 	if c.txn.Complete() {
 		c.txn.Decide(c.records())
@@ -213,7 +211,6 @@ func (c *stages) Persisted(id uint64) bool {
 	case !c.open.active():
 		c.open = openStage{kind: stageTell, since: c.j.Now}
 	}
-	c.decided = c.txn.Gen
 	c.txn.Commit()
 	told, absent := map[proto.RingID]bool{}, 0
 	for i := range c.txn.Parts {

@@ -174,7 +174,7 @@ func (c *Circuits) Restore(prefix, rest string, raw []byte) error {
 			return fmt.Errorf("no such switch")
 		}
 		_, err = c.table.Restore(d, raw)
-		c.Stages.gen, c.Stages.decided = max(c.Stages.gen, d.Want.Gen), max(c.Stages.decided, d.Want.Gen)
+		c.table.Numbers.Stored(d.Want.Gen)
 		return err
 	}
 	return nil
@@ -212,10 +212,9 @@ func (c *Circuits) RestoreStage(st journal.State) error {
 		if err := json.Unmarshal(raw, &h); err != nil {
 			return fmt.Errorf("store: %s: %w", keyHead, err)
 		}
-		if err := journal.CheckCount("generation", uint64(h.Generation)); err != nil {
-			return fmt.Errorf("store: %s: %w", keyHead, err)
+		if err := c.table.Numbers.RestoreHead(keyHead, h.Generation); err != nil {
+			return err
 		}
-		c.fresh, c.Stages.gen, c.Stages.decided = false, max(c.Stages.gen, h.Generation), max(c.Stages.decided, h.Generation)
 	}
 	raw := st.Get(keyStage)
 	if raw == nil {

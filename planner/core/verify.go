@@ -143,7 +143,7 @@ func (c *stages) movedByStage(s int, x proto.Circuit) bool {
 // generation. A switch that is away is told when it comes back.
 func (c *stages) rollBack(why string) {
 	c.todo = nil
-	c.j.Note(journal.Warn, "stage is rolled back", journal.Note{Rule: "roll_back", Node: -1, Gen: c.gen, Text: why})
+	c.j.Note(journal.Warn, "stage is rolled back", journal.Note{Rule: "roll_back", Node: -1, Gen: c.table.Numbers.Gen, Text: why})
 	back := c.open.back
 	if len(back) == 0 {
 		c.closeStage("")

@@ -13,18 +13,18 @@ import (
 
 // prepare sends the desired states of a new generation.
 func (h *Rings) prepare(q *proposal) {
-	h.gen++
+	h.table.Numbers.Gen++
 	for _, r := range q.rings {
 		h.Placed.tell(r)
 	}
 	h.proposal, h.text = q, q.explain()
-	h.txn.Prepare(h.gen, h.text, h.Agenda.since, q.desired(h.j.Term, h.gen, h.Evidence.broken), func(*member.Device) bool { return false })
+	h.txn.Prepare(h.table.Numbers.Gen, h.text, h.Agenda.since, q.desired(h.j.Term, h.table.Numbers.Gen, h.Evidence.broken), func(*member.Device) bool { return false })
 	h.markJoins()
 	for _, id := range q.idle {
 		h.txn.Part(h.Placed.nodes[id].Device).Idle = true
 	}
 	h.doubtAt = h.j.Now + h.Evidence.probes.joins()
-	h.j.Line(journal.Line{Level: journal.Info, Message: "generation prepares", Rule: "prepare", Node: -1, Generation: h.gen, Text: h.text})
+	h.j.Line(journal.Line{Level: journal.Info, Message: "generation prepares", Rule: "prepare", Node: -1, Generation: h.table.Numbers.Gen, Text: h.text})
 	h.txn.Resend()
 	if h.txn.Complete() {
 		h.decide() // only rings without a node left: nobody to ask
@@ -226,7 +226,7 @@ func (h *Rings) Persisted(id uint64) bool {
 	}
 	q := h.proposal
 	h.proposal, h.obstacles.yields = nil, 0
-	h.nextRing, h.decided = q.next, h.txn.Gen
+	h.nextRing = q.next
 	for _, id := range q.gone {
 		for _, n := range h.Placed.ring(id).nodes {
 			h.leave(n)

@@ -116,7 +116,7 @@ func (h *Rings) reported(n *node, first bool) {
 		n.said.mode = mode
 		n.because(outReason(mode))
 	}
-	if n.Device.Want.Gen == 0 && !h.fresh {
+	if n.Device.Want.Gen == 0 && !h.table.Numbers.Fresh {
 		h.Agenda.unassign(n)
 	}
 	h.Evidence.update(n)

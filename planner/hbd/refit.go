@@ -229,7 +229,7 @@ func (p *placement) looks(at fabric.Port) bool {
 
 // Resting: no generation and no drain is under way, so that the description
 // may change.
-func (h *Rings) Resting() bool { return h.rest() && !h.fresh && len(h.drains.list) == 0 }
+func (h *Rings) Resting() bool { return h.rest() && !h.table.Numbers.Fresh && len(h.drains.list) == 0 }
 
 // Refit plans for another description from now on, as far as Against lets it,
 // and says what the store is to know of that. It is called at rest.

@@ -29,10 +29,7 @@ type Rings struct {
 	root     Root
 	table    *member.Table
 
-	gen          proto.Generation // the highest that is known of
-	decided      proto.Generation // the last that the store knows of
 	nextRing     proto.RingID
-	fresh        bool           // the store held no generation: what runs is adopted
 	idleDecision member.Decided // the last one on ring 0's topic
 
 	txn      member.Txn
@@ -62,7 +59,7 @@ func New(fab *fabric.Fabric, j *journal.Journal, root interface {
 }) *Rings {
 	pl := newPlacement(fab)
 	a := &agenda{pl: pl, j: j, planAt: journal.Never, lookAt: journal.Never}
-	h := &Rings{Placed: pl, Agenda: a, j: j, root: root, nextRing: 1, fresh: true, joinAt: journal.Never, doubtAt: journal.Never, bypasses: newBypasses(fab.K)}
+	h := &Rings{Placed: pl, Agenda: a, j: j, root: root, nextRing: 1, joinAt: journal.Never, doubtAt: journal.Never, bypasses: newBypasses(fab.K)}
 	h.Evidence = &evidence{pl: pl, agenda: a, j: j, root: root, died: h.participantLost,
 		cuts: cuts{known: map[[2]proto.NodeID]*cut{}, at: journal.Never}, probes: probes{j: j, at: journal.Never}}
 	h.table = member.NewTable(0, fab.Nodes, j, root, h)
@@ -78,18 +75,15 @@ func New(fab *fabric.Fabric, j *journal.Journal, root interface {
 // Table are the nodes as devices.
 func (h *Rings) Table() *member.Table { return h.table }
 
-// Fresh: the store knew nothing, and nothing has been adopted yet.
-func (h *Rings) Fresh() bool { return h.fresh }
-
 // Gathered ends the gathering at the start: running rings that are not known are adopted,
 // and everything is judged.
 func (h *Rings) Gathered() {
-	if !h.fresh && h.table.Numbers.Contradicted(h.decided) {
+	if h.table.Numbers.Contradicted() {
 		forget(h)
 	}
 	h.drains.resume()
-	h.gen = max(h.gen, h.table.Numbers.FoundGeneration())
-	if h.fresh {
+	h.table.Numbers.Find()
+	if h.table.Numbers.Fresh {
 		h.adopt()
 	} else { // what was tried died with the planner before; spares are, not to be in a ring's way
 		h.Evidence.tryFirst(func(f fabric.Fibre) bool {
@@ -148,9 +142,6 @@ func (h *Rings) Plan() {
 
 // rest: no generation is under way, and one may begin.
 func (h *Rings) rest() bool { return h.root.Busy() == "" && h.txn.Phase() == member.Resting }
-
-// Generation is the highest that was given out or heard of.
-func (h *Rings) Generation() proto.Generation { return h.gen }
 
 // Quiet: nothing is planned, prepared, or waited for.
 func (h *Rings) Quiet() bool { return h.rest() && h.Agenda.rests() }

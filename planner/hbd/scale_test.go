@@ -31,7 +31,7 @@ func standing(t testing.TB, nodes, spares int) *Rings {
 	j := journal.New()
 	j.Term, j.LinkUp = 1, true
 	p := New(f, j, nobody{})
-	p.fresh, p.gen = false, 1
+	p.table.Numbers.Fresh, p.table.Numbers.Gen = false, 1
 	for i := range p.Placed.nodes {
 		d := p.Placed.nodes[i].Device
 		p.table.Presence(d, &proto.Presence{Node: d.ID, Session: 1, Online: true})

@@ -68,13 +68,13 @@ func (h *Rings) RestoreHead(st journal.State) error {
 	if err := json.Unmarshal(raw, &x); err != nil {
 		return fmt.Errorf("store: %s: %w", keyHead, err)
 	}
-	if err := journal.CheckCount("generation", uint64(x.Generation)); err != nil {
-		return fmt.Errorf("store: %s: %w", keyHead, err)
+	if err := h.table.Numbers.RestoreHead(keyHead, x.Generation); err != nil {
+		return err
 	}
 	if x.NextRing >= proto.FirstGroup {
 		return fmt.Errorf("store: %s: next_ring: %d, want under %d", keyHead, x.NextRing, proto.FirstGroup)
 	}
-	h.fresh, h.gen, h.decided, h.nextRing = false, x.Generation, x.Generation, max(1, x.NextRing)
+	h.nextRing = max(1, x.NextRing)
 	return nil
 }
 
@@ -125,7 +125,8 @@ func (h *Rings) restoreRing(key string, raw []byte) error {
 	v.owner, v.step = r.Job, r.Step
 	h.surplus = h.surplus || r.Job == "" && !slices.Contains(h.Placed.sizes, r.Size) // a job gave it back, and it ends
 	h.Placed.rings = append(h.Placed.rings, v)
-	h.gen, h.decided, h.nextRing = max(h.gen, r.Generation), max(h.decided, r.Generation), max(h.nextRing, proto.RingID(id)+1)
+	h.table.Numbers.Stored(r.Generation)
+	h.nextRing = max(h.nextRing, proto.RingID(id)+1)
 	return nil
 }
 

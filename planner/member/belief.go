@@ -21,8 +21,13 @@ import (
 // stay. Hence a message with one far above what is known is not believed, whatever
 // else it says, and its device takes no part until it says something better.
 
-// Numbers are what is believed of the numbers that a table's devices say.
+// Numbers are what is known of a table's generations, and what is believed of the numbers
+// that its devices say.
 type Numbers struct {
+	Gen     proto.Generation // the highest that was given out or heard of
+	Decided proto.Generation // the last that the store knows of
+	Fresh   bool             // the store held none, and nothing has been adopted yet
+
 	t       *Table
 	refused uint64 // messages whose numbers are not believed
 }
@@ -101,8 +106,8 @@ func (n *Numbers) Alone() {
 		case n.t.j.Now > d.voice.at+claimStands:
 		case n.speaks(d.voice):
 			n.claim(d, fmt.Sprintf("it says that there is a planner of term %d; ours is %d, and most devices know of no other", d.voice.term, n.t.j.Term))
-		case d.voice.of == n.t.j.Term && d.voice.gen > n.t.owner.Generation():
-			n.claim(d, fmt.Sprintf("it says that it holds generation %d of term %d; the last that was given is %d", d.voice.gen, n.t.j.Term, n.t.owner.Generation()))
+		case d.voice.of == n.t.j.Term && d.voice.gen > n.Gen:
+			n.claim(d, fmt.Sprintf("it says that it holds generation %d of term %d; the last that was given is %d", d.voice.gen, n.t.j.Term, n.Gen))
 		}
 	}
 }
@@ -116,7 +121,7 @@ func (n *Numbers) ungiven(m *proto.Reported) (g proto.Generation) {
 	if m.StagedTerm == n.t.j.Term {
 		g = max(g, m.StagedGeneration)
 	}
-	if g <= n.t.owner.Generation() {
+	if g <= n.Gen {
 		return 0
 	}
 	return g
@@ -129,7 +134,7 @@ func (n *Numbers) ungiven(m *proto.Reported) (g proto.Generation) {
 func (n *Numbers) Forged() *Device {
 	for i := range n.t.Devices {
 		d := &n.t.Devices[i]
-		if d.voice.of == n.t.j.Term && d.voice.gen > n.t.owner.Generation() && !d.sealed && d.Online() && d.Report.Gen == d.voice.gen && d.Report.Term == d.voice.of {
+		if d.voice.of == n.t.j.Term && d.voice.gen > n.Gen && !d.sealed && d.Online() && d.Report.Gen == d.voice.gen && d.Report.Term == d.voice.of {
 			return d
 		}
 	}
@@ -138,14 +143,17 @@ func (n *Numbers) Forged() *Device {
 
 // Contradicted reports whether the devices show that the store they were
 // restored from is not the latest - an older copy, or another planner was here -
-// and says in what; last is the last generation that it decided. What runs is
+// and says in what. What runs is
 // right then, and is adopted as it is. One device alone shows nothing: a decision
 // that the store does not know is held by two at least, where there are two.
-func (n *Numbers) Contradicted(last proto.Generation) bool {
+func (n *Numbers) Contradicted() bool {
+	if n.Fresh {
+		return false
+	}
 	var who []*Device
 	for i := range n.t.Devices {
 		d := &n.t.Devices[i]
-		why := d.contradicts(last)
+		why := d.contradicts(n.Decided)
 		if why == "" {
 			continue
 		}
@@ -158,15 +166,15 @@ func (n *Numbers) Contradicted(last proto.Generation) bool {
 		return true
 	}
 	for _, d := range who {
-		n.claim(d, d.contradicts(last))
+		n.claim(d, d.contradicts(n.Decided))
 	}
 	return false
 }
 
-// FoundGeneration is the highest that two devices know, or the only one that was
-// heard: what a former planner gave and our store may not know. It keeps numbers
+// Find goes on from the highest generation that two devices know, or the only one that
+// was heard: what a former planner gave and our store may not know. It keeps numbers
 // apart for people; plans are told apart by their term too.
-func (n *Numbers) FoundGeneration() proto.Generation {
+func (n *Numbers) Find() {
 	var first, second proto.Generation
 	heard := 0
 	for i := range n.t.Devices {
@@ -179,9 +187,22 @@ func (n *Numbers) FoundGeneration() proto.Generation {
 		first, second = max(first, g), max(second, min(first, g))
 	}
 	if heard == 1 {
-		return first
+		second = first
 	}
-	return second
+	n.Gen = max(n.Gen, second)
+}
+
+// Stored takes a generation that the store knows of.
+func (n *Numbers) Stored(g proto.Generation) { n.Gen, n.Decided = max(n.Gen, g), max(n.Decided, g) }
+
+// RestoreHead takes the last generation from the store: it is not fresh.
+func (n *Numbers) RestoreHead(key string, g proto.Generation) error {
+	if err := journal.CheckCount("generation", uint64(g)); err != nil {
+		return fmt.Errorf("store: %s: %w", key, err)
+	}
+	n.Stored(g)
+	n.Fresh = false
+	return nil
 }
 
 // claim is a number that a device says, and the one that is known.
@@ -194,7 +215,7 @@ type claim struct {
 // generation has lost its store, or has a new one, and knows no term either,
 // unless it was told to begin above a far one.
 func (n *Numbers) standing(prefix string, seen, term proto.Term, gen proto.Generation) []claim {
-	known, ours := uint64(n.t.owner.Generation()), uint64(0)
+	known, ours := uint64(n.Gen), uint64(0)
 	if known > 0 || n.t.j.Term > proto.MaxFirst-proto.MaxJump {
 		ours = uint64(n.t.j.Term)
 	}

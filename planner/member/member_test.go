@@ -74,6 +74,7 @@ func newWorld() *world {
 	w := &world{j: journal.New()}
 	w.j.Topics, w.j.Term, w.j.LinkUp = proto.Topics{Fabric: "f"}, 3, true
 	w.t = NewTable(0, 2, w.j, w, w)
+	w.t.Numbers.Gen, w.t.Numbers.Fresh = 100, false
 	w.x = NewTxn(w.t)
 	return w
 }
@@ -84,7 +85,6 @@ func (w *world) Voiced() {
 }
 func (w *world) Answer(d *Device, m *proto.Ack) { fmt.Fprintf(&w.out, "answer of %d\n", d.ID) }
 func (w *world) Resendable(*Device) bool        { return !w.stuck }
-func (w *world) Generation() proto.Generation   { return 100 }
 
 var newsNames = [...]string{"birth", "gone", "away", "reported", "spoke", "weighed"}
 

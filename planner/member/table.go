@@ -27,8 +27,6 @@ type Owner interface {
 	// Resendable reports whether what is wanted of a device may be sent again
 	// as it is; else the owner tells it anew.
 	Resendable(d *Device) bool
-	// Generation is the highest that it gave out or heard of, 0: none.
-	Generation() proto.Generation
 }
 
 // Kind says what a News tells.
@@ -86,7 +84,7 @@ type Table struct {
 // NewTable makes a table of n devices, the first of which has the number first.
 func NewTable(first proto.NodeID, n int, j *journal.Journal, root Root, owner Owner) *Table {
 	t := &Table{Devices: make([]Device, n), first: first, j: j, root: root, owner: owner, unknown: true, callAt: journal.Never, sweepAt: journal.Never, gapAt: journal.Never, askAt: journal.Never, blank: noSetback(), alike: alike{last: undecided}}
-	t.Numbers.t = t
+	t.Numbers.t, t.Numbers.Fresh = t, true
 	for i := range t.Devices {
 		t.Devices[i].init(first+proto.NodeID(i), t.blank)
 	}

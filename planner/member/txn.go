@@ -266,6 +266,7 @@ func (x *Txn) Commit() {
 		c.stored = now
 	}
 	x.Took.Observe((now - x.began).Microseconds())
+	x.t.Numbers.Decided = x.Gen
 	decided := x.Decided
 	for i := range x.Parts {
 		d := x.Parts[i].Device
