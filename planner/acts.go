@@ -209,7 +209,7 @@ func (l *actList) answered(now time.Duration, client string, corr proto.Corr, pa
 // clear forgets what keeps a node or a switch out.
 func (p *Planner) clear(q *proto.OpRequest, r *proto.OpReply) {
 	if q.Noun == proto.NounClearFibre {
-		if !p.rings.Evidence.ClearFibre(q.Name) {
+		if !p.Rings.Evidence.ClearFibre(q.Name) {
 			r.Refuse(&proto.Error{Code: proto.NotFound, Field: "fibre", Limit: "one that is held to be cut: ocsctl alarm list", Reason: fmt.Sprintf("fibre %q is not", proto.Clip(q.Name))})
 			return
 		}

@@ -50,7 +50,7 @@ func TestStatusTellsWhatAges(t *testing.T) {
 	if was != 5+44 {
 		t.Errorf("%d bytes of one line", was)
 	}
-	to := *w.p.fab
+	to := *w.p.Fabric
 	to.Qualify = &fabric.Qualify{BiasPercent: 100, AgeingDays: 365}
 	if r := w.edit(&to, false); r.Edit == nil || !r.Edit.Done {
 		t.Fatalf("%+v %+v", r, r.Edit)

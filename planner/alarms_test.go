@@ -16,20 +16,20 @@ import (
 // sameFacts looks at what the checks look at, then at all, whatever happened to it. It says how many links are unproven.
 func (w *fleet) sameFacts(t *testing.T, step int) int {
 	var short, all health.Facts
-	w.p.rings.Evidence.FactsOf(&short)
-	devices := w.p.rings.Table().Devices
+	w.p.Rings.Evidence.FactsOf(&short)
+	devices := w.p.Rings.Table().Devices
 	for i := range devices {
 		d := &devices[i]
-		_, quick := w.p.alarms.device(w.p.rings.Table(), d)
+		_, quick := w.p.alarms.device(w.p.Rings.Table(), d)
 		notable := d.Notable
 		d.Notable = true // it is looked at, whatever happened to it
-		if x, tell := w.p.alarms.device(w.p.rings.Table(), d); tell != quick {
+		if x, tell := w.p.alarms.device(w.p.Rings.Table(), d); tell != quick {
 			t.Fatalf("step %d: %t, and something is to be said: %t: %+v", step, quick, tell, x)
 		}
 		d.Notable = notable
-		w.p.rings.News(member.News{Kind: 255, Device: d, Before: d.Standing()}) // none that there is: it is touched
+		w.p.Rings.News(member.News{Kind: 255, Device: d, Before: d.Standing()}) // none that there is: it is touched
 	}
-	if w.p.rings.Evidence.FactsOf(&all); !reflect.DeepEqual(short, all) {
+	if w.p.Rings.Evidence.FactsOf(&all); !reflect.DeepEqual(short, all) {
 		t.Fatalf("step %d: %+v, all looked at %+v", step, short, all)
 	}
 	return all.LinksUnproven

@@ -126,7 +126,7 @@ func formerActs(p *Planner, term uint64) (records []Record) {
 		if slices.ContainsFunc(p.acts.known, func(a act) bool { return a.corr == corr && a.answer == nil }) {
 			continue
 		}
-		if client, goesOn := hbd.Draining(p.rings, corr); goesOn {
+		if client, goesOn := hbd.Draining(p.Rings, corr); goesOn {
 			p.acts.wait(act{client: client, corr: corr, deed: d}, p.j.Now+2*lateAnswer)
 			continue
 		}

@@ -140,7 +140,7 @@ func (w *fleet) heal() {
 // checkRings: no committed ring breaks the order, no node is in two.
 func (w *fleet) checkRings() {
 	seen := map[proto.NodeID]bool{}
-	for _, r := range w.p.Rings() {
+	for _, r := range w.p.Rings.Placed.Statuses() {
 		if err := ring.OrderOf(w.fab).Check(r.Nodes); err != nil {
 			w.t.Fatalf("ring %d: %v", r.Ring, err)
 		}
@@ -155,7 +155,7 @@ func (w *fleet) checkRings() {
 
 // draining: the planner says so.
 func (w *fleet) draining(id proto.NodeID) bool {
-	return slices.ContainsFunc(w.p.rings.Agenda.Facts(id, -1), func(l proto.WhyLine) bool { return l.Text == "it is being drained" })
+	return slices.ContainsFunc(w.p.Rings.Agenda.Facts(id, -1), func(l proto.WhyLine) bool { return l.Text == "it is being drained" })
 }
 
 func (w *fleet) checkHealed(lostStore bool) {
@@ -164,7 +164,7 @@ func (w *fleet) checkHealed(lostStore bool) {
 		w.t.Fatalf("not quiet: %+v\n%s", o, w.show())
 	}
 	member := map[proto.NodeID]proto.RingID{}
-	for _, r := range w.p.Rings() {
+	for _, r := range w.p.Rings.Placed.Statuses() {
 		if r.LinksConfirmed != r.Links {
 			w.t.Errorf("ring %d: %d of %d links", r.Ring, r.LinksConfirmed, r.Links)
 		}

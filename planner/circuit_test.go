@@ -44,7 +44,7 @@ func TestJobsBecomeLight(t *testing.T) {
 		if d := w.consistent(); d != "" {
 			t.Error(d)
 		}
-		s := w.p.CoreStatus()
+		s := w.p.Core.Status()
 		if s.Placed != 3 || s.Granted == 0 || wiring == fabric.Interleaved && s.Realised != s.Granted {
 			t.Error(w.show())
 		}
@@ -92,18 +92,18 @@ func TestRingsDoNotWaitForStages(t *testing.T) {
 	}
 	w.up = append(w.up, proto.Packet{Kind: proto.Publish, Topic: w.topics.Request("op"), Payload: payload})
 	w.run(100 * time.Millisecond)
-	if w.p.core.Stages.Phase() != "preparing" || len(w.toSwitches) < 2 {
-		t.Fatalf("no stage is under way: %v, %d messages", w.p.core.Stages.Phase(), len(w.toSwitches))
+	if w.p.Core.Stages.Phase() != "preparing" || len(w.toSwitches) < 2 {
+		t.Fatalf("no stage is under way: %v, %d messages", w.p.Core.Stages.Phase(), len(w.toSwitches))
 	}
 	if w.p.Overview().Generation != ring {
 		t.Error("a stage took a generation of the rings")
 	}
-	w.die(w.p.Rings()[0].Nodes[1])
+	w.die(w.p.Rings.Placed.Statuses()[0].Nodes[1])
 	w.run(2 * time.Second)
 	if o := w.p.Overview(); o.InService != 1 || o.Generation <= ring {
 		t.Errorf("the ring waits: %s", w.show())
 	}
-	if s := w.p.core.Stages.Phase(); s != "preparing" {
+	if s := w.p.Core.Stages.Phase(); s != "preparing" {
 		t.Errorf("the stage is %v", s)
 	}
 }

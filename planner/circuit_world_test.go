@@ -159,7 +159,7 @@ func (w *coreWorld) run(d time.Duration) {
 func (w *coreWorld) quiet(limit time.Duration) bool {
 	for end := w.now + limit; w.now < end; {
 		w.run(100 * time.Millisecond)
-		if w.p.CoreStatus().Quiet && !w.refused() {
+		if w.p.Core.Status().Quiet && !w.refused() {
 			w.snapshot()
 			return true
 		}
@@ -169,7 +169,7 @@ func (w *coreWorld) quiet(limit time.Duration) bool {
 
 // refused: the planner waits with a switch that said no.
 func (w *coreWorld) refused() bool {
-	return slices.ContainsFunc(w.p.core.Table().Devices, func(d member.Device) bool { return d.RetryAt() != Never })
+	return slices.ContainsFunc(w.p.Core.Table().Devices, func(d member.Device) bool { return d.RetryAt() != Never })
 }
 
 // snapshot notes what is lit.
@@ -498,7 +498,7 @@ func (w *coreWorld) apply(jobs ...proto.JobSpec) proto.OpReply {
 
 // tell is what the planner would answer an operator, without a step.
 func (w *coreWorld) tell(q proto.OpRequest) (r proto.OpReply) {
-	w.p.core.Answer(&q, &r)
+	w.p.Core.Answer(&q, &r)
 	return r
 }
 
@@ -530,9 +530,9 @@ func (w *coreWorld) wanted() [][]proto.CircuitStatus {
 // show writes jobs and status.
 func (w *coreWorld) show() string {
 	var b strings.Builder
-	s := w.p.CoreStatus()
+	s := w.p.Core.Status()
 	fmt.Fprintf(&b, "generation %d, %d/%d switches, %d/%d circuits lit, links asked %d granted %d realised %d, %s, quiet %v\n",
-		s.Generation, s.Online, s.Switches, s.Tuned, s.Circuits, s.Asked, s.Granted, s.Realised, w.p.core.Stages.Phase(), s.Quiet)
+		s.Generation, s.Online, s.Switches, s.Tuned, s.Circuits, s.Asked, s.Granted, s.Realised, w.p.Core.Stages.Phase(), s.Quiet)
 	for _, x := range w.jobs() {
 		fmt.Fprintf(&b, "job %d %s: at %d leaves, links %d of %d", x.Job, x.State, len(x.Servers), x.Realised, x.Granted)
 		if x.Reason != "" {

@@ -160,8 +160,8 @@ func lives(w *world, st State) (err error) {
 				}
 			}
 			p.Overview()
-			p.CoreStatus()
-			p.Rings()
+			p.Core.Status()
+			p.Rings.Placed.Statuses()
 		}
 		now = max(now, min(p.Next(), now+time.Second))
 		step(Event{Kind: Tick})

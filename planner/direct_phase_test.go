@@ -195,7 +195,7 @@ func TestNamedJobGoesThroughItsPhases(t *testing.T) {
 		if a = w.job("a"); a.State != job.Ready || a.Circuits.Phase != phase || a.Links != a.Confirmed || w.unlit() != "" {
 			t.Errorf("%+v\n%s", a, w.heard("a"))
 		}
-		events, _, _ := JobsOf(w.p).Events("a", before.Generation)
+		events, _, _ := w.p.Jobs.Events("a", before.Generation)
 		var told []string
 		for _, e := range events {
 			told = append(told, e.Event)
@@ -204,7 +204,7 @@ func TestNamedJobGoesThroughItsPhases(t *testing.T) {
 			t.Errorf("told: %s, %+v", got, events[0])
 		}
 	}
-	if got, err := JobsOf(w.p).Try("b", wish); err != nil || got.Feasible || got.Most != 0 || !strings.Contains(got.Why, "gpu") {
+	if got, err := w.p.Jobs.Try("b", wish); err != nil || got.Feasible || got.Most != 0 || !strings.Contains(got.Why, "gpu") {
 		t.Errorf("a trial beside it: %+v %v", got, err)
 	}
 	if r := w.put("b", strings.Replace(wish, "1000000", "0", 1)); r.Code != proto.Invalid || r.Field != "circuits.phases[0].topology.allreduce[0].bytes" {

@@ -41,7 +41,7 @@ func TestDrain(t *testing.T) {
 	if len(w.replies) != 1 || w.replies[0].Code != proto.OK || w.nodes[3].mode != proto.ModeDrained {
 		t.Fatalf("replies %+v, mode %v", w.replies, w.nodes[3].mode)
 	}
-	if r := w.p.Rings(); !slices.Equal(r[0].Nodes, []proto.NodeID{0, 1, 2, 4, 5, 6, 7, 8}) || r[0].State != proto.RingInService {
+	if r := w.p.Rings.Placed.Statuses(); !slices.Equal(r[0].Nodes, []proto.NodeID{0, 1, 2, 4, 5, 6, 7, 8}) || r[0].State != proto.RingInService {
 		t.Errorf("%+v", r)
 	}
 	if r := w.ask(proto.OpRequest{Noun: proto.NounDrain, Node: 3, Bundle: -1}); r.Code != proto.Duplicate {
@@ -50,7 +50,7 @@ func TestDrain(t *testing.T) {
 	// The ring loses another: the drained node is no spare, the undrained is.
 	w.die(5)
 	w.run(3 * time.Second)
-	if r := w.p.Rings(); len(r[0].Nodes) != 7 {
+	if r := w.p.Rings.Placed.Statuses(); len(r[0].Nodes) != 7 {
 		t.Errorf("%+v", r)
 	}
 	if cost := w.ask(proto.OpRequest{Noun: proto.NounUndrain, Node: 3, Bundle: -1, DryRun: true}).Cost; cost == nil || !slices.Equal(cost.Joins, []proto.NodeID{3}) {
@@ -60,7 +60,7 @@ func TestDrain(t *testing.T) {
 		t.Errorf("undrain: %+v", r)
 	}
 	w.run(3 * time.Second)
-	if r := w.p.Rings(); len(r[0].Nodes) != 8 || r[0].State != proto.RingInService || !slices.Contains(r[0].Nodes, 3) {
+	if r := w.p.Rings.Placed.Statuses(); len(r[0].Nodes) != 8 || r[0].State != proto.RingInService || !slices.Contains(r[0].Nodes, 3) {
 		t.Errorf("%+v", r)
 	}
 }
@@ -78,7 +78,7 @@ func TestDrainSurvivesARestart(t *testing.T) {
 		if len(w.replies) == 0 || w.replies[len(w.replies)-1].Code != proto.OK || w.replies[len(w.replies)-1].Cost == nil || w.nodes[3].mode != proto.ModeDrained {
 			t.Fatalf("killed after %v: replies %+v, mode %v", after, w.replies, w.nodes[3].mode)
 		}
-		if r := w.p.Rings(); !slices.Equal(r[0].Nodes, []proto.NodeID{0, 1, 2, 4, 5, 6, 7, 8}) || r[0].State != proto.RingInService {
+		if r := w.p.Rings.Placed.Statuses(); !slices.Equal(r[0].Nodes, []proto.NodeID{0, 1, 2, 4, 5, 6, 7, 8}) || r[0].State != proto.RingInService {
 			t.Errorf("killed after %v: %+v", after, r)
 		}
 		if w.draining(3) {
@@ -110,7 +110,7 @@ func TestRestartStopsADrainOfADeadNode(t *testing.T) {
 	if len(w.replies) != 1 || w.replies[0].Code == proto.OK || w.draining(3) || w.store[key] != nil {
 		t.Errorf("replies %+v, draining %v", w.replies, w.draining(3))
 	}
-	if r := w.p.Rings(); len(r[0].Nodes) != 8 || r[0].State != proto.RingInService {
+	if r := w.p.Rings.Placed.Statuses(); len(r[0].Nodes) != 8 || r[0].State != proto.RingInService {
 		t.Errorf("%+v", r)
 	}
 }
@@ -145,7 +145,7 @@ func TestDryRunCountsMoves(t *testing.T) {
 			t.Fatalf("moves %s: %+v", c.moves, w.replies)
 		}
 		touched, gpus := 0, uint32(0)
-		for _, r := range w.p.Rings() {
+		for _, r := range w.p.Rings.Placed.Statuses() {
 			if r.Generation > 1 {
 				touched++
 			}
@@ -171,7 +171,7 @@ func TestDrainStops(t *testing.T) {
 		t.Errorf("node 3 is %v", w.nodes[3].mode)
 	}
 	w.run(30 * time.Second)
-	if r := w.p.Rings(); r[0].State != proto.RingInService || len(r[0].Nodes) != 8 {
+	if r := w.p.Rings.Placed.Statuses(); r[0].State != proto.RingInService || len(r[0].Nodes) != 8 {
 		t.Errorf("%+v", r)
 	}
 }
@@ -206,13 +206,13 @@ func TestAbandonedNodeIsPassedBy(t *testing.T) {
 	w := small(t, 9, 2, 32, 1)
 	w.offline(3)
 	w.run(time.Minute)
-	if r := w.p.Rings(); !slices.Contains(r[0].Nodes, 3) {
+	if r := w.p.Rings.Placed.Statuses(); !slices.Contains(r[0].Nodes, 3) {
 		t.Fatalf("%+v", r)
 	}
 	w.cuts[pair(2, 3)] = true
 	w.light()
 	w.run(8 * time.Second)
-	if r := w.p.Rings(); slices.Contains(r[0].Nodes, 3) || r[0].State != proto.RingInService {
+	if r := w.p.Rings.Placed.Statuses(); slices.Contains(r[0].Nodes, 3) || r[0].State != proto.RingInService {
 		t.Errorf("%+v", r)
 	}
 }
@@ -235,7 +235,7 @@ func TestDissolve(t *testing.T) {
 	}
 	w.die(1)
 	w.run(3 * time.Second)
-	r := w.p.Rings()
+	r := w.p.Rings.Placed.Statuses()
 	if len(r) != 1 || r[0].Ring != 2 {
 		t.Fatalf("%+v", r)
 	}
@@ -304,7 +304,7 @@ func TestUnusableTimesAreTheirNodesOwnFault(t *testing.T) {
 	w.run(4 * time.Second)
 	service := func(without proto.NodeID) {
 		t.Helper()
-		rings := w.p.Rings()
+		rings := w.p.Rings.Placed.Statuses()
 		for _, r := range rings {
 			if r.State != proto.RingInService || slices.Contains(r.Nodes, without) {
 				t.Errorf("ring %d of %v is %v", r.Ring, r.Nodes, r.State)
@@ -383,7 +383,7 @@ func TestDrainedAndOutBesides(t *testing.T) {
 				t.Errorf("it is %v", w.nodes[n].mode)
 			}
 			do(end[0])
-			if r := w.p.Rings(); slices.Contains(r[0].Nodes, n) || w.nodes[n].mode == proto.ModeService {
+			if r := w.p.Rings.Placed.Statuses(); slices.Contains(r[0].Nodes, n) || w.nodes[n].mode == proto.ModeService {
 				t.Errorf("%v alone lets it in: %+v", end[0].Noun, r)
 			}
 			if r := w.ask(undrain); end[0].Noun == proto.NounUndrain && r.Code != proto.Invalid {

@@ -71,7 +71,7 @@ type edit struct {
 
 // describe gives a part of the description.
 func (e *edits) describe(q *proto.OpRequest, r *proto.OpReply) {
-	r.Text, r.Next = proto.PartOf(e.p.fab.Encode(), q.Page)
+	r.Text, r.Next = proto.PartOf(e.p.Fabric.Encode(), q.Page)
 }
 
 // offer takes a part of a description; the answer says how much is there.
@@ -102,8 +102,8 @@ func (e *edits) begin(client string, q *proto.OpRequest, r *proto.OpReply) bool 
 	switch {
 	case q.Plan == nil:
 		return refuse(proto.Invalid, "plan", "the digest of a description", "none")
-	case *q.Plan == proto.DigestOf(p.fab.Encode()):
-		r.Edit = &proto.EditStatus{Changes: []string{}, Unheard: e.unheard(p.fab), Done: true}
+	case *q.Plan == proto.DigestOf(p.Fabric.Encode()):
+		r.Edit = &proto.EditStatus{Changes: []string{}, Unheard: e.unheard(p.Fabric), Done: true}
 		return false
 	case *q.Plan != e.offered || e.text.Len() != e.size || proto.DigestOf([]byte(e.text.String())) != e.offered:
 		e.offered = proto.Digest{} // it comes anew, from its beginning
@@ -117,7 +117,7 @@ func (e *edits) begin(client string, q *proto.OpRequest, r *proto.OpReply) bool 
 	}
 	to, err := fabric.Parse([]byte(e.text.String()))
 	if err == nil {
-		err = p.fab.MayBecome(to)
+		err = p.Fabric.MayBecome(to)
 	}
 	if err != nil {
 		field := "fabric"
@@ -144,23 +144,23 @@ func (e *edits) begin(client string, q *proto.OpRequest, r *proto.OpReply) bool 
 // judge says what an edit would come to, and which fibres can be tried first.
 func (e *edits) judge(x *edit) (fibres []tried) {
 	p, s := e.p, &x.status
-	s.Changes, s.Ends = p.fab.Changes(x.to), x.ends
+	s.Changes, s.Ends = p.Fabric.Changes(x.to), x.ends
 	s.Changes = s.Changes[:min(len(s.Changes), maxTold)]
 	for i := range s.Changes {
 		s.Changes[i] = proto.Clip(s.Changes[i])
 	}
-	s.Refused, s.Drains = p.rings.Evidence.Against(x.to, x.ends, x.moves)
+	s.Refused, s.Drains = p.Rings.Evidence.Against(x.to, x.ends, x.moves)
 	s.Drains = s.Drains[:min(len(s.Drains), proto.MaxArray)]
 	s.Told, s.Unheard, s.Untried, s.OneWay = 0, e.unheard(x.to), 0, 0
-	if p.core != nil {
-		g := core.GrowthOf(p.core)
+	if p.Core != nil {
+		g := core.GrowthOf(p.Core)
 		s.Refused, s.Ports = append(s.Refused, g.Against(x.to.Core)...), g.NewPorts(x.to.Core)
 	}
 	if len(s.Refused) == 0 {
-		s.Told = p.rings.Evidence.Retold(x.to, x.ends)
+		s.Told = p.Rings.Evidence.Retold(x.to, x.ends)
 	}
-	for _, f := range x.to.NewFibres(p.fab) {
-		looks, may := p.rings.Placed.MayTry(f.A, f.B)
+	for _, f := range x.to.NewFibres(p.Fabric) {
+		looks, may := p.Rings.Placed.MayTry(f.A, f.B)
 		switch {
 		case !may:
 			s.Untried++
@@ -176,12 +176,12 @@ func (e *edits) judge(x *edit) (fibres []tried) {
 // unheard counts the nodes and switches of a description that have not spoken.
 func (e *edits) unheard(f *fabric.Fabric) (count uint32) {
 	for i := range f.Nodes {
-		if d := e.p.rings.Table().Find(proto.NodeID(i)); d == nil || !d.Heard() {
+		if d := e.p.Rings.Table().Find(proto.NodeID(i)); d == nil || !d.Heard() {
 			count++
 		}
 	}
 	for s := 0; f.Core != nil && s < f.Core.Switches(); s++ {
-		if d := e.p.core.Table().Find(proto.FirstSwitch + proto.NodeID(s)); d == nil || !d.Heard() {
+		if d := e.p.Core.Table().Find(proto.FirstSwitch + proto.NodeID(s)); d == nil || !d.Heard() {
 			count++
 		}
 	}
@@ -218,10 +218,10 @@ func (e *edits) run() {
 		}
 		x.trial = nil
 	}
-	switch tried, oneWay, added := x.status.Tried, x.status.OneWay, len(x.to.NewFibres(e.p.fab)); {
+	switch tried, oneWay, added := x.status.Tried, x.status.OneWay, len(x.to.NewFibres(e.p.Fabric)); {
 	case e.p.state != serving || e.p.j.Now >= x.deadline:
 		e.finish(&proto.Error{Code: proto.Expired, Limit: "a fabric at rest", Reason: proto.Clip("not done in time; blocked by: " + strings.Join(e.p.waits(), "; "))})
-	case e.p.rings.Resting() && (e.p.core == nil || core.GrowthOf(e.p.core).Still()):
+	case e.p.Rings.Resting() && (e.p.Core == nil || core.GrowthOf(e.p.Core).Still()):
 		if e.judge(x); len(x.status.Refused) == 0 { // much may have happened since it was asked for
 			e.commit(x)
 			x.status.Done = true
@@ -240,16 +240,16 @@ func (e *edits) tryDoubted() {
 	}
 	if e.doubted == nil {
 		var fibres []tried
-		for _, f := range e.p.rings.Evidence.Doubted() {
-			looks, _ := e.p.rings.Placed.MayTry(f.A, f.B)
+		for _, f := range e.p.Rings.Evidence.Doubted() {
+			looks, _ := e.p.Rings.Placed.MayTry(f.A, f.B)
 			fibres = append(fibres, tried{f, looks})
 		}
 		if len(fibres) == 0 {
 			return
 		}
 		var bits *bitTest
-		if q := e.p.fab.Qualifies(); q.AfterRepair || q.BeforeUse {
-			bits = newBitTest(e.p.fab, fibres, false)
+		if q := e.p.Fabric.Qualifies(); q.AfterRepair || q.BeforeUse {
+			bits = newBitTest(e.p.Fabric, fibres, false)
 		}
 		e.doubted = newTrial(e.p, fibres, bits)
 	}
@@ -269,7 +269,7 @@ func (e *edits) tryDoubted() {
 		if bad {
 			dark = "light comes, with too many bit errors: ocsctl link list"
 		}
-		e.p.rings.Evidence.Looked(&t.fibres[i].Fibre, t.fibres[i].looks, counted, dark)
+		e.p.Rings.Evidence.Looked(&t.fibres[i].Fibre, t.fibres[i].looks, counted, dark)
 	}
 }
 
@@ -297,12 +297,12 @@ func (e *edits) commit(x *edit) {
 	}
 	e.layouts = append(e.layouts, p.j.Layout)
 	e.layouts = e.layouts[max(0, len(e.layouts)-maxLayouts):]
-	records := append([]Record{{Key: keyFabric, Value: x.to.Encode()}, journal.Encode(keyLayouts, e.layouts)}, hbd.Refit(p.rings, x.to, x.ends)...)
-	if p.core != nil {
-		records = append(records, core.GrowthOf(p.core).Refit(x.to.Core)...)
+	records := append([]Record{{Key: keyFabric, Value: x.to.Encode()}, journal.Encode(keyLayouts, e.layouts)}, hbd.Refit(p.Rings, x.to, x.ends)...)
+	if p.Core != nil {
+		records = append(records, core.GrowthOf(p.Core).Refit(x.to.Core)...)
 	}
 	records = append(append(records, p.wear.Keep(x.to.Nodes)...), e.keepQualified(x.to)...)
-	p.fab, p.j.Layout = x.to, layoutOf(x.to)
+	p.Fabric, p.j.Layout = x.to, layoutOf(x.to)
 	what := audit.Record{Kind: audit.Decision, What: "the fabric is edited: " + strings.Join(x.status.Changes, "; "), Corr: hex.EncodeToString(x.corr[:])}
 	p.j.Persist(append(records, p.j.Audit(what)...)...)
 	who := ""
@@ -310,7 +310,7 @@ func (e *edits) commit(x *edit) {
 		who = " by " + x.author
 	}
 	p.j.Note(Info, "the fabric is edited", journal.Note{Rule: "edit", Node: -1, Cause: proto.CauseOperator, Text: "edited" + who + ": " + strings.Join(x.status.Changes, "; ")})
-	hbd.Refitted(p.rings)
+	hbd.Refitted(p.Rings)
 	e.greet()
 	e.offered = proto.Digest{}
 	e.text.Reset()
@@ -343,7 +343,7 @@ func (e *edits) know(id proto.NodeID, s proto.Session) {
 // greet asks those that are strangers no more to announce themselves.
 func (e *edits) greet() {
 	for _, id := range slices.Sorted(maps.Keys(e.strangers)) {
-		if e.p.fab.Has(id) {
+		if e.p.Fabric.Has(id) {
 			e.p.j.Command(id, e.strangers[id], proto.Command{Verb: proto.VerbReannounce})
 			delete(e.strangers, id)
 		}

@@ -78,7 +78,7 @@ func (w *fleet) edit(f *fabric.Fabric, dry bool, ends ...proto.RingID) *proto.Op
 }
 
 func (w *fleet) layouts() (out []int) {
-	for _, r := range w.p.Rings() {
+	for _, r := range w.p.Rings.Placed.Statuses() {
 		out = append(out, len(r.Nodes))
 	}
 	return out
@@ -88,7 +88,7 @@ func (w *fleet) layouts() (out []int) {
 // a member lost a planned peer.
 func (w *fleet) standing() (rings map[proto.RingID][]proto.NodeID, darkened map[proto.NodeID]uint64) {
 	rings, darkened = map[proto.RingID][]proto.NodeID{}, map[proto.NodeID]uint64{}
-	for _, r := range w.p.Rings() {
+	for _, r := range w.p.Rings.Placed.Statuses() {
 		rings[r.Ring] = r.Nodes
 		for _, n := range r.Nodes {
 			darkened[n] = w.nodes[n].darkened
@@ -129,7 +129,7 @@ func TestFabricIsEditedWhileItRuns(t *testing.T) {
 		t.Helper()
 		rings, now := w.standing()
 		sizes := map[int]int{}
-		for _, r := range w.p.Rings() {
+		for _, r := range w.p.Rings.Placed.Statuses() {
 			if r.State != proto.RingInService {
 				t.Errorf("%s: ring %d is %v", when, r.Ring, r.State)
 			}
@@ -154,8 +154,8 @@ func TestFabricIsEditedWhileItRuns(t *testing.T) {
 				}
 			}
 		}
-		if w.p.fab.Nodes != 96 || w.p.fab.Spares != 8 {
-			t.Errorf("%s: %+v", when, w.p.fab)
+		if w.p.Fabric.Nodes != 96 || w.p.Fabric.Spares != 8 {
+			t.Errorf("%s: %+v", when, w.p.Fabric)
 		}
 	}
 	w.run(30 * time.Second) // the new nodes were there all along, and are asked to announce themselves
@@ -236,12 +236,12 @@ func TestDarkFibreKeepsTheFabricAsItIs(t *testing.T) {
 	if r.Edit == nil || r.Edit.Done || len(r.Edit.Dark) != 1 || !strings.Contains(r.Edit.Dark[0], "fibre 18/2/external2 - 21/2/external1 shows no light at nodes 18 and 21") {
 		t.Fatalf("%+v %+v", r, r.Edit)
 	}
-	if w.p.fab.K != 2 || w.store["layouts"] != nil {
+	if w.p.Fabric.K != 2 || w.store["layouts"] != nil {
 		t.Error("the fabric is changed")
 	}
 	delete(w.cuts, pair(18, 21))
 	r = w.edit(w.of(plant), false)
-	if r.Edit == nil || !r.Edit.Done || r.Edit.Tried != 8 || r.Edit.OneWay != 3 || r.Edit.Untried != 13 || w.p.fab.K != 3 {
+	if r.Edit == nil || !r.Edit.Done || r.Edit.Tried != 8 || r.Edit.OneWay != 3 || r.Edit.Untried != 13 || w.p.Fabric.K != 3 {
 		t.Fatalf("%+v %+v", r, r.Edit)
 	}
 	for i := range w.nodes {
@@ -271,7 +271,7 @@ func TestEditOutlivesItsPlanner(t *testing.T) {
 		if w.exit != "" {
 			t.Fatalf("killed after %v: %s", after, w.exit)
 		}
-		if w.p.fab.K == 3 {
+		if w.p.Fabric.K == 3 {
 			done++
 		}
 		ends := []proto.RingID{1}
@@ -290,7 +290,7 @@ func TestEditOutlivesItsPlanner(t *testing.T) {
 				}
 			}
 		}
-		if got := w.layouts(); len(got) != 5 || w.p.fab.Nodes != 36 {
+		if got := w.layouts(); len(got) != 5 || w.p.Fabric.Nodes != 36 {
 			t.Errorf("killed after %v: rings of %v", after, got)
 		}
 	}

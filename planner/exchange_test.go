@@ -12,7 +12,7 @@ import (
 
 // pairs are the members of rings that have each other's light on a planned side, lower first.
 func (w *fleet) pairs() (out [][2]proto.NodeID) {
-	for _, r := range w.p.Rings() {
+	for _, r := range w.p.Rings.Placed.Statuses() {
 		q := w.ask(proto.OpRequest{Noun: proto.NounRing, Ring: r.Ring, Bundle: -1})
 		for _, j := range q.Rings[0].Joints {
 			if j.Confirmed {
@@ -34,7 +34,7 @@ func TestRingsGoThroughAnExchange(t *testing.T) {
 		t.Fatalf("%+v", r)
 	}
 	w.run(2 * time.Second)
-	ring := w.p.Rings()[0]
+	ring := w.p.Rings.Placed.Statuses()[0]
 	order := fmt.Sprint(w.job("a").Rings[0].GPUOrder)
 	enter := func(name string) *proto.OpReply {
 		r := w.ask(proto.OpRequest{Noun: proto.NounFlip, Rings: []proto.RingID{ring.Ring, ring.Ring}, Name: name, Bundle: -1})
@@ -51,12 +51,12 @@ func TestRingsGoThroughAnExchange(t *testing.T) {
 				want = append(want, [2]proto.NodeID{ring.Nodes[n], ring.Nodes[n+1]})
 			}
 		}
-		w.p.rings.Placed.Facing(ring.Nodes[2], func(by proto.NodeID, _ proto.BundleID) {
+		w.p.Rings.Placed.Facing(ring.Nodes[2], func(by proto.NodeID, _ proto.BundleID) {
 			if step > 0 && by != ring.Nodes[2^1<<(step-1)] {
 				t.Errorf("step %d: node %d is said to face node %d", step, by, ring.Nodes[2])
 			}
 		})
-		r, j := w.p.Rings()[0], w.job("a")
+		r, j := w.p.Rings.Placed.Statuses()[0], w.job("a")
 		if got := w.pairs(); fmt.Sprint(got) != fmt.Sprint(want) || r.State != proto.RingInService || int(r.Exchange) != step {
 			t.Fatalf("step %d: light joins %v, want %v; %+v\n%s", step, got, want, r, w.show())
 		}
@@ -93,18 +93,18 @@ func TestRingsGoThroughAnExchange(t *testing.T) {
 		lost := ring.Nodes[step]
 		w.die(lost)
 		w.run(5 * time.Second)
-		if r := w.p.Rings()[0]; r.Exchange != 0 || r.State != proto.RingInService || len(r.Nodes) != 8 || len(w.pairs()) != 7 {
+		if r := w.p.Rings.Placed.Statuses()[0]; r.Exchange != 0 || r.State != proto.RingInService || len(r.Nodes) != 8 || len(w.pairs()) != 7 {
 			t.Fatalf("without node %d: %+v\n%s", lost, r, w.show())
 		}
 		if r := enter(proto.ExchangeStep(3)); r.Code != proto.Conflict {
 			t.Errorf("a ring that passes node %d by has no fibres of the last step: %+v", lost, r)
 		}
 		w.birth(lost, true)
-		w.die(w.p.Rings()[0].Nodes[7])
+		w.die(w.p.Rings.Placed.Statuses()[0].Nodes[7])
 		w.run(5 * time.Second)
 		w.birth(8, true)
 		w.run(20 * time.Second)
-		if r := w.p.Rings()[0]; fmt.Sprint(r.Nodes) != fmt.Sprint(ring.Nodes) {
+		if r := w.p.Rings.Placed.Statuses()[0]; fmt.Sprint(r.Nodes) != fmt.Sprint(ring.Nodes) {
 			t.Fatalf("%v, want %v as before", r.Nodes, ring.Nodes)
 		}
 		order = fmt.Sprint(w.job("a").Rings[0].GPUOrder)

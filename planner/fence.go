@@ -94,7 +94,7 @@ func (p *Planner) sign(online bool) *proto.PlannerState {
 	}
 	return &proto.PlannerState{
 		Version: proto.Version, Planner: p.j.Planner, Online: online, Term: p.j.Term, Seq: p.beat,
-		PeriodMillis: uint32(BeatPeriod.Milliseconds()), Fabric: p.fab.Name,
+		PeriodMillis: uint32(BeatPeriod.Milliseconds()), Fabric: p.Fabric.Name,
 		Life: p.j.Life, Layout: p.j.Layout, Takeover: online && p.claiming, Standby: !online, Host: p.host,
 		Election: p.election.number, Stored: p.election.stored, Features: p.features, Call: call,
 	}
@@ -176,7 +176,7 @@ func (p *Planner) contest(r *rival) {
 	senior := r.seq > p.beat || r.seq == p.beat && r.life < p.j.Life
 	above := r.term > p.j.Term || r.term == p.j.Term && r.life < p.j.Life
 	switch {
-	case p.rings.Deciding():
+	case p.Rings.Deciding():
 		// The decision is on its way to the disk; the next word is weighed again.
 	case r.takeover && !p.claiming && r.alive(p.j.Now), above && r.takeover == p.claiming && r.alive(p.j.Now):
 		p.standBy(r, "it is in service now")
@@ -261,7 +261,7 @@ func (p *Planner) leave(why string) {
 	if p.new && p.first == nil {
 		p.j.Persist(Record{Key: keyFabric})
 	}
-	p.j.Exit(fmt.Sprintf("fabric %s: %s; this planner's differs. Start it with the right -fabric-file, or with -takeover to plan anew from this one", p.fab.Name, why))
+	p.j.Exit(fmt.Sprintf("fabric %s: %s; this planner's differs. Start it with the right -fabric-file, or with -takeover to plan anew from this one", p.Fabric.Name, why))
 }
 
 // otherLayout: most of what runs was planned from another description. Where
@@ -350,7 +350,7 @@ func (p *Planner) overtaken(why string, other bool) {
 		return
 	}
 	p.drop()
-	if p.rings.Deciding() {
+	if p.Rings.Deciding() {
 		return // the decision is on its way to the disk; the term is looked at again after it
 	}
 	p.become(listening)
@@ -362,9 +362,9 @@ func (p *Planner) overtaken(why string, other bool) {
 
 // drop forgets what is being prepared.
 func (p *Planner) drop() {
-	p.rings.Drop()
-	if p.core != nil {
-		p.core.Stages.Drop()
+	p.Rings.Drop()
+	if p.Core != nil {
+		p.Core.Stages.Drop()
 	}
 }
 
@@ -418,7 +418,7 @@ func (p *Planner) gatherEnd() (at time.Duration, all bool) {
 func (p *Planner) gather() {
 	count, _ := p.heard()
 	at, all := p.gatherEnd()
-	if !p.j.LinkUp || count == 0 && !all && p.rings.Table().Numbers.Fresh || p.j.Now < at {
+	if !p.j.LinkUp || count == 0 && !all && p.Rings.Table().Numbers.Fresh || p.j.Now < at {
 		return
 	}
 	if p.otherLayout() {
@@ -434,10 +434,10 @@ func (p *Planner) gather() {
 		p.j.Note(Warn, "another planner was replaced", journal.Note{Rule: "takeover", Node: -1, Text: p.replaced})
 	}
 	p.claiming = false
-	p.rings.Gathered()
-	p.rollout.Resume()
-	if p.core != nil {
-		p.core.Gathered()
+	p.Rings.Gathered()
+	p.Rollout.Resume()
+	if p.Core != nil {
+		p.Core.Gathered()
 	}
 }
 

@@ -41,7 +41,7 @@ func TestWhoLeavesKeepsNoDescription(t *testing.T) {
 	w.fab = old
 	w.start()
 	w.run(20 * time.Second)
-	if r := w.p.Rings(); w.exit != "" || len(r) != 1 || r[0].State != proto.RingInService {
+	if r := w.p.Rings.Placed.Statuses(); w.exit != "" || len(r) != 1 || r[0].State != proto.RingInService {
 		t.Errorf("exit %q: %+v", w.exit, r)
 	}
 }
@@ -53,7 +53,7 @@ func TestTermHeardWhileDecidingIsGoneOnFrom(t *testing.T) {
 	w.holdDisk = true
 	w.die(3)
 	w.run(time.Second)
-	if !w.p.rings.Deciding() {
+	if !w.p.Rings.Deciding() {
 		t.Fatal("nothing is being decided")
 	}
 	payload, err := proto.Encode(&proto.PlannerState{Version: proto.Version, Planner: 5, Life: 5, Online: true, Term: 9, PeriodMillis: 2000, Fabric: w.fab.Name, Layout: layoutOf(w.fab)})
@@ -69,7 +69,7 @@ func TestTermHeardWhileDecidingIsGoneOnFrom(t *testing.T) {
 		w.step(Event{Kind: Persisted, Persist: id + 1})
 	}
 	w.run(10 * time.Second)
-	if o := w.p.Overview(); o.Term != 10 || slices.Contains(w.p.Rings()[0].Nodes, 3) {
-		t.Errorf("%+v %+v", o, w.p.Rings())
+	if o := w.p.Overview(); o.Term != 10 || slices.Contains(w.p.Rings.Placed.Statuses()[0].Nodes, 3) {
+		t.Errorf("%+v %+v", o, w.p.Rings.Placed.Statuses())
 	}
 }

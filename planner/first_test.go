@@ -35,7 +35,7 @@ func TestFirstPlacementIsOrchestrated(t *testing.T) {
 		d := ring.Deployment{Nodes: f.Nodes, PerToR: 2}
 		inner := 0 // ranks whose partner in the other sub-line is under the same ToR
 		at := map[int]int{}
-		for _, r := range w.p.Rings() {
+		for _, r := range w.p.Rings.Placed.Statuses() {
 			if r.State != proto.RingInService || len(r.Nodes) != f.GroupNodes() {
 				t.Errorf("per ToR %d: ring %d of %v is %v", perToR, r.Ring, r.Nodes, r.State)
 			}
@@ -51,13 +51,13 @@ func TestFirstPlacementIsOrchestrated(t *testing.T) {
 		if orchestrated := perToR == 2; (inner == all) != orchestrated {
 			t.Errorf("per ToR %d: %d of %d pairs of ranks meet under their ToR", perToR, inner, all)
 		}
-		if len(w.p.Rings()) != f.TargetRings() {
-			t.Errorf("per ToR %d: %d rings, want %d", perToR, len(w.p.Rings()), f.TargetRings())
+		if len(w.p.Rings.Placed.Statuses()) != f.TargetRings() {
+			t.Errorf("per ToR %d: %d rings, want %d", perToR, len(w.p.Rings.Placed.Statuses()), f.TargetRings())
 		}
 		gen := w.p.Overview().Generation
 		w.birth(missing, true)
 		w.run(time.Minute)
-		for _, r := range w.p.Rings() {
+		for _, r := range w.p.Rings.Placed.Statuses() {
 			if r.Generation > gen && slices.Contains(r.Nodes, missing) {
 				t.Errorf("per ToR %d: ring %d was touched by a node that came late", perToR, r.Ring)
 			}
@@ -95,7 +95,7 @@ func TestRingsGoAlongInMixedRacks(t *testing.T) {
 	w.run(time.Minute)
 	// alone counts ranks that meet no other ring's of their size.
 	alone := func() (count int) {
-		rings := w.p.Rings()
+		rings := w.p.Rings.Placed.Statuses()
 		if len(rings) != f.TargetRings() {
 			t.Errorf("%d rings, want %d", len(rings), f.TargetRings())
 		}
@@ -114,19 +114,19 @@ func TestRingsGoAlongInMixedRacks(t *testing.T) {
 		t.Fatalf("%d ranks meet nobody after the first placement", n)
 	}
 	before := map[proto.RingID][]proto.NodeID{}
-	for _, r := range w.p.Rings() {
+	for _, r := range w.p.Rings.Placed.Statuses() {
 		before[r.Ring] = r.Nodes
 	}
-	lost := w.p.Rings()[0].Nodes[1]
+	lost := w.p.Rings.Placed.Statuses()[0].Nodes[1]
 	w.die(lost)
 	w.run(time.Minute)
 	moved := 0
-	for _, r := range w.p.Rings() {
+	for _, r := range w.p.Rings.Placed.Statuses() {
 		if !slices.Equal(before[r.Ring], r.Nodes) && !slices.Contains(before[r.Ring], lost) {
 			moved++
 		}
 	}
 	if n := alone(); n != 0 || moved > 1 {
-		t.Errorf("%d ranks meet nobody after the loss of node %d, %d whole rings moved: %v, now %v", n, lost, moved, before, w.p.Rings())
+		t.Errorf("%d ranks meet nobody after the loss of node %d, %d whole rings moved: %v, now %v", n, lost, moved, before, w.p.Rings.Placed.Statuses())
 	}
 }

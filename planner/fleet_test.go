@@ -686,7 +686,7 @@ func describeSide(list []proto.Candidate) string {
 // show lists the planner's rings, one a line.
 func (w *fleet) show() string {
 	var b strings.Builder
-	for _, r := range w.p.Rings() {
+	for _, r := range w.p.Rings.Placed.Statuses() {
 		fmt.Fprintf(&b, "ring %d %v %s gen %d links %d/%d\n", r.Ring, r.Nodes, r.State, r.Generation, r.LinksConfirmed, r.Links)
 	}
 	o := w.p.Overview()

@@ -67,7 +67,7 @@ func TestEveryViewHeals(t *testing.T) {
 			if got := d.Events.Last; got != uint64(len(n.events)) || n.acked != got {
 				t.Errorf("an event then: %d known, %d acknowledged, %d told", got, n.acked, len(n.events))
 			}
-			if r := w.p.Rings(); r[0].State != proto.RingInService || len(r[0].Nodes) != 8 {
+			if r := w.p.Rings.Placed.Statuses(); r[0].State != proto.RingInService || len(r[0].Nodes) != 8 {
 				t.Errorf("ring %+v", r[0])
 			}
 		})
@@ -114,7 +114,7 @@ func TestEveryViewOfASwitchHeals(t *testing.T) {
 			if !d.Ready() || d.Session != v.session || d.Report.Seq() != v.seq || d.Report.BypassSeq() != v.byHand || d.Report.Mode() != proto.ModeService || len(d.Circuits()) != len(v.light) {
 				t.Errorf("held: session %d, %q, report %+v; it is session %d, report %d", d.Session, d.WhyNot(), d.Report, v.session, v.seq)
 			}
-			if s := w.p.CoreStatus(); s.Realised != s.Granted || s.Tuned != s.Circuits || !s.Quiet {
+			if s := w.p.Core.Status(); s.Realised != s.Granted || s.Tuned != s.Circuits || !s.Quiet {
 				t.Errorf("%+v", s)
 			}
 			if c.name != "forged report" && w.applies != moves { // that one is told again what it has
@@ -132,8 +132,8 @@ func TestFailedSpareClosesNoGap(t *testing.T) {
 	w.run(2 * time.Second)
 	ring := func(want string, spares uint32) {
 		t.Helper()
-		if s := w.p.Status(); fmt.Sprint(w.p.Rings()[0].Nodes) != want || s.Spares != spares {
-			t.Errorf("%v and %d spares, want %s and %d", w.p.Rings()[0].Nodes, s.Spares, want, spares)
+		if s := w.p.Status(); fmt.Sprint(w.p.Rings.Placed.Statuses()[0].Nodes) != want || s.Spares != spares {
+			t.Errorf("%v and %d spares, want %s and %d", w.p.Rings.Placed.Statuses()[0].Nodes, s.Spares, want, spares)
 		}
 	}
 	w.raises(8, proto.EvPathFailed, proto.SeverityCritical, "its bus does not answer")

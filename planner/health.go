@@ -18,7 +18,7 @@ func (b *alarmBook) facts() health.Facts {
 	if !p.j.LinkUp {
 		x.Broker = "it was lost; agents protect their light, and nothing is planned or told"
 	}
-	p.rings.Evidence.FactsOf(&x)
+	p.Rings.Evidence.FactsOf(&x)
 	x.Judged = p.state == serving || p.state == gathering && p.j.LinkUp && p.j.Now >= p.linkSince+gatherQuiet
 	if heard, _ := p.heard(); p.state != serving && !(p.state == gathering && heard == 0 && x.Judged) {
 		x.Idle = p.idle()
@@ -51,19 +51,19 @@ func (b *alarmBook) facts() health.Facts {
 			}
 		}
 	}
-	if p.core != nil {
-		c := p.core.Status()
+	if p.Core != nil {
+		c := p.Core.Status()
 		x.Circuits, x.CircuitsTuned, x.CircuitsUnproven = int(c.Circuits), int(c.Tuned), int(c.Unproven)
 		if n := c.Jobs - c.Placed; n > 0 {
 			x.Jobs = append(x.Jobs, health.Job{Name: "list", Cause: fmt.Sprintf("%d of %s have no servers: ocsctl circuit jobs", n, proto.Count(int(c.Jobs), "job"))})
 		}
 	}
-	p.jobs.Unrouted(func(router string, r job.RouterJob) {
+	p.Jobs.Unrouted(func(router string, r job.RouterJob) {
 		x.Routes = append(x.Routes, health.Route{Router: router, Job: r.Job, Over: r.Want == "", Says: r.Says, Since: r.Since})
 	}, func(router string, p job.PortDrain) {
 		x.Routes = append(x.Routes, health.Route{Router: router, Port: p.Port, Over: !p.Drained, Says: p.Says, Since: p.Since})
 	})
-	p.jobs.Waits(func(name, cause string, since uint64) {
+	p.Jobs.Waits(func(name, cause string, since uint64) {
 		x.Jobs = append(x.Jobs, health.Job{Name: name, Cause: cause, Since: since})
 	})
 	return x
@@ -99,7 +99,7 @@ func (b *alarmBook) device(t *member.Table, d *member.Device) (x health.Device, 
 	x.ID = d.ID
 	if d.ID.IsSwitch() {
 		x.What, x.Why = d.Trouble()
-	} else if p.rings.Evidence.FactsOfNode(&x) {
+	} else if p.Rings.Evidence.FactsOfNode(&x) {
 		return x, false
 	}
 	x.Ring, x.Quiet, x.Claims = d.Group, !d.Answers(), t.Numbers.Claims(d)
@@ -125,7 +125,7 @@ func (b *alarmBook) device(t *member.Table, d *member.Device) (x health.Device, 
 			}
 			x.Said = append(x.Said, s)
 			if a.Kind == proto.EvBoundNotMet && !d.ID.IsSwitch() {
-				if x.Slow = p.rings.Placed.SlowOf(d.ID); x.Slow != nil && x.Slow.All {
+				if x.Slow = p.Rings.Placed.SlowOf(d.ID); x.Slow != nil && x.Slow.All {
 					x.Slow.Text = a.Text + ": " + x.Slow.Text
 				}
 			}
@@ -150,7 +150,7 @@ func (b *alarmBook) given() []proto.AlarmStatus {
 	if why := b.j.Chain.Damage(); why != "" {
 		out = append(out, proto.AlarmStatus{ID: "audit/damaged", Check: "audit", Subject: "audit chain", What: "the audit chain is not as it was written", Why: proto.Clip(why)})
 	}
-	r := b.root.p.rollout
+	r := b.root.p.Rollout
 	if why, node, since := r.Halted(); why != "" {
 		out = append(out, proto.AlarmStatus{ID: "rollout/stopped", Check: "rollout", Subject: "roll-out", SinceMillis: since, Node: node, What: "the roll-out has stopped", Why: why})
 	}

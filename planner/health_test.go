@@ -141,7 +141,7 @@ func (w *fleet) doubt(id proto.NodeID, s proto.PortState) {
 // fabric is not well with it.
 func TestUnprovenLinksAreCounted(t *testing.T) {
 	w := states[0].make(t)
-	member, spare := w.p.Rings()[0].Nodes[2], w.idle()
+	member, spare := w.p.Rings.Placed.Statuses()[0].Nodes[2], w.idle()
 	for _, x := range []struct {
 		node   proto.NodeID
 		is     proto.PortState
@@ -227,7 +227,7 @@ var states = []made{
 	}, proto.HealthDegraded, "4/1/journal-not-written", "no space left on device", fabric.Params{}},
 	{"a member's board hangs", func(w *fleet) { // whoever is beside it is not passed by at once
 		w.telemetry(4, false)
-		o := w.p.rings.Evidence.Outlook()
+		o := w.p.Rings.Evidence.Outlook()
 		for !o.Try(100) {
 		}
 		said := ""
@@ -240,9 +240,9 @@ var states = []made{
 	}, proto.HealthDegraded, "4/board-silent", "has read nothing of the board since", fabric.Params{}},
 	{"an idle node's board hangs", func(w *fleet) { // a spare that cannot take part is none, and nothing counts on it
 		spare := w.idle()
-		before := w.p.rings.Evidence.Outlook().Spares
+		before := w.p.Rings.Evidence.Outlook().Spares
 		w.telemetry(spare, false)
-		if after := w.p.rings.Evidence.Outlook().Spares; before-after != 1 || int(w.p.Status().Spares) != after {
+		if after := w.p.Rings.Evidence.Outlook().Spares; before-after != 1 || int(w.p.Status().Spares) != after {
 			w.t.Errorf("%d spares are counted on, %d before, %d told", after, before, w.p.Status().Spares)
 		}
 	}, proto.HealthDegraded, "SPARE/board-silent", "has read nothing of the board since", fabric.Params{}},
@@ -550,12 +550,12 @@ func TestDoubtedFibreIsTriedWithoutItsRing(t *testing.T) {
 	w.cuts[pair(3, 4)] = true
 	w.light()
 	w.run(time.Second)
-	gen, short := w.p.rings.Table().Numbers.Gen, w.p.Rings()[0]
+	gen, short := w.p.Rings.Table().Numbers.Gen, w.p.Rings.Placed.Statuses()[0]
 	if len(short.Nodes) != 7 || short.LinksConfirmed != 6 {
 		t.Fatalf("%+v", short)
 	}
 	w.run(3 * time.Minute)
-	if now := w.p.rings.Table().Numbers.Gen; now != gen {
+	if now := w.p.Rings.Table().Numbers.Gen; now != gen {
 		t.Errorf("generation %d, was %d", now, gen)
 	}
 	if a, b := w.nodes[3].tried, w.nodes[4].tried; min(a, b) < 4 || max(a, b) > 16 || max(a, b) != 2*min(a, b) { // who lights it puts its path back
@@ -563,7 +563,7 @@ func TestDoubtedFibreIsTriedWithoutItsRing(t *testing.T) {
 	}
 	delete(w.cuts, pair(3, 4))
 	w.run(2*time.Minute + 5*time.Second)
-	if r := w.p.Rings()[0]; len(r.Nodes) != 8 || r.State != proto.RingInService {
+	if r := w.p.Rings.Placed.Statuses()[0]; len(r.Nodes) != 8 || r.State != proto.RingInService {
 		t.Errorf("%+v", r)
 	}
 }

@@ -75,7 +75,7 @@ func TestDeadNodeStaysOutOverItsRepair(t *testing.T) {
 			for round := 0; round < 3 && !away; round++ {
 				w.birth(3, true)
 				w.run(5 * time.Second)
-				if rings := w.p.Rings(); slices.Contains(rings[0].Nodes, 3) || w.nodes[3].mode != proto.ModeDrained || w.nodes[3].applied != nil && len(w.nodes[3].applied.Rings) != 0 {
+				if rings := w.p.Rings.Placed.Statuses(); slices.Contains(rings[0].Nodes, 3) || w.nodes[3].mode != proto.ModeDrained || w.nodes[3].applied != nil && len(w.nodes[3].applied.Rings) != 0 {
 					t.Fatalf("restart %v: it is back: %+v, mode %v", restart, rings, w.nodes[3].mode)
 				}
 				w.die(3)
@@ -93,7 +93,7 @@ func TestDeadNodeStaysOutOverItsRepair(t *testing.T) {
 				w.birth(3, true)
 			}
 			w.run(5 * time.Second)
-			if rings := w.p.Rings(); !slices.Contains(rings[0].Nodes, 3) || rings[0].State != proto.RingInService || w.status(3).Drain != nil {
+			if rings := w.p.Rings.Placed.Statuses(); !slices.Contains(rings[0].Nodes, 3) || rings[0].State != proto.RingInService || w.status(3).Drain != nil {
 				t.Errorf("restart %v, away %v: %+v %+v", restart, away, rings, w.status(3))
 			}
 		}
@@ -108,17 +108,17 @@ func TestOfflineNodeIsDrainedWhenItIsBack(t *testing.T) {
 	w.run(time.Second)
 	for _, dry := range []bool{true, false} { // both tell the ring that is formed without it
 		r := w.ask(proto.OpRequest{Noun: proto.NounDrain, Node: 3, Bundle: -1, DryRun: dry})
-		if r.Code != proto.OK || r.Cost == nil || len(r.Cost.Rings) != 1 || !slices.Equal(r.Cost.Joins, []proto.NodeID{8}) || w.p.Rings()[0].Generation != 1 {
-			t.Fatalf("dry run %v: %+v, cost %+v, %+v", dry, r, r.Cost, w.p.Rings())
+		if r.Code != proto.OK || r.Cost == nil || len(r.Cost.Rings) != 1 || !slices.Equal(r.Cost.Joins, []proto.NodeID{8}) || w.p.Rings.Placed.Statuses()[0].Generation != 1 {
+			t.Fatalf("dry run %v: %+v, cost %+v, %+v", dry, r, r.Cost, w.p.Rings.Placed.Statuses())
 		}
 	}
 	w.run(10 * time.Second)
-	if r := w.p.Rings(); slices.Contains(r[0].Nodes, 3) || r[0].State != proto.RingInService || w.nodes[3].mode != proto.ModeService {
+	if r := w.p.Rings.Placed.Statuses(); slices.Contains(r[0].Nodes, 3) || r[0].State != proto.RingInService || w.nodes[3].mode != proto.ModeService {
 		t.Fatalf("%+v, mode %v", r, w.nodes[3].mode)
 	}
 	w.online(3)
 	w.run(5 * time.Second)
-	if r := w.p.Rings(); !slices.Equal(r[0].Nodes, []proto.NodeID{0, 1, 2, 4, 5, 6, 7, 8}) || r[0].State != proto.RingInService || w.nodes[3].mode != proto.ModeDrained {
+	if r := w.p.Rings.Placed.Statuses(); !slices.Equal(r[0].Nodes, []proto.NodeID{0, 1, 2, 4, 5, 6, 7, 8}) || r[0].State != proto.RingInService || w.nodes[3].mode != proto.ModeDrained {
 		t.Errorf("%+v, mode %v", r, w.nodes[3].mode)
 	}
 }

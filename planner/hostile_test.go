@@ -61,7 +61,7 @@ func TestFarNumbersAreNotBelieved(t *testing.T) {
 			topic, kind, msg := f(w, n)
 			w.hear(topic, kind, msg)
 			_, field, _ := strings.Cut(name, " ")
-			if why := w.p.rings.Agenda.Facts(8, -1); !slices.ContainsFunc(why, func(l proto.WhyLine) bool {
+			if why := w.p.Rings.Agenda.Facts(8, -1); !slices.ContainsFunc(why, func(l proto.WhyLine) bool {
 				return strings.Contains(l.Text, fmt.Sprintf("not believed: %s %d (limit ", field, n))
 			}) {
 				t.Errorf("%s %d: why says %+v", name, n, why)
@@ -452,7 +452,7 @@ func TestPoorLinkIsNoDispute(t *testing.T) {
 func TestForgedPlanIsPlannedOver(t *testing.T) {
 	for _, id := range []proto.NodeID{3, 8} {
 		w := small(t, 9, 2, 32, 1)
-		before := fmt.Sprint(w.p.Rings()[0].Nodes)
+		before := fmt.Sprint(w.p.Rings.Placed.Statuses()[0].Nodes)
 		d := &proto.Desired{Version: proto.Version, Node: id, Term: 1, Generation: 101, Decisions: []proto.RingID{0}, Life: w.p.j.Life}
 		if id == 8 {
 			d.Rings = w.nodes[3].applied.Rings
@@ -462,8 +462,8 @@ func TestForgedPlanIsPlannedOver(t *testing.T) {
 		w.nodes[id].lastSent = nil
 		w.light()
 		w.run(5 * time.Second)
-		if o := w.p.Overview(); o.InService != 1 || o.Pending != 0 || o.Term != 2 || o.Generation >= 101 || fmt.Sprint(w.p.Rings()[0].Nodes) != before {
-			t.Errorf("node %d: %+v %v", id, o, w.p.Rings())
+		if o := w.p.Overview(); o.InService != 1 || o.Pending != 0 || o.Term != 2 || o.Generation >= 101 || fmt.Sprint(w.p.Rings.Placed.Statuses()[0].Nodes) != before {
+			t.Errorf("node %d: %+v %v", id, o, w.p.Rings.Placed.Statuses())
 		}
 	}
 }
@@ -488,7 +488,7 @@ func TestOneVoiceMovesNothing(t *testing.T) {
 	w.die(3)
 	w.run(2 * time.Second)
 	if o := w.p.Overview(); o.Term != 1 || o.Generation > 10 || o.InService != 2 {
-		t.Errorf("%+v %+v", o, w.p.Rings())
+		t.Errorf("%+v %+v", o, w.p.Rings.Placed.Statuses())
 	}
 	w.hear(w.topics.Presence(17), proto.TopicPresence, &proto.Presence{Version: 1, Node: 17, Session: n.session, Online: true, SeenTerm: 9})
 	w.ask(proto.OpRequest{Noun: proto.NounClear, Node: 17, Bundle: -1})

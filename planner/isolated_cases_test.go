@@ -115,7 +115,7 @@ func TestSpinePortsOfALostStoreAreKept(t *testing.T) {
 	core.AnyToAny = false
 	w := startedWorld(t, core)
 	w.apply(alone(1, 8), alone(2, 8))
-	if !w.quiet(10*time.Second) || w.p.CoreStatus().Realised != 16 {
+	if !w.quiet(10*time.Second) || w.p.Core.Status().Realised != 16 {
 		t.Fatal(w.show())
 	}
 	kept := map[circuitAt]bool{}
@@ -162,10 +162,10 @@ func TestJobsGoRoundASwitchThatIsAway(t *testing.T) {
 	if !w.quiet(time.Minute) || w.jobs()[0].State != proto.JobRealised || len(w.switches[0].light) > 0 {
 		t.Fatalf("%s", w.show())
 	}
-	generation := w.p.CoreStatus().Generation
+	generation := w.p.Core.Status().Generation
 	w.apply(alone(1, 6), alone(2, 8))
 	w.run(time.Minute)
-	if j := w.jobs()[1]; j.State != proto.JobWaiting || j.Cause != proto.WaitNetwork || !strings.Contains(j.Reason, "1 switches cannot be told") || w.p.CoreStatus().Generation != generation {
+	if j := w.jobs()[1]; j.State != proto.JobWaiting || j.Cause != proto.WaitNetwork || !strings.Contains(j.Reason, "1 switches cannot be told") || w.p.Core.Status().Generation != generation {
 		t.Errorf("%+v\n%s", j, w.show())
 	}
 	w.birth(0)

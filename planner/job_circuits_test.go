@@ -25,7 +25,7 @@ func (w *coreWorld) release(id string) proto.OpReply {
 
 func (w *coreWorld) job(id string) *job.View {
 	w.t.Helper()
-	v, err := JobsOf(w.p).Get(id)
+	v, err := w.p.Jobs.Get(id)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -33,7 +33,7 @@ func (w *coreWorld) job(id string) *job.View {
 }
 
 func (w *coreWorld) heard(id string) string {
-	events, _, _ := JobsOf(w.p).Events(id, 0)
+	events, _, _ := w.p.Jobs.Events(id, 0)
 	var out []string
 	for _, e := range events {
 		out = append(out, e.Event)
@@ -121,7 +121,7 @@ func TestJobGetsCircuits(t *testing.T) {
 			if r := w.put("a", k.all); r.Code != proto.Conflict || r.Field != "id" {
 				t.Errorf("another wish under the same name: %+v", r)
 			}
-			trial, err := JobsOf(w.p).Try("b", k.all)
+			trial, err := w.p.Jobs.Try("b", k.all)
 			if err != nil || trial.Feasible || trial.Most != k.left || trial.Why == "" {
 				t.Errorf("%+v, %v; want %d", trial, err, k.left)
 			}
@@ -152,7 +152,7 @@ func TestJobGetsCircuits(t *testing.T) {
 			if b := w.job("b"); b.State != job.Ready || w.unlit() != "" {
 				t.Errorf("%+v\n%s\n%s", b, w.heard("b"), w.show())
 			}
-			if r := w.release("b"); r.Code != proto.OK || !w.quiet(time.Minute) || len(w.jobs()) != 0 || w.p.CoreStatus().Circuits > 0 && k.name == "pods" {
+			if r := w.release("b"); r.Code != proto.OK || !w.quiet(time.Minute) || len(w.jobs()) != 0 || w.p.Core.Status().Circuits > 0 && k.name == "pods" {
 				t.Errorf("%+v\n%s", r, w.show())
 			}
 		})
@@ -197,7 +197,7 @@ func TestBadCircuitsAreRefused(t *testing.T) {
 		if r := w.put("j", c.wish); (r.Code != proto.Invalid && r.Code != proto.Conflict) || r.Field != c.field || r.Limit == "" {
 			t.Errorf("%s: %s: %v %q (limit %q) %s, want %q", c.kind, c.wish, r.Code, r.Field, r.Limit, r.Reason, c.field)
 		}
-		if _, err := JobsOf(w.p).Get("j"); err == nil || len(w.jobs()) != 0 {
+		if _, err := w.p.Jobs.Get("j"); err == nil || len(w.jobs()) != 0 {
 			t.Errorf("%s: something is there", c.wish)
 		}
 	}
@@ -229,10 +229,10 @@ func TestJobOfCircuitsLivesOn(t *testing.T) {
 			for s := range w.switches {
 				w.switches[s].mute = false
 			}
-			before, _, _ := JobsOf(w.p).Events("a", 0)
+			before, _, _ := w.p.Jobs.Events("a", 0)
 			w.start()
 			w.run(20 * time.Second)
-			after, _, _ := JobsOf(w.p).Events("a", 0)
+			after, _, _ := w.p.Jobs.Events("a", 0)
 			if a := w.job("a"); a.State != job.Ready || w.unlit() != "" || len(w.jobs()) != 2 || w.job("b").State != job.Waiting || w.heard("b") != "waiting" {
 				t.Fatalf("%s at %v: %+v\n%s\n%s", k.name, at, a, w.heard("a"), w.show())
 			}
@@ -271,7 +271,7 @@ func TestJobOfCircuitsLosesLight(t *testing.T) {
 	if h := w.heard("a"); !strings.Contains(h, "repairing") && !strings.Contains(h, "degraded") {
 		t.Error(h)
 	}
-	events, _, _ := JobsOf(w.p).Events("a", before.Generation)
+	events, _, _ := w.p.Jobs.Events("a", before.Generation)
 	if len(events) == 0 || !strings.Contains(events[0].Cause, "switch 1") {
 		t.Errorf("%+v", events)
 	}
@@ -338,7 +338,7 @@ func TestJobsOfCircuitsWhateverHappens(t *testing.T) {
 		at, last := map[string]uint64{}, map[string]string{}
 		watch := func() {
 			for id := range at { // any order: each by itself
-				events, complete, err := JobsOf(w.p).Events(id, at[id])
+				events, complete, err := w.p.Jobs.Events(id, at[id])
 				if err != nil || !complete {
 					t.Fatalf("seed %d: %s: %v, complete %v", seed, id, err, complete)
 				}

@@ -49,7 +49,7 @@ func TestHostsNumbersOfGPUs(t *testing.T) {
 		t.Fatalf("%+v", a)
 	}
 	var ranks, mesh []string
-	for rank, g := range RingOf(w.p, a.Rings[0].Ring).GPUOrder {
+	for rank, g := range w.p.Rings.Placed.Ring(a.Rings[0].Ring).GPUOrder {
 		index := (int(g.GPU)*3 + int(g.Node)) % 4
 		if got := a.Rings[0].GPUOrder[rank]; got != (job.GPU{Host: fmt.Sprintf("n--%02d", g.Node), GPU: index}) {
 			t.Errorf("rank %d is %v, want node %d index %d", rank, got, g.Node, index)

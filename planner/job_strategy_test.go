@@ -69,7 +69,7 @@ func TestBadModelsAreRefused(t *testing.T) {
 		wish := `{"circuits":{"servers":8,"topology":` + topology + `}}`
 		text, err := job.Divide(f.fab, []byte(wish))
 		if err == nil {
-			_, err = JobsOf(f.p).Try("a", string(text))
+			_, err = f.p.Jobs.Try("a", string(text))
 		}
 		if e := proto.AsError(err); e == nil || e.Field != field || e.Limit == "" {
 			t.Errorf("%s: %v, want %s", topology, err, field)

@@ -26,7 +26,7 @@ func (w *fleet) release(id string) *proto.OpReply {
 
 func (w *fleet) job(id string) *job.View {
 	w.t.Helper()
-	v, err := JobsOf(w.p).Get(id)
+	v, err := w.p.Jobs.Get(id)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -35,7 +35,7 @@ func (w *fleet) job(id string) *job.View {
 
 // heard are a job's events in short.
 func (w *fleet) heard(id string) string {
-	events, _, _ := JobsOf(w.p).Events(id, 0)
+	events, _, _ := w.p.Jobs.Events(id, 0)
 	var out []string
 	for _, e := range events {
 		text := e.Event
@@ -89,7 +89,7 @@ func TestJobGetsRings(t *testing.T) {
 		t.Errorf("job a was touched: %s", w.heard("a"))
 	}
 	stock := 0
-	for _, r := range w.p.Rings() {
+	for _, r := range w.p.Rings.Placed.Statuses() {
 		if len(r.Nodes) == 8 && r.State == proto.RingInService {
 			stock++
 		}
@@ -115,7 +115,7 @@ func TestJobGetsRings(t *testing.T) {
 	}
 	w.birth(node(lost), true)
 	w.run(20 * time.Second)
-	if rings := w.p.Rings(); len(rings) != 7 || slices.ContainsFunc(rings, func(r proto.RingStatus) bool { return len(r.Nodes) != 8 || r.State != proto.RingInService }) {
+	if rings := w.p.Rings.Placed.Statuses(); len(rings) != 7 || slices.ContainsFunc(rings, func(r proto.RingStatus) bool { return len(r.Nodes) != 8 || r.State != proto.RingInService }) {
 		t.Errorf("stock is not as it was:\n%s", w.show())
 	}
 }
@@ -162,7 +162,7 @@ func TestJobComputesAgain(t *testing.T) {
 			w.run(5 * time.Second)
 		}
 		last := w.job("a").Generation
-		if events, _, _ := JobsOf(w.p).Events("a", 0); round > 0 && events[len(events)-1].Event != job.Restored {
+		if events, _, _ := w.p.Jobs.Events("a", 0); round > 0 && events[len(events)-1].Event != job.Restored {
 			t.Fatal(w.heard("a"))
 		}
 		for _, c := range []struct {
@@ -190,14 +190,14 @@ func TestJobsEndNoRingUnnamed(t *testing.T) {
 	w.run(2 * time.Second)
 	step := func(id, wish, rings string, gpus uint32) {
 		t.Helper()
-		before := w.p.Rings()
-		trial, err := JobsOf(w.p).Try(id, wish)
+		before := w.p.Rings.Placed.Statuses()
+		trial, err := w.p.Jobs.Try(id, wish)
 		if err != nil || !trial.Feasible {
 			t.Fatalf("%+v %v", trial, err)
 		}
 		w.put(id, wish)
 		w.run(10 * time.Second)
-		now, text := w.p.Rings(), ""
+		now, text := w.p.Rings.Placed.Statuses(), ""
 		for _, r := range before {
 			if named := slices.Contains(trial.Ends, r.Ring); named == slices.ContainsFunc(now, func(x proto.RingStatus) bool { return x.Ring == r.Ring }) {
 				t.Errorf("%s: ring %d, named %v:\n%s", id, r.Ring, named, w.show())
@@ -217,7 +217,7 @@ func TestJobsEndNoRingUnnamed(t *testing.T) {
 	w.release("c")
 	w.release("a")
 	w.run(20 * time.Second)
-	if s := w.p.Status(); s.GPUs != 128 || s.GPUWanted != 128 || s.Health != proto.HealthOK || len(w.p.Rings()) != 5 {
+	if s := w.p.Status(); s.GPUs != 128 || s.GPUWanted != 128 || s.Health != proto.HealthOK || len(w.p.Rings.Placed.Statuses()) != 5 {
 		t.Errorf("given back: %+v\n%s", s, w.show())
 	}
 }
@@ -232,7 +232,7 @@ func TestJobsOfAnySizeEndNoRingUnnamed(t *testing.T) {
 		w.run(2 * time.Second)
 		var jobs []string
 		for i := range 8 {
-			before, named, what := w.p.Rings(), map[proto.RingID]bool{}, ""
+			before, named, what := w.p.Rings.Placed.Statuses(), map[proto.RingID]bool{}, ""
 			if n := len(jobs); n > 0 && draw.IntN(3) == 0 {
 				what, jobs = jobs[n-1], jobs[:n-1]
 				for _, r := range before {
@@ -241,7 +241,7 @@ func TestJobsOfAnySizeEndNoRingUnnamed(t *testing.T) {
 				w.release(what)
 			} else {
 				wish := fmt.Sprintf(`{"tp":%d,"rings":%d}`, 4*(2+draw.IntN(15)), 1+draw.IntN(2))
-				trial, err := JobsOf(w.p).Try(fmt.Sprint("j", i), wish)
+				trial, err := w.p.Jobs.Try(fmt.Sprint("j", i), wish)
 				if err != nil || !trial.Feasible {
 					continue
 				}
@@ -252,7 +252,7 @@ func TestJobsOfAnySizeEndNoRingUnnamed(t *testing.T) {
 				w.put(fmt.Sprint("j", i), wish)
 			}
 			w.run(10 * time.Second)
-			now := w.p.Rings()
+			now := w.p.Rings.Placed.Statuses()
 			for _, r := range before {
 				if !named[r.Ring] && !slices.ContainsFunc(now, func(x proto.RingStatus) bool { return x.Ring == r.Ring }) {
 					t.Errorf("seed %d, %s: ring %d of %v ended, named %v:\n%s", seed, what, r.Ring, r.Nodes, named, w.show())
@@ -278,12 +278,12 @@ func named(r *job.FabricRing) string {
 // stands on others; it is asked for as it was and as it is. Then all its nodes are lost.
 func TestJobGetsTheRingThatItNames(t *testing.T) {
 	w := small(t, 32, 2, 16, 4)
-	was := JobsOf(w.p).Topology().Rings
+	was := w.p.Jobs.Topology().Rings
 	for _, n := range []proto.NodeID{0, 1, 2, 3} {
 		w.die(n)
 		w.run(2 * time.Second)
 	}
-	now := JobsOf(w.p).Topology().Rings
+	now := w.p.Jobs.Topology().Rings
 	moved := slices.IndexFunc(was, func(a job.FabricRing) bool {
 		return slices.ContainsFunc(now, func(b job.FabricRing) bool {
 			return a.Ring == b.Ring && !slices.Equal(a.Nodes, b.Nodes) && b.State == "in_service"
@@ -305,7 +305,7 @@ func TestJobGetsTheRingThatItNames(t *testing.T) {
 			t.Errorf("%s: %+v", c.wish, r)
 		}
 	}
-	if after := JobsOf(w.p).Topology().Rings; fmt.Sprint(after) != fmt.Sprint(now) {
+	if after := w.p.Jobs.Topology().Rings; fmt.Sprint(after) != fmt.Sprint(now) {
 		t.Errorf("rings changed: %v, before %v", after, now)
 	}
 	ring := now[slices.IndexFunc(now, func(r job.FabricRing) bool { return r.Ring == was[moved].Ring })]
@@ -326,7 +326,7 @@ func TestJobGetsTheRingThatItNames(t *testing.T) {
 		w.setMode(node(n), proto.ModeHostDown)
 	}
 	w.run(5 * time.Second)
-	if v := w.job("a"); v.State != job.Down || slices.ContainsFunc(w.p.Rings(), func(r proto.RingStatus) bool { return r.Ring == ring.Ring }) {
+	if v := w.job("a"); v.State != job.Down || slices.ContainsFunc(w.p.Rings.Placed.Statuses(), func(r proto.RingStatus) bool { return r.Ring == ring.Ring }) {
 		t.Errorf("its nodes are lost: %+v\n%s", v, w.show())
 	}
 	for _, n := range ring.Nodes {
@@ -371,10 +371,10 @@ func TestJobsLiveOnWhateverHappens(t *testing.T) {
 		at := map[string]uint64{}
 		heard := map[string][]job.Event{}
 		dead := map[proto.NodeID]bool{}
-		seen := JobsOf(w.p).Topology().Rings // of any moment
+		seen := w.p.Jobs.Topology().Rings // of any moment
 		watch := func() {
 			for id := range at {
-				events, complete, err := JobsOf(w.p).Events(id, at[id])
+				events, complete, err := w.p.Jobs.Events(id, at[id])
 				if err != nil || !complete {
 					t.Fatalf("seed %d: %s: %v, complete %v", seed, id, err, complete)
 				}
@@ -425,7 +425,7 @@ func TestJobsLiveOnWhateverHappens(t *testing.T) {
 			}
 			w.run(time.Duration(rng.IntN(1500)) * time.Millisecond)
 			watch()
-			seen = append(seen, JobsOf(w.p).Topology().Rings...)
+			seen = append(seen, w.p.Jobs.Topology().Rings...)
 			of := map[string]string{}
 			for _, v := range listed(w.p) {
 				for _, r := range v.Rings {
@@ -458,8 +458,8 @@ func TestJobsLiveOnWhateverHappens(t *testing.T) {
 		}
 		w.run(30 * time.Second)
 		watch()
-		if want := w.fab.TargetRings(); len(w.p.Rings()) != want || slices.ContainsFunc(w.p.Rings(), func(r proto.RingStatus) bool { return r.State != proto.RingInService }) {
-			t.Errorf("seed %d: %d rings, want %d:\n%s", seed, len(w.p.Rings()), want, w.show())
+		if want := w.fab.TargetRings(); len(w.p.Rings.Placed.Statuses()) != want || slices.ContainsFunc(w.p.Rings.Placed.Statuses(), func(r proto.RingStatus) bool { return r.State != proto.RingInService }) {
+			t.Errorf("seed %d: %d rings, want %d:\n%s", seed, len(w.p.Rings.Placed.Statuses()), want, w.show())
 		}
 		for id, list := range heard {
 			if list[len(list)-1].Event != string(job.Released) {
@@ -527,7 +527,7 @@ func TestTopologyIsHowTheFabricStands(t *testing.T) {
 		t.Fatalf("%+v", r)
 	}
 	w.run(2 * time.Second)
-	top := JobsOf(w.p).Topology()
+	top := w.p.Jobs.Topology()
 	if len(top.Nodes) != 16 || top.GPUsPerNode != 4 || top.TP != 16 {
 		t.Errorf("%+v", top)
 	}
@@ -555,7 +555,7 @@ func TestTopologyIsHowTheFabricStands(t *testing.T) {
 
 // listed are all jobs that are not released.
 func listed(p *Planner) []*job.View {
-	all, _ := JobsOf(p).List(0, 1<<20, func(*job.Wish) bool { return true })
+	all, _ := p.Jobs.List(0, 1<<20, func(*job.Wish) bool { return true })
 	return all
 }
 
@@ -578,7 +578,7 @@ func TestRingsOfNobodyAreGivenBack(t *testing.T) {
 	w.listens = true
 	w.start()
 	w.run(20 * time.Second)
-	for _, r := range JobsOf(w.p).Topology().Rings {
+	for _, r := range w.p.Jobs.Topology().Rings {
 		if r.Job != "" {
 			t.Errorf("ring %d is for job %q", r.Ring, r.Job)
 		}

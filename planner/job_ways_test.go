@@ -183,7 +183,7 @@ func TestPlaceIsGivenBack(t *testing.T) {
 		t.Fatalf("%+v\n%s", a, w.heard("a"))
 	}
 	w.run(4 * time.Second)
-	events, _, _ := JobsOf(w.p).Events("a", 0)
+	events, _, _ := w.p.Jobs.Events("a", 0)
 	back := slices.IndexFunc(events, func(e job.Event) bool {
 		return e.Event == string(job.Waiting) && strings.Contains(e.Cause, "not ready within 5s")
 	})
@@ -203,7 +203,7 @@ func TestReplacedTwice(t *testing.T) {
 	w.run(2 * time.Second)
 	out := w.job("a").Rings[0].Nodes[7]
 	drain := func() *proto.OpReply {
-		n, err := JobsOf(w.p).Member("a", "", job.Name(out))
+		n, err := w.p.Jobs.Member("a", "", job.Name(out))
 		if err != nil {
 			e := proto.AsError(err)
 			return &proto.OpReply{Code: e.Code, Field: e.Field, Limit: e.Limit}

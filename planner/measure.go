@@ -35,9 +35,9 @@ type Census struct {
 
 // CensusOf counts.
 func CensusOf(p *Planner) *Census {
-	c := &Census{Census: hbd.Count(p.rings), State: p.state.String(), Leader: p.state == serving || p.state == gathering,
-		Nodes: p.rings.Table().Count(p.linkSince)}
-	c.Overview = Overview{Term: p.j.Term, Generation: p.rings.Table().Numbers.Gen, EventsSeen: p.j.Seen(),
+	c := &Census{Census: hbd.Count(p.Rings), State: p.state.String(), Leader: p.state == serving || p.state == gathering,
+		Nodes: p.Rings.Table().Count(p.linkSince)}
+	c.Overview = Overview{Term: p.j.Term, Generation: p.Rings.Table().Numbers.Gen, EventsSeen: p.j.Seen(),
 		Refused: p.counts.refused, UnknownKeys: p.counts.unknown, Shed: p.counts.shed}
 	c.Health, c.Found = HealthOf(p)
 	for _, a := range c.Found {
@@ -52,20 +52,20 @@ func CensusOf(p *Planner) *Census {
 		c.Overview.EventGaps += t.Gaps()
 		c.Overview.Refused += t.Numbers.Refused()
 	}
-	c.Rollout = p.rollout.State
-	halted, _, _ := p.rollout.Halted()
+	c.Rollout = p.Rollout.State
+	halted, _, _ := p.Rollout.Halted()
 	c.RolloutHalted = halted != ""
-	c.RolloutWaits, _ = p.rollout.Stuck()
-	if p.core != nil {
-		c.HasCore, c.Core, c.Switches = true, p.core.Status(), p.core.Table().Count(p.linkSince)
-		c.CoreCommits, c.CoreAborts = p.core.Txns()
+	c.RolloutWaits, _ = p.Rollout.Stuck()
+	if p.Core != nil {
+		c.HasCore, c.Core, c.Switches = true, p.Core.Status(), p.Core.Table().Count(p.linkSince)
+		c.CoreCommits, c.CoreAborts = p.Core.Txns()
 	}
 	return c
 }
 
 // NodesOf appends every node as its measures have it.
 func NodesOf(p *Planner, out []hbd.NodeCensus) []hbd.NodeCensus {
-	return hbd.CountNodes(p.rings, out, p.linkSince)
+	return hbd.CountNodes(p.Rings, out, p.linkSince)
 }
 
 type (

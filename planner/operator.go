@@ -74,19 +74,19 @@ func answer(p *Planner, client string, pk *proto.Packet) {
 	case proto.NounAck:
 		p.alarms.acknowledge(&q, &r)
 	case proto.NounTrace:
-		t := p.rings.Table()
-		if q.Node.IsSwitch() && p.core != nil {
-			t = p.core.Table()
+		t := p.Rings.Table()
+		if q.Node.IsSwitch() && p.Core != nil {
+			t = p.Core.Table()
 		}
 		t.Courses.Trace(&q, &r)
 	case proto.NounNodes:
 		if q.Page >= uint64(proto.FirstSwitch) {
 			p.onCircuits(&q, &r)
 		} else {
-			p.rings.Placed.Answer(&q, &r)
+			p.Rings.Placed.Answer(&q, &r)
 		}
 	case proto.NounRings, proto.NounRing, proto.NounLinks:
-		p.rings.Evidence.Asked(&q, &r)
+		p.Rings.Evidence.Asked(&q, &r)
 		p.edits.links(&r)
 	case proto.NounQualify:
 		p.edits.qualify(&q, &r)
@@ -142,18 +142,18 @@ func (p *Planner) answerIdle(client string, payload []byte) {
 
 // onJob does what is asked of a job that has a name.
 func onJob(p *Planner, q *proto.OpRequest) error {
-	if err := p.jobs.At(q.Name, q.Revision); err != nil {
+	if err := p.Jobs.At(q.Name, q.Revision); err != nil {
 		return err
 	}
 	switch q.Noun {
 	case proto.NounSubmit:
-		return p.jobs.Put(q.Name, string(q.Text))
+		return p.Jobs.Put(q.Name, string(q.Text))
 	case proto.NounRelease:
-		return p.jobs.Drop(q.Name, string(q.Text))
+		return p.Jobs.Drop(q.Name, string(q.Text))
 	case proto.NounResumed:
-		return job.Resumed(p.jobs, q.Name, string(q.Text), q.Page)
+		return job.Resumed(p.Jobs, q.Name, string(q.Text), q.Page)
 	}
-	return p.jobs.Routed(q.Name, string(q.Text))
+	return p.Jobs.Routed(q.Name, string(q.Text))
 }
 
 // onNode answers about one node, or carries it out. It reports whether the
@@ -168,7 +168,7 @@ func (p *Planner) onNode(client string, q *proto.OpRequest, d *member.Device, r 
 			}
 			r.Nodes = []proto.NodeStatus{s}
 		} else {
-			p.rings.Placed.Answer(q, r)
+			p.Rings.Placed.Answer(q, r)
 		}
 	case proto.NounWhy:
 		if p.asks.begin(client, q, d, r, proto.Command{Verb: proto.VerbEvents}) {
@@ -184,16 +184,16 @@ func (p *Planner) onNode(client string, q *proto.OpRequest, d *member.Device, r 
 	case proto.NounHostOK:
 		return p.asks.begin(client, q, d, r, proto.Command{Verb: proto.VerbHostOK})
 	case proto.NounDrain:
-		return p.rings.Drain(client, q, r)
+		return p.Rings.Drain(client, q, r)
 	case proto.NounQuarantine:
-		hbd.Quarantine(p.rings, q, r)
+		hbd.Quarantine(p.Rings, q, r)
 	case proto.NounLift:
-		hbd.Lift(p.rings, q, r)
+		hbd.Lift(p.Rings, q, r)
 	case proto.NounUndrain:
-		c := p.rings.Undrain(q, r)
+		c := p.Rings.Undrain(q, r)
 		return c != nil && p.asks.begin(client, q, d, r, *c)
 	case proto.NounRequest:
-		c := p.rings.Request(q, r)
+		c := p.Rings.Request(q, r)
 		if c == nil || !p.asks.begin(client, q, d, r, *c) {
 			return false
 		}
@@ -208,17 +208,17 @@ func (p *Planner) onNode(client string, q *proto.OpRequest, d *member.Device, r 
 func (p *Planner) onCircuits(q *proto.OpRequest, r *proto.OpReply) {
 	switch {
 	case q.Noun == proto.NounFlip && len(q.Rings) > 0:
-		hbd.Exchange(q, r, p.rings)
+		hbd.Exchange(q, r, p.Rings)
 	case !core.Answers(q.Noun) && q.Noun != proto.NounNodes:
 		r.Refuse(&proto.Error{Code: proto.Unsupported, Field: "noun", Reason: fmt.Sprintf("noun %d is not known here", q.Noun)})
-	case p.core == nil:
+	case p.Core == nil:
 		r.Refuse(&proto.Error{Code: proto.Unsupported, Field: "fabric", Limit: "a fabric with a core", Reason: "this one has no optical switches between pods"})
 	case q.Noun == proto.NounNodes:
-		p.core.Table().StatusPage(q, r)
+		p.Core.Table().StatusPage(q, r)
 	case q.Noun == proto.NounTables && q.Name == proto.TablesAsRoutes:
-		p.jobs.RoutesPage(q, r)
+		p.Jobs.RoutesPage(q, r)
 	default:
-		p.core.Answer(q, r)
+		p.Core.Answer(q, r)
 	}
 }
 
@@ -228,10 +228,10 @@ func (p *Planner) askedNode(q *proto.OpRequest, r *proto.OpReply) *member.Device
 		askedServers(p, q, r)
 		return nil
 	}
-	d := p.rings.Table().Find(q.Node)
-	if (q.Noun == proto.NounWhy || q.Noun == proto.NounNode || q.Noun == proto.NounBins || q.Noun == proto.NounConnect) && q.Node.IsSwitch() && p.core != nil {
-		if d = p.core.Table().Find(q.Node); d == nil {
-			r.Refuse(&proto.Error{Code: proto.NotFound, Field: "switch", Limit: fmt.Sprintf("0 to %d", p.fab.Core.Switches()-1), Reason: fmt.Sprintf("no switch %d", q.Node-proto.FirstSwitch)})
+	d := p.Rings.Table().Find(q.Node)
+	if (q.Noun == proto.NounWhy || q.Noun == proto.NounNode || q.Noun == proto.NounBins || q.Noun == proto.NounConnect) && q.Node.IsSwitch() && p.Core != nil {
+		if d = p.Core.Table().Find(q.Node); d == nil {
+			r.Refuse(&proto.Error{Code: proto.NotFound, Field: "switch", Limit: fmt.Sprintf("0 to %d", p.Fabric.Core.Switches()-1), Reason: fmt.Sprintf("no switch %d", q.Node-proto.FirstSwitch)})
 		}
 		return d
 	}
@@ -241,12 +241,12 @@ func (p *Planner) askedNode(q *proto.OpRequest, r *proto.OpReply) *member.Device
 		d = nil
 	case d == nil:
 		limit := "there are no nodes"
-		if p.fab.Nodes > 0 {
-			limit = fmt.Sprintf("0 to %d", p.fab.Nodes-1)
+		if p.Fabric.Nodes > 0 {
+			limit = fmt.Sprintf("0 to %d", p.Fabric.Nodes-1)
 		}
 		r.Refuse(&proto.Error{Code: proto.NotFound, Field: "node", Limit: limit, Reason: fmt.Sprintf("no node %d", q.Node)})
-	case int(q.Bundle) >= p.fab.Bundles:
-		r.Refuse(&proto.Error{Code: proto.NotFound, Field: "bundle", Limit: fmt.Sprintf("0 to %d", p.fab.Bundles-1), Reason: fmt.Sprintf("no bundle %d", q.Bundle)})
+	case int(q.Bundle) >= p.Fabric.Bundles:
+		r.Refuse(&proto.Error{Code: proto.NotFound, Field: "bundle", Limit: fmt.Sprintf("0 to %d", p.Fabric.Bundles-1), Reason: fmt.Sprintf("no bundle %d", q.Bundle)})
 		d = nil
 	}
 	return d
@@ -254,12 +254,12 @@ func (p *Planner) askedNode(q *proto.OpRequest, r *proto.OpReply) *member.Device
 
 // askedServers takes servers of the core out, or lets them in.
 func askedServers(p *Planner, q *proto.OpRequest, r *proto.OpReply) {
-	part, ok := p.fab.FindPart(q.Name)
+	part, ok := p.Fabric.FindPart(q.Name)
 	if !ok {
 		r.Refuse(&proto.Error{Code: proto.NotFound, Field: "server", Limit: fabric.PartNames, Reason: fmt.Sprintf("the core has no %.80q", q.Name)})
 		return
 	}
-	p.core.TakeOut(part, q, r)
+	p.Core.TakeOut(part, q, r)
 }
 
 // whyPage answers why a node or bundle is as it is: what is true now, with
@@ -271,10 +271,10 @@ func (p *Planner) whyPage(q *proto.OpRequest, r *proto.OpReply, own []proto.Even
 	}
 	var lines, facts []proto.WhyLine
 	if q.Node.IsSwitch() {
-		subject := journal.Subject{Node: q.Node, Gen: p.core.Table().Find(q.Node).Want.Gen}
-		lines, facts = p.j.History(subject, q.Bundle, own), p.core.Facts(q.Node, q.Bundle)
+		subject := journal.Subject{Node: q.Node, Gen: p.Core.Table().Find(q.Node).Want.Gen}
+		lines, facts = p.j.History(subject, q.Bundle, own), p.Core.Facts(q.Node, q.Bundle)
 	} else {
-		lines, facts = p.j.History(p.rings.Placed.Subject(q.Node), q.Bundle, own), p.rings.Agenda.Facts(q.Node, q.Bundle)
+		lines, facts = p.j.History(p.Rings.Placed.Subject(q.Node), q.Bundle, own), p.Rings.Agenda.Facts(q.Node, q.Bundle)
 	}
 	if room := proto.MaxPage - len(facts) - maxAbout; len(lines) > room {
 		lines = lines[len(lines)-room:]
@@ -324,8 +324,8 @@ func halve(r *proto.OpReply) bool {
 
 func (p *Planner) fabricStatus() proto.FabricStatus {
 	o := p.Overview()
-	return proto.FabricStatus{Name: p.fab.Name, Term: o.Term, Generation: o.Generation, Nodes: uint32(p.fab.Nodes),
-		GPUsPerNode: uint32(p.fab.GPUsPerNode), K: uint32(p.fab.K), TP: uint32(p.fab.TP), Online: uint32(o.Online), Pending: uint32(o.Pending),
+	return proto.FabricStatus{Name: p.Fabric.Name, Term: o.Term, Generation: o.Generation, Nodes: uint32(p.Fabric.Nodes),
+		GPUsPerNode: uint32(p.Fabric.GPUsPerNode), K: uint32(p.Fabric.K), TP: uint32(p.Fabric.TP), Online: uint32(o.Online), Pending: uint32(o.Pending),
 		EventsSeen: o.EventsSeen, EventGaps: o.EventGaps, LinksTotal: uint32(o.LinksTotal), LinksConfirmed: uint32(o.LinksConfirmed),
 		Refused: o.Refused, UnknownKeys: o.UnknownKeys, Shed: o.Shed, Waiting: p.waits(), Planner: p.j.Planner, Life: p.j.Life, Others: proto.Clip(p.aboutOthers()), Features: p.features}
 }
@@ -364,12 +364,12 @@ type Overview struct {
 
 // Overview tells where the planner stands.
 func (p *Planner) Overview() Overview {
-	h := p.rings.Placed.Totals()
+	h := p.Rings.Placed.Totals()
 	o := Overview{Term: p.j.Term, Generation: h.Generation, Rings: h.Rings, InService: h.InService, Degraded: h.Degraded, Spares: h.Spares,
 		Online: h.Online, Pending: h.Pending, LinksTotal: h.LinksTotal, LinksConfirmed: h.LinksConfirmed, EventsSeen: p.j.Seen(),
 		Refused: p.counts.refused, UnknownKeys: p.counts.unknown, Shed: p.counts.shed}
-	o.Asking, o.Writing, o.Wait = o.Pending > 0 || hbd.Asking(p.rings), !p.j.Written(), p.Next()-p.j.Now
-	o.Quiet = p.j.LinkUp && p.rings.Quiet() && o.Pending == 0 && p.j.Quiet() && (p.core == nil || p.core.Quiet())
+	o.Asking, o.Writing, o.Wait = o.Pending > 0 || hbd.Asking(p.Rings), !p.j.Written(), p.Next()-p.j.Now
+	o.Quiet = p.j.LinkUp && p.Rings.Quiet() && o.Pending == 0 && p.j.Quiet() && (p.Core == nil || p.Core.Quiet())
 	for _, t := range p.tables() {
 		o.EventGaps += t.Gaps()
 		o.Refused += t.Numbers.Refused()
@@ -377,34 +377,3 @@ func (p *Planner) Overview() Overview {
 	}
 	return o
 }
-
-// Touched gives the members of a ring, and whether it was in service until the
-// last generation gave it others.
-func (p *Planner) Touched(id proto.RingID) (nodes []proto.NodeID, moved bool) {
-	return p.rings.Placed.Touched(id)
-}
-
-// Rings are the planner's rings, by id.
-func (p *Planner) Rings() []proto.RingStatus { return p.rings.Placed.Statuses() }
-
-// CoreStatus tells where the circuits stand. Without a core it is empty.
-func (p *Planner) CoreStatus() proto.CoreStatus {
-	if p.core == nil {
-		return proto.CoreStatus{}
-	}
-	return p.core.Status()
-}
-
-// Change is what the job list taken last came to. Without a core it is empty.
-func (p *Planner) Change() proto.ChangeStatus {
-	if p.core == nil {
-		return proto.ChangeStatus{}
-	}
-	return p.core.Change()
-}
-
-// CircuitsOf are the circuits of a core, as jobs have them.
-func CircuitsOf(p *Planner) core.Claims { return core.ClaimsOf(p.core) }
-
-// JobsOf are those that asked for rings.
-func JobsOf(p *Planner) *job.Table { return p.jobs }

@@ -183,7 +183,7 @@ func TestHostFaultByCommand(t *testing.T) {
 		t.Fatalf("%+v", r)
 	}
 	w.run(time.Second)
-	if r := w.p.Rings()[0]; slices.Contains(r.Nodes, 3) || r.State != proto.RingInService {
+	if r := w.p.Rings.Placed.Statuses()[0]; slices.Contains(r.Nodes, 3) || r.State != proto.RingInService {
 		t.Errorf("ring %+v", r)
 	}
 	if r := w.ask(proto.OpRequest{Noun: proto.NounHostOK, Node: 3, Bundle: -1}); r.Code != proto.OK || w.nodes[3].mode != proto.ModeService {
@@ -345,7 +345,7 @@ func TestHealthIsTold(t *testing.T) {
 		w.raw(w.topics.Health(1), payload)
 	}
 	told := func() (out []string) {
-		for _, l := range w.p.rings.Agenda.Facts(1, -1) {
+		for _, l := range w.p.Rings.Agenda.Facts(1, -1) {
 			if l.Rule == "health" {
 				out = append(out, fmt.Sprintf("%d: %s", l.Bundle, l.Text))
 			}
@@ -453,7 +453,7 @@ func TestWhatIsNotHeldIsTold(t *testing.T) {
 		w.publish(&w.nodes[1], w.topics.Reported(1), proto.TopicReported, &r)
 		w.run(10 * time.Millisecond)
 		got := ""
-		for _, l := range w.p.rings.Agenda.Facts(1, 1) {
+		for _, l := range w.p.Rings.Agenda.Facts(1, 1) {
 			if l.Rule == "drift" {
 				got = l.Text
 			}

@@ -85,7 +85,7 @@ func (w *coreWorld) over(parts map[string]fabric.Part) string {
 		if v.Circuits != nil {
 			number = v.Circuits.Job
 		}
-		routes, _ := core.ClaimsOf(w.p.core).Routes(number)()
+		routes, _ := core.ClaimsOf(w.p.Core).Routes(number)()
 		for _, r := range routes {
 			for _, port := range []string{r.At + " " + r.Out, r.Next} {
 				if name := down(port); r.Out != "" && name != "" {

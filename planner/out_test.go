@@ -109,7 +109,7 @@ func TestServersAreTakenOut(t *testing.T) {
 // checkOrder compares the last event that has members with the servers that a job has.
 func checkOrder(t *testing.T, w *coreWorld, v *job.View, gone []string) {
 	t.Helper()
-	events, _, err := JobsOf(w.p).Events("a", 0)
+	events, _, err := w.p.Jobs.Events("a", 0)
 	if err != nil {
 		t.Fatal(err)
 	}

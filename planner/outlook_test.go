@@ -50,7 +50,7 @@ func TestWhatBreaksNextDoes(t *testing.T) {
 			return w
 		}
 		w := begin()
-		o := w.p.rings.Evidence.Outlook()
+		o := w.p.Rings.Evidence.Outlook()
 		if !o.Try(2 * f.Nodes) {
 			t.Fatal("not all were tried")
 		}
@@ -67,25 +67,25 @@ func TestWhatBreaksNextDoes(t *testing.T) {
 				continue
 			}
 			w := begin()
-			before := w.p.Rings()
+			before := w.p.Rings.Placed.Statuses()
 			w.die(id)
 			torn := w.torn(before, id)
 			w.run(40 * time.Second)
-			gpus, down := fallen(before, w.p.Rings(), f)
+			gpus, down := fallen(before, w.p.Rings.Placed.Statuses(), f)
 			w.inTheSameWords(name, said)
 			if gpus != said.GPUs || !slices.Equal(down, said.Down) || torn != said.Torn {
 				t.Errorf("%s: node %d: %d GPUs fewer, rings %v down, torn %v; said %+v\n%s", name, id, gpus, down, torn, said, w.show())
 			}
 		}
-		for _, r := range w.p.Rings() {
+		for _, r := range w.p.Rings.Placed.Statuses() {
 			for i := 1; i < len(r.Nodes); i++ {
 				a, b := r.Nodes[i-1], r.Nodes[i]
 				w := begin()
-				before := w.p.Rings()
+				before := w.p.Rings.Placed.Statuses()
 				w.cuts[pair(a, b)] = true
 				w.light()
 				w.run(3 * time.Minute) // a fibre is held to be cut after some attempts
-				gpus, down := fallen(before, w.p.Rings(), f)
+				gpus, down := fallen(before, w.p.Rings.Placed.Statuses(), f)
 				var said hbd.Loss
 				if at := slices.IndexFunc(o.Losses, func(l hbd.Loss) bool { return l.Fibre && l.Node == a && l.Peer == b }); at >= 0 {
 					said = o.Losses[at]
@@ -105,7 +105,7 @@ func TestWhatBreaksNextDoes(t *testing.T) {
 func (w *fleet) inTheSameWords(name string, l hbd.Loss) {
 	for i, id := range l.Down {
 		is := fmt.Sprintf("ring %d ends", id)
-		if r := RingOf(w.p, id); r != nil {
+		if r := w.p.Rings.Placed.Ring(id); r != nil {
 			is = fmt.Sprintf("ring %d %s: %d of %d GPUs", id, r.State, r.GPUs, l.Left[i][1])
 		}
 		if i < 3 && !strings.Contains(l.Comes(), is) {

@@ -105,11 +105,13 @@ func Subscriptions(fabricName string) []string {
 
 // Planner is the machine. New makes one.
 type Planner struct {
-	fab   *fabric.Fabric
-	j     *journal.Journal
-	rings *hbd.Rings
-	core  *core.Circuits // nil: a fabric without switches between pods
-	jobs  *job.Table     // that asked for rings
+	Fabric   *fabric.Fabric // what is planned for, until it is edited
+	Rings    *hbd.Rings
+	Core     *core.Circuits // nil: a fabric without switches between pods
+	Circuits core.Claims    // of the core, as jobs have them
+	Jobs     *job.Table     // that asked for rings or circuits
+	Rollout  *rollout.Rollout
+	j        *journal.Journal
 
 	state      state
 	linkSince  time.Duration
@@ -153,7 +155,6 @@ type Planner struct {
 	alarms   alarmBook
 	edits    edits
 	wear     wear.Book
-	rollout  *rollout.Rollout
 	host     string
 
 	election election
@@ -176,23 +177,24 @@ type counters struct {
 // New makes a planner that waits for its link. It panics when the store's
 // records are not what a planner wrote: Start has checked them.
 func New(cfg Config) *Planner {
-	p := &Planner{fab: cfg.Fabric, j: journal.New(), seenTerm: cfg.Term, beatAt: Never, voicesAt: Never, first: cfg.First, new: cfg.Term == 0, alone: cfg.Alone, takeover: cfg.Takeover, host: proto.Clip(cfg.Host)}
+	p := &Planner{Fabric: cfg.Fabric, j: journal.New(), seenTerm: cfg.Term, beatAt: Never, voicesAt: Never, first: cfg.First, new: cfg.Term == 0, alone: cfg.Alone, takeover: cfg.Takeover, host: proto.Clip(cfg.Host)}
 	p.j.Topics, p.j.Planner, p.j.Life, p.j.Layout = proto.Topics{Fabric: cfg.Fabric.Name}, cfg.PlannerID, cfg.Life, layoutOf(cfg.Fabric)
 	p.j.Term, p.uncached, p.features = cfg.Term, cfg.Uncached, proto.FeatureRestart|proto.FeatureUnproven|cfg.Features // the term is not ours yet
 	p.j.Self = strings.TrimSpace("planner " + p.host)
-	p.rings = hbd.New(cfg.Fabric, p.j, above{p})
+	p.Rings = hbd.New(cfg.Fabric, p.j, above{p})
 	if cfg.Fabric.Core != nil {
-		p.core = core.New(cfg.Fabric.Core, p.j, above{p})
+		p.Core = core.New(cfg.Fabric.Core, p.j, above{p})
 	}
 	p.stood.j = p.j
 	p.alarms = alarmBook{root: above{p}, j: p.j, standing: map[string]*alarm{}, acks: map[string]ack{}}
 	p.edits.p, p.asks.p = p, p
-	p.rollout = rollout.New(nodesOf{p}, p.j)
+	p.Rollout = rollout.New(nodesOf{p}, p.j)
 	var circuits job.Core
-	if p.core != nil {
-		circuits = core.ClaimsOf(p.core)
+	if p.Core != nil {
+		p.Circuits = core.ClaimsOf(p.Core)
+		circuits = p.Circuits
 	}
-	p.jobs = job.New(func() *fabric.Fabric { return p.fab }, hbd.ClaimsOf(p.rings), circuits, p.j, above{p}.Busy)
+	p.Jobs = job.New(func() *fabric.Fabric { return p.Fabric }, hbd.ClaimsOf(p.Rings), circuits, p.j, above{p}.Busy)
 	p.election.begin(p, &cfg)
 	if err := p.restore(cfg.Store); err != nil {
 		panic("planner: " + err.Error())
@@ -202,10 +204,10 @@ func New(cfg Config) *Planner {
 
 // tables are the devices: nodes, and switches where there are any.
 func (p *Planner) tables() []*member.Table {
-	if p.core == nil {
-		return []*member.Table{p.rings.Table()}
+	if p.Core == nil {
+		return []*member.Table{p.Rings.Table()}
 	}
-	return []*member.Table{p.rings.Table(), p.core.Table()}
+	return []*member.Table{p.Rings.Table(), p.Core.Table()}
 }
 
 // find finds a node or a switch, nil when there is none of that number.
@@ -249,7 +251,7 @@ func (p *Planner) Step(ev Event, out []Action) []Action {
 			if t, d := p.find(id); d != nil {
 				t.Revoked(d)
 				if !id.IsSwitch() {
-					p.rings.Agenda.Revoked(id)
+					p.Rings.Agenda.Revoked(id)
 				}
 			}
 		}
@@ -268,15 +270,15 @@ func (p *Planner) onLinkUp() {
 	for _, t := range p.tables() {
 		t.LinkUp()
 	}
-	p.rings.LinkUp()
-	if p.core != nil {
-		p.core.LinkUp()
+	p.Rings.LinkUp()
+	if p.Core != nil {
+		p.Core.LinkUp()
 	}
 }
 
 func (p *Planner) onPersisted(id uint64) {
 	switch {
-	case p.core != nil && p.core.Stages.Persisted(id), p.rings.Persisted(id):
+	case p.Core != nil && p.Core.Stages.Persisted(id), p.Rings.Persisted(id):
 		p.sawTerm(p.shown, "") // it may have been heard of while the disk was busy
 	case p.state == raising && id == p.raise:
 		p.raised()
@@ -313,25 +315,25 @@ func (p *Planner) runTimers() {
 		return
 	}
 	p.sendSigns()
-	p.rings.Resend()
+	p.Rings.Resend()
 	for _, t := range p.tables() {
 		t.Roll()
 		t.Ask(above{p}.Busy() == "")
 	}
-	p.rings.Evidence.Conclude()
+	p.Rings.Evidence.Conclude()
 	for _, t := range p.tables() {
 		t.CheckGaps()
 	}
 	p.j.Flush()
 	p.asks.check()
 	p.edits.run()
-	p.jobs.Run()
-	p.rings.Plan()
+	p.Jobs.Run()
+	p.Rings.Plan()
 	if p.state == serving {
-		p.rollout.Run()
+		p.Rollout.Run()
 	}
-	if p.core != nil {
-		p.core.Run()
+	if p.Core != nil {
+		p.Core.Run()
 	}
 	p.statusAsks.run(p)
 	p.tellWaits()
@@ -342,7 +344,7 @@ func (p *Planner) Next() time.Duration {
 	if p.state == exited {
 		return Never
 	}
-	next := min(p.j.Next(), p.edits.next(), p.jobs.Next(), p.rings.Next(), p.voicesAt)
+	next := min(p.j.Next(), p.edits.next(), p.Jobs.Next(), p.Rings.Next(), p.voicesAt)
 	for _, t := range p.tables() {
 		next = min(next, t.Next())
 	}
@@ -355,12 +357,12 @@ func (p *Planner) Next() time.Duration {
 	if !p.j.LinkUp {
 		return next
 	}
-	if p.core != nil {
-		next = min(next, p.core.Next())
+	if p.Core != nil {
+		next = min(next, p.Core.Next())
 	}
 	switch p.state {
 	case serving:
-		next = min(next, p.rollout.Next())
+		next = min(next, p.Rollout.Next())
 	case listening:
 		return min(next, p.listenEnd())
 	case raising:
@@ -371,7 +373,7 @@ func (p *Planner) Next() time.Duration {
 		next = min(next, p.listenEnd())
 	case gathering:
 		heard, _ := p.heard()
-		if at, all := p.gatherEnd(); heard > 0 || all || !p.rings.Table().Numbers.Fresh {
+		if at, all := p.gatherEnd(); heard > 0 || all || !p.Rings.Table().Numbers.Fresh {
 			next = min(next, at)
 		}
 	}

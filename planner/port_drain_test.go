@@ -34,7 +34,7 @@ func (w *coreWorld) say(router, port string, got job.PortSaid) proto.OpReply {
 
 // work has routers that are not silent do what they are asked, each with some chance.
 func (r *fakeRouters) work(chance func() bool) {
-	for _, x := range JobsOf(r.w.p).Routers() {
+	for _, x := range r.w.p.Jobs.Routers() {
 		for _, p := range x.Ports {
 			if p.Held || r.silent[x.Router] || !chance() {
 				continue
@@ -127,7 +127,7 @@ func drainRun(t *testing.T, c *fabric.Core, seed uint64) (taken, asked int) {
 	names := []string{"a", "b", "c"}
 	for range 10 {
 		name := names[rnd.IntN(3)]
-		if _, err := JobsOf(w.p).Get(name); err == nil && half() {
+		if _, err := w.p.Jobs.Get(name); err == nil && half() {
 			w.release(name)
 		} else {
 			n := 1 + rnd.IntN(4)
@@ -150,16 +150,16 @@ func drainRun(t *testing.T, c *fabric.Core, seed uint64) (taken, asked int) {
 			r.silent[device] = device != "" && !r.silent[device]
 		}
 	}
-	for end := w.now + 20*time.Second; w.now < end && !w.p.CoreStatus().Quiet; { // with those that are silent
+	for end := w.now + 20*time.Second; w.now < end && !w.p.Core.Status().Quiet; { // with those that are silent
 		pass(10)
 	}
-	if !w.p.CoreStatus().Quiet {
+	if !w.p.Core.Status().Quiet {
 		t.Errorf("seed %d: silent routers hold it up: %s", seed, w.show())
 	}
 	clear(r.silent)
 	pass(200)
-	if len(r.drained) > 0 || slices.ContainsFunc(JobsOf(w.p).Routers(), func(x job.Router) bool { return len(x.Ports) > 0 }) {
-		t.Errorf("seed %d: left drained: %v, %+v", seed, r.drained, JobsOf(w.p).Routers())
+	if len(r.drained) > 0 || slices.ContainsFunc(w.p.Jobs.Routers(), func(x job.Router) bool { return len(x.Ports) > 0 }) {
+		t.Errorf("seed %d: left drained: %v, %+v", seed, r.drained, w.p.Jobs.Routers())
 	}
 	for key := range w.store { // any order: whether there is one
 		if strings.HasPrefix(key, "portdrain/") {
@@ -176,8 +176,8 @@ func drainWorld(t *testing.T, d fabric.Drain) *coreWorld {
 	w := startedWorld(t, core)
 	w.put("a", `{"circuits":{"tp":4,"pp":2,"dp":10}}`)
 	w.run(2 * time.Second)
-	if v := w.job("a"); v.State != job.Ready || len(JobsOf(w.p).Routers()) != 0 {
-		t.Fatalf("light that nobody had needs no router: %+v, %+v", v, JobsOf(w.p).Routers())
+	if v := w.job("a"); v.State != job.Ready || len(w.p.Jobs.Routers()) != 0 {
+		t.Fatalf("light that nobody had needs no router: %+v, %+v", v, w.p.Jobs.Routers())
 	}
 	w.release("a")
 	w.put("b", `{"circuits":{"tp":4,"pp":2,"dp":20}}`)
@@ -201,8 +201,8 @@ func TestStageWaitsForRouters(t *testing.T) {
 	w := drainWorld(t, fabric.Drain{WithinMillis: 3000, Silent: fabric.SilentStay})
 	before := w.lit()
 	w.run(time.Second)
-	routers := JobsOf(w.p).Routers()
-	if w.lit() != before || len(routers) == 0 || w.p.CoreStatus().Quiet {
+	routers := w.p.Jobs.Routers()
+	if w.lit() != before || len(routers) == 0 || w.p.Core.Status().Quiet {
 		t.Fatalf("%d lights of %d, %+v", w.lit(), before, routers)
 	}
 	first, port := routers[0].Router, routers[0].Ports[0]
@@ -242,7 +242,7 @@ func TestStageWaitsForRouters(t *testing.T) {
 	if r := w.ask(proto.OpRequest{Noun: proto.NounRouted, Name: first + "/ports/" + port.Port, Text: `{"drained": 3}`}); r.Code != proto.Invalid || r.Field != "body" {
 		t.Errorf("%+v", r)
 	}
-	if jobs := w.jobs(); !strings.HasSuffix(jobs[len(jobs)-1].Reason, ": 12 routes have no other way") || !strings.Contains(fmt.Sprint(w.p.core.Facts(proto.FirstSwitch, -1)), "12 routes") {
+	if jobs := w.jobs(); !strings.HasSuffix(jobs[len(jobs)-1].Reason, ": 12 routes have no other way") || !strings.Contains(fmt.Sprint(w.p.Core.Facts(proto.FirstSwitch, -1)), "12 routes") {
 		t.Errorf("%+v", jobs)
 	}
 	alarm := func() bool {
@@ -256,7 +256,7 @@ func TestStageWaitsForRouters(t *testing.T) {
 	if w.lit() != before || !alarm() {
 		t.Errorf("%d lights of %d, and %v", w.lit(), before, alarm())
 	}
-	for _, x := range JobsOf(w.p).Routers() { // an operator speaks for them
+	for _, x := range w.p.Jobs.Routers() { // an operator speaks for them
 		for _, p := range x.Ports {
 			if r := w.say(x.Router, p.Port, job.PortSaid{Drained: p.Drained}); r.Code != proto.OK {
 				t.Errorf("%+v", r)
@@ -280,8 +280,8 @@ func TestPortsAreReleasedWithoutDrains(t *testing.T) {
 	w.start()
 	w.run(time.Second)
 	overdue := func() (n, of int) {
-		JobsOf(w.p).Unrouted(func(string, job.RouterJob) {}, func(string, job.PortDrain) { n++ })
-		for _, x := range JobsOf(w.p).Routers() {
+		w.p.Jobs.Unrouted(func(string, job.RouterJob) {}, func(string, job.PortDrain) { n++ })
+		for _, x := range w.p.Jobs.Routers() {
 			for _, p := range x.Ports {
 				if of++; p.Drained {
 					t.Errorf("%s: %+v", x.Router, p)
@@ -318,7 +318,7 @@ func TestSilentRouterIsMovedAllTheSame(t *testing.T) {
 	if v := w.job("b"); v.State != job.Ready {
 		t.Errorf("%+v", v)
 	}
-	left := JobsOf(w.p).Routers()
+	left := w.p.Jobs.Routers()
 	if len(left) == 0 || left[0].Ports[0].Drained {
 		t.Errorf("they are to be used again: %+v", left)
 	}
@@ -327,13 +327,13 @@ func TestSilentRouterIsMovedAllTheSame(t *testing.T) {
 			w.say(x.Router, p.Port, job.PortSaid{})
 		}
 	}
-	if left = JobsOf(w.p).Routers(); len(left) != 0 {
+	if left = w.p.Jobs.Routers(); len(left) != 0 {
 		t.Errorf("%+v", left)
 	}
 
 	w = drainWorld(t, fabric.Drain{WithinMillis: 60_000})
 	w.run(100 * time.Millisecond)
-	for _, x := range JobsOf(w.p).Routers() {
+	for _, x := range w.p.Jobs.Routers() {
 		for _, p := range x.Ports[1:] {
 			w.say(x.Router, p.Port, job.PortSaid{Drained: true})
 		}

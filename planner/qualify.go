@@ -265,7 +265,7 @@ func (e *edits) qualify(q *proto.OpRequest, r *proto.OpReply) {
 	}
 	run := &qualification{}
 	fibres := map[string]*fabric.Fibre{}
-	all := e.p.fab.AllFibres()
+	all := e.p.Fabric.AllFibres()
 	for i := range all {
 		name := hbd.FibreName(&all[i])
 		fibres[name] = &all[i]
@@ -294,7 +294,7 @@ func (e *edits) qualify(q *proto.OpRequest, r *proto.OpReply) {
 
 // engaged is why a fibre is not to be lit, "" where it may be.
 func (e *edits) engaged(f *fabric.Fibre) string {
-	return cmp.Or(e.p.rings.Placed.Engaged(f.A.Node), e.p.rings.Placed.Engaged(f.B.Node))
+	return cmp.Or(e.p.Rings.Placed.Engaged(f.A.Node), e.p.Rings.Placed.Engaged(f.B.Node))
 }
 
 // qualifiedPage tells what the last count came to.
@@ -315,7 +315,7 @@ func (e *edits) qualifiedPage(q *proto.OpRequest, r *proto.OpReply) {
 func (e *edits) count() {
 	run := e.bits
 	if run.trial == nil {
-		run.trial = newTrial(e.p, run.tried, newBitTest(e.p.fab, run.tried, true))
+		run.trial = newTrial(e.p, run.tried, newBitTest(e.p.Fabric, run.tried, true))
 	}
 	t := run.trial
 	if e.p.state != serving {
@@ -379,7 +379,7 @@ func (e *edits) keepQualified(to *fabric.Fabric) (records []Record) {
 	for _, f := range to.AllFibres() {
 		keep[hbd.FibreName(&f)] = true
 	}
-	for _, f := range to.NewFibres(e.p.fab) {
+	for _, f := range to.NewFibres(e.p.Fabric) {
 		delete(keep, hbd.FibreName(&f))
 	}
 	for _, name := range slices.Sorted(maps.Keys(e.last)) {

@@ -23,7 +23,7 @@ func (p *Planner) addressed(pk *proto.Packet) (topic proto.Topic, ours bool) {
 		p.refuse(-1, err)
 		return topic, false
 	}
-	return topic, topic.Fabric == p.fab.Name
+	return topic, topic.Fabric == p.Fabric.Name
 }
 
 // reachable refuses a planner's term that is too far above ours to be gone on
@@ -84,7 +84,7 @@ func (p *Planner) receive(topic proto.Topic, pk *proto.Packet) {
 		if p.decode(int64(d.ID), payload, m) && p.same(d, m.Node) {
 			t.Reported(d, m, pk.By != "")
 			if m.AsksRestart && !d.ID.IsSwitch() {
-				p.rollout.Asked(d.ID)
+				p.Rollout.Asked(d.ID)
 			}
 		}
 	case proto.TopicEvent:
@@ -102,7 +102,7 @@ func (p *Planner) receive(topic proto.Topic, pk *proto.Packet) {
 		if p.decode(int64(d.ID), payload, m) && p.same(d, m.Node) {
 			t.Health(d, m)
 			if !d.ID.IsSwitch() {
-				p.rings.Agenda.Health(m)
+				p.Rings.Agenda.Health(m)
 				if r := d.Report; r != nil && r.Session == m.Session && d.Session == m.Session && p.state == serving {
 					if due := p.wear.Take(p.j.Now, p.j.Wall, m, r.Bundles); due.Key != "" {
 						p.j.Persist(due)

@@ -13,13 +13,13 @@ import (
 type nodesOf struct{ p *Planner }
 
 func (f nodesOf) Shape() rollout.Shape {
-	fab := f.p.fab
+	fab := f.p.Fabric
 	return rollout.Shape{Nodes: fab.Nodes, Reach: 2 * fab.K, Wraps: fab.Topology == fabric.Ring}
 }
 
 func (f nodesOf) Look(id proto.NodeID) (l rollout.Look) {
 	p := f.p
-	d := p.rings.Table().Find(id)
+	d := p.Rings.Table().Find(id)
 	if d == nil {
 		return l
 	}
@@ -31,18 +31,18 @@ func (f nodesOf) Look(id proto.NodeID) (l rollout.Look) {
 	}
 	l.Asks = m.AsksRestart()
 	if l.Why == "" {
-		l.Why = p.rings.Placed.Blocker(id)
+		l.Why = p.Rings.Placed.Blocker(id)
 	}
-	l.Engaged = p.rings.Placed.Engaged(id)
-	if l.Why == "" && hbd.Changing(p.rings) {
+	l.Engaged = p.Rings.Placed.Engaged(id)
+	if l.Why == "" && hbd.Changing(p.Rings) {
 		l.Why = "a generation is under way"
 	}
 	l.Hold = rollout.Hold{Session: m.Session, Wanted: d.Want.Gen, Generation: m.Gen, Plan: m.Plan, Mode: m.Mode(), Moves: m.BypassSeq()}
 	for b := range m.Bundles {
 		l.Hold.Bundles = append(l.Hold.Bundles, rollout.Bundle{Path: b.Path, State: b.State, Calibration: b.Calibration})
 	}
-	p.rings.Placed.Facing(id, func(neighbour proto.NodeID, bundle proto.BundleID) {
-		n := p.rings.Table().Find(neighbour)
+	p.Rings.Placed.Facing(id, func(neighbour proto.NodeID, bundle proto.BundleID) {
+		n := p.Rings.Table().Find(neighbour)
 		if n == nil || n.Report == nil {
 			return
 		}
@@ -67,26 +67,23 @@ func (f nodesOf) answer(q *proto.OpRequest, r *proto.OpReply) {
 			err = &proto.Error{Code: proto.Invalid, Field: "software", Limit: "the version that is installed, as ocs-agent version prints it", Reason: "none"}
 			break
 		}
-		s, next := p.rollout.Plan(q.Software, q.Firmware, q.Page)
+		s, next := p.Rollout.Plan(q.Software, q.Firmware, q.Page)
 		r.Rollout, r.Next = &s, next
 		return
 	case q.Noun != proto.NounRolloutStatus && p.state != serving:
 		err = &proto.Error{Code: proto.Busy, Reason: "the planner is " + p.state.String()}
 	case q.Noun == proto.NounRollout:
-		err = p.rollout.Begin(q.Software, q.Author, q.Firmware)
+		err = p.Rollout.Begin(q.Software, q.Author, q.Firmware)
 	case q.Noun == proto.NounRolloutStop:
-		err = p.rollout.Stop(q.Author)
+		err = p.Rollout.Stop(q.Author)
 	}
 	if err != nil {
 		r.Refuse(err)
 		return
 	}
-	s := p.rollout.Status()
+	s := p.Rollout.Status()
 	r.Rollout = &s
 }
-
-// RolloutOf is how the roll-out of a planner stands.
-func RolloutOf(p *Planner) proto.RolloutStatus { return p.rollout.Status() }
 
 // rolloutStuck is how long a roll-out may wait before it is an alarm. chosen: a ring is
 // mended in seconds, a node boots in minutes.

@@ -52,7 +52,7 @@ func TestJobIsReadyWithItsRoutes(t *testing.T) {
 	for _, k := range circuitKinds {
 		t.Run(k.name, func(t *testing.T) {
 			w := routerWorld(t, k.core(), k.some)
-			routers := JobsOf(w.p).Routers()
+			routers := w.p.Jobs.Routers()
 			last := routers[len(routers)-1]
 			for _, r := range routers[:len(routers)-1] {
 				if a := w.confirm(r.Router, "a", job.Routed{Has: r.Jobs[0].Want}); a.Code != proto.OK {
@@ -108,14 +108,14 @@ func (w *coreWorld) owes(routers []job.Router, wish string) {
 	w.release("a")
 	w.start()
 	w.run(time.Second)
-	for _, r := range JobsOf(w.p).Routers() {
+	for _, r := range w.p.Jobs.Routers() {
 		if len(r.Jobs) != 1 || r.Jobs[0].Want != "" || r.Jobs[0].Held {
 			t.Errorf("after the end: %+v", r)
 		}
 	}
 	w.put("b", wish)
 	w.run(2 * time.Second)
-	for _, r := range JobsOf(w.p).Routers() {
+	for _, r := range w.p.Jobs.Routers() {
 		if len(r.Jobs) != 2 || r.Jobs[0].Job != "a" {
 			t.Fatalf("first what is over: %+v", r)
 		}
@@ -152,7 +152,7 @@ func TestRoutesFollowTheJob(t *testing.T) {
 	w := startedWorld(t, smallCore())
 	w.put("a", circuitKinds[0].some)
 	w.run(2 * time.Second)
-	if v := w.job("a"); v.State != job.Ready || v.Routers != 0 || len(JobsOf(w.p).Routers()) != 0 {
+	if v := w.job("a"); v.State != job.Ready || v.Routers != 0 || len(w.p.Jobs.Routers()) != 0 {
 		t.Errorf("%+v", v)
 	}
 	w = routerWorld(t, smallCore(), `{"hold_ms":30000,"circuits":{"tp":4,"pp":2,"dp":10}}`)
@@ -186,7 +186,7 @@ func TestRoutersOfRealKernels(t *testing.T) {
 	for _, k := range circuitKinds {
 		w := routerWorld(t, k.core(), k.some)
 		v := w.job("a")
-		for n, r := range JobsOf(w.p).Routers() {
+		for n, r := range w.p.Jobs.Routers() {
 			text, _, err := v.File("routes_"+r.Router+".linux", job.Split{})
 			if err != nil {
 				t.Fatal(err)

@@ -26,7 +26,7 @@ func TestRingsKeepTheirSize(t *testing.T) {
 		}
 		w.run(5 * time.Second)
 		sizes := func() (out []int) {
-			for _, r := range w.p.Rings() {
+			for _, r := range w.p.Rings.Placed.Statuses() {
 				out = append(out, len(r.Nodes))
 			}
 			slices.Sort(out)
@@ -35,7 +35,7 @@ func TestRingsKeepTheirSize(t *testing.T) {
 		if got := sizes(); !slices.Equal(got, []int{4, 4, 8}) || w.p.Overview().InService != 3 {
 			t.Fatalf("sizes %v\n%s", got, w.show())
 		}
-		large := w.p.Rings()[slices.IndexFunc(w.p.Rings(), func(r proto.RingStatus) bool { return len(r.Nodes) == 8 })]
+		large := w.p.Rings.Placed.Statuses()[slices.IndexFunc(w.p.Rings.Placed.Statuses(), func(r proto.RingStatus) bool { return len(r.Nodes) == 8 })]
 		first, second := large.Nodes[3], large.Nodes[5]
 		w.die(first)
 		w.run(5 * time.Second)

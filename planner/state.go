@@ -69,7 +69,7 @@ func (a above) Voiced() {
 
 // Answer takes a device's answer to a command.
 func (a above) Answer(d *member.Device, m *proto.Ack) {
-	if !a.p.edits.answer(d, m) && !a.p.rollout.Answer(d.ID, m) {
+	if !a.p.edits.answer(d, m) && !a.p.Rollout.Answer(d.ID, m) {
 		a.p.asks.answer(d, m)
 	}
 }

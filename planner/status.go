@@ -16,10 +16,10 @@ import (
 // Status is where the fabric stands, at a glance: for operators, for the live
 // view.
 func (p *Planner) Status() proto.Status {
-	o := p.rings.Placed.Totals()
+	o := p.Rings.Placed.Totals()
 	s := proto.Status{Term: p.j.Term, Generation: o.Generation,
 		Spares: uint32(o.Spares), Links: uint32(o.LinksTotal), Confirmed: uint32(o.LinksConfirmed), Waiting: p.waits()}
-	s.Nodes, s.Rings = p.rings.Placed.Counts()
+	s.Nodes, s.Rings = p.Rings.Placed.Counts()
 	p.election.copies(&s)
 	var all []proto.AlarmStatus
 	s.Health, all = HealthOf(p)
@@ -33,10 +33,10 @@ func (p *Planner) Status() proto.Status {
 		}
 	}
 	var x health.Facts
-	p.rings.Evidence.FactsOf(&x)
+	p.Rings.Evidence.FactsOf(&x)
 	s.Unproven, s.RingsWanted, s.GPUs, s.GPUWanted, s.SparesWanted = uint32(x.LinksUnproven), uint32(x.RingsWanted), uint32(x.GPUsLit), uint32(x.GPUsWanted), uint32(x.SparesWanted)
-	if p.core != nil {
-		c := p.core.Status()
+	if p.Core != nil {
+		c := p.Core.Status()
 		s.Switches, s.SwitchesOn = c.Switches, c.Online
 	}
 	return s
@@ -74,7 +74,7 @@ type statusAsk struct {
 // ask takes a question; the same one again waits already.
 func (g *statusAsks) ask(p *Planner, client string, corr proto.Corr) {
 	if g.ahead == nil {
-		g.ahead = p.rings.Evidence.Outlook()
+		g.ahead = p.Rings.Evidence.Outlook()
 	}
 	for _, x := range g.asked {
 		if x == (statusAsk{client, corr}) {
@@ -99,14 +99,14 @@ func (g *statusAsks) run(p *Planner) {
 	for _, l := range g.ahead.Worst(maxBreaks) {
 		s.Breaks = append(s.Breaks, proto.Break{Lose: l.What(), Rings: uint32(len(l.Down)), GPUs: uint32(l.GPUs), Text: proto.Clip(l.Comes())})
 	}
-	if p.core != nil {
-		for _, l := range p.core.Evidence.LookAhead() {
+	if p.Core != nil {
+		for _, l := range p.Core.Evidence.LookAhead() {
 			s.Breaks = append(s.Breaks, proto.Break{Lose: l.What(), Links: uint32(l.Links), Jobs: uint32(l.Jobs), Down: uint32(l.Down)})
 		}
 		slices.SortStableFunc(s.Breaks, func(a, b proto.Break) int { return cmp.Compare(b.Rings+b.Down, a.Rings+a.Down) })
 		s.Breaks = s.Breaks[:min(len(s.Breaks), maxBreaks)]
 	}
-	for _, a := range ageing(&p.wear, p.fab, 0) {
+	for _, a := range ageing(&p.wear, p.Fabric, 0) {
 		s.Ageing = append(s.Ageing, proto.Ageing{Node: a.Node, Bundle: a.Bundle, Module: a.Module, What: a.What(), Is: int32(a.Is), Limit: int32(min(a.Limit, math.MaxInt32)), Days: uint32(a.Days)})
 	}
 	s.Ageing = s.Ageing[:min(len(s.Ageing), maxBreaks)]
@@ -129,5 +129,5 @@ const farOff = 365 // days
 // LookAhead copies what is committed: each node and fibre can be lost on it, in one's own time; and
 // what ages, within a year.
 func LookAhead(p *Planner) (*hbd.Outlook, []wear.Ageing) {
-	return p.rings.Evidence.Outlook(), ageing(&p.wear, p.fab, farOff)
+	return p.Rings.Evidence.Outlook(), ageing(&p.wear, p.Fabric, farOff)
 }

@@ -78,10 +78,10 @@ func (p *Planner) restore(st State) error {
 	if raw := st.Get(journal.KeyAudit); raw != nil {
 		p.j.Chain.RestoreHead(raw)
 	}
-	if err := p.rings.RestoreHead(st); err != nil {
+	if err := p.Rings.RestoreHead(st); err != nil {
 		return err
 	}
-	if err := p.rollout.RestoreHead(st); err != nil {
+	if err := p.Rollout.RestoreHead(st); err != nil {
 		return err
 	}
 	for _, rec := range st {
@@ -93,19 +93,19 @@ func (p *Planner) restore(st State) error {
 			return fmt.Errorf("store: %s: %w", rec.Key, err)
 		}
 	}
-	p.wear.Keep(p.fab.Nodes)
+	p.wear.Keep(p.Fabric.Nodes)
 	if term > 0 { // with which the first record was written
 		p.j.Chain.Gone(term)
 	}
 	if err := p.edits.restore(st.Get(keyLayouts)); err != nil {
 		return err
 	}
-	if p.core != nil {
-		if err := p.core.RestoreStage(st); err != nil {
+	if p.Core != nil {
+		if err := p.Core.RestoreStage(st); err != nil {
 			return err
 		}
 	}
-	return errors.Join(p.rings.Placed.CheckStored(), p.jobs.CheckStored())
+	return errors.Join(p.Rings.Placed.CheckStored(), p.Jobs.CheckStored())
 }
 
 func (p *Planner) restoreRecord(prefix, rest string, raw []byte) error {
@@ -131,16 +131,16 @@ func (p *Planner) restoreRecord(prefix, rest string, raw []byte) error {
 	case prefix == prefixQualified:
 		return p.edits.restoreQualified(raw)
 	case prefix == rollout.Prefix:
-		return p.rollout.Restore(rest, raw)
+		return p.Rollout.Restore(rest, raw)
 	case slices.Contains(job.Prefixes, prefix):
-		return p.jobs.Restore(prefix, rest, raw)
+		return p.Jobs.Restore(prefix, rest, raw)
 	case slices.Contains(hbd.Prefixes, prefix):
-		return p.rings.Restore(prefix, rest, raw)
+		return p.Rings.Restore(prefix, rest, raw)
 	case slices.Contains(core.Prefixes, prefix):
-		if p.core == nil {
+		if p.Core == nil {
 			return errors.New("circuits in a fabric without a core")
 		}
-		return p.core.Restore(prefix, rest, raw)
+		return p.Core.Restore(prefix, rest, raw)
 	}
 	return nil
 }

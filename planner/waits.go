@@ -29,9 +29,9 @@ func (p *Planner) waits() []string {
 	case p.state != serving:
 		out = append(out, p.idle())
 	}
-	out = append(out, p.rings.Waits()...)
-	if p.core != nil {
-		out = append(out, p.core.Waits()...)
+	out = append(out, p.Rings.Waits()...)
+	if p.Core != nil {
+		out = append(out, p.Core.Waits()...)
 	}
 	for _, t := range p.tables() {
 		out = append(out, t.Unable()...)

@@ -96,7 +96,7 @@ func TestRingRoundTheFabricIsOneCycle(t *testing.T) {
 			for i := range w.nodes {
 				told = append(told, w.nodes[i].applied)
 			}
-			r := w.p.Rings()
+			r := w.p.Rings.Placed.Statuses()
 			if n := gpuCycles(told); n != 1 || len(r) != 1 || r[0].State != proto.RingInService || len(r[0].Nodes) != 12 {
 				t.Errorf("K=%d straight %v: %d cycles, rings %+v", k, straight, n, r)
 			}
@@ -144,7 +144,7 @@ func TestClosedRingOverAStraightSeamIsNotAdopted(t *testing.T) {
 			w.birth(proto.NodeID(i), false)
 		}
 		w.run(15 * time.Second)
-		r := w.p.Rings()
+		r := w.p.Rings.Placed.Statuses()
 		if len(r) != 1 || len(r[0].Nodes) != 8 {
 			t.Fatalf("straight %v: %+v\n%s", straight, r, log)
 		}

@@ -273,8 +273,11 @@ func (c *Circuits) Txns() (took metric.Tally, aborts uint64) {
 	return c.Stages.txn.Took.Clone(), c.Stages.txn.Aborts
 }
 
-// Status tells where the circuits stand.
+// Status tells where the circuits stand; of none it is empty.
 func (c *Circuits) Status() proto.CoreStatus {
+	if c == nil {
+		return proto.CoreStatus{}
+	}
 	s := proto.CoreStatus{Generation: c.table.Numbers.Gen, Switches: uint32(len(c.Evidence.switches)), Jobs: uint32(len(c.jobs.all)), Quiet: c.Quiet(), DarkMicros: c.Evidence.dark}
 	for i := range c.Evidence.switches {
 		if c.Evidence.switches[i].Online() {

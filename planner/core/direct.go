@@ -1,7 +1,6 @@
 package core
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -441,11 +440,4 @@ func (s *shard) whole(servers, degree int) bool {
 		}
 	}
 	return true
-}
-
-// byCame are jobs in the order in which they came.
-func byCame(jobs []*job) []*job {
-	out := slices.Clone(jobs)
-	slices.SortFunc(out, func(a, b *job) int { return cmp.Compare(a.turn.Came, b.turn.Came) })
-	return out
 }

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -181,4 +182,11 @@ func (c *direct) seat(f *floor, j, before *job) {
 	}
 	j.shard, j.why, j.turn.waiting = s, "", proto.WaitUnknown
 	f.take(j)
+}
+
+// byCame are jobs in the order in which they came.
+func byCame(jobs []*job) []*job {
+	out := slices.Clone(jobs)
+	slices.SortFunc(out, func(a, b *job) int { return cmp.Compare(a.turn.Came, b.turn.Came) })
+	return out
 }

@@ -76,7 +76,7 @@ type facts struct {
 // all gives every entry of the kinds, those alone that a path may cover where there is one.
 func (f facts) all(ctx context.Context, k kinds, query []*pb.PathElem, devices []string, give func(*entry)) error {
 	var fab *fabric.Fabric
-	if err := f.source.Read(ctx, func(p *planner.Planner) { fab = planner.FabricOf(p) }); err != nil {
+	if err := f.source.Read(ctx, func(p *planner.Planner) { fab = p.Fabric }); err != nil {
 		return err
 	}
 	if k&(ofNodes|ofOptics) != 0 {
@@ -141,7 +141,7 @@ func (f facts) few(ctx context.Context, k kinds, give func(*entry)) error {
 	var last uint64
 	var alarms []proto.AlarmStatus
 	err := f.source.Read(ctx, func(p *planner.Planner) {
-		o, fab, last = p.Overview(), planner.FabricOf(p), planner.Last(p)
+		o, fab, last = p.Overview(), p.Fabric, planner.Last(p)
 		if k&ofAlarms != 0 {
 			alarms = p.Alarms()
 		}
@@ -194,9 +194,9 @@ func (f facts) nodes(ctx context.Context, k kinds, ids []proto.NodeID, give func
 		var all []proto.NodeStatus
 		var read [][]proto.Sample
 		if err := f.source.Read(ctx, func(p *planner.Planner) {
-			all = planner.Shown(p, ids...)
+			all = p.Rings.Placed.Shown(ids...)
 			for i := range all {
-				read = append(read, planner.ReadingsOf(p, all[i].Node))
+				read = append(read, p.Rings.Agenda.ReadingsOf(all[i].Node))
 			}
 		}); err != nil {
 			return err
@@ -313,10 +313,10 @@ func (f facts) rings(ctx context.Context, ids []proto.RingID, give func(*entry))
 	var all []proto.RingStatus
 	if err := f.source.Read(ctx, func(p *planner.Planner) {
 		if ids == nil {
-			all = p.Rings()
+			all = p.Rings.Placed.Statuses()
 		}
 		for _, id := range ids {
-			if r := planner.RingOf(p, id); r != nil {
+			if r := p.Rings.Placed.Ring(id); r != nil {
 				all = append(all, *r)
 			}
 		}
@@ -340,8 +340,8 @@ func (f facts) links(ctx context.Context, fibres []fabric.Fibre, give func(*entr
 		var all []proto.LinkStatus
 		if err := f.source.Read(ctx, func(p *planner.Planner) {
 			for i := range fibres {
-				if nodes := planner.FabricOf(p).Nodes; int(max(fibres[i].A.Node, fibres[i].B.Node)) < nodes { // it may be another one by now
-					all = append(all, planner.LinkOf(p, &fibres[i]))
+				if nodes := p.Fabric.Nodes; int(max(fibres[i].A.Node, fibres[i].B.Node)) < nodes { // it may be another one by now
+					all = append(all, p.Rings.Evidence.LinkOf(&fibres[i]))
 				}
 			}
 		}); err != nil {

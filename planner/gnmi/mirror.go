@@ -164,10 +164,10 @@ func (m *mirror) look(ctx context.Context) error {
 	var last uint64
 	var fab *fabric.Fabric
 	if err := m.source.Read(ctx, func(p *planner.Planner) {
-		if fab, last = planner.FabricOf(p), planner.Last(p); p != m.of { // it was made anew
+		if fab, last = p.Fabric, planner.Last(p); p != m.of { // it was made anew
 			m.of, m.fabric = p, nil
 		}
-		nodes, rings, m.edition = planner.Changed(p, m.edition)
+		nodes, rings, m.edition = p.Rings.Placed.Stamps.Since(m.edition)
 	}); err != nil {
 		return err
 	}
@@ -278,7 +278,7 @@ func (m *mirror) some(ctx context.Context, k kinds) error {
 		return nil
 	}
 	was := m.job
-	if err := m.source.Read(ctx, func(p *planner.Planner) { m.job = planner.JobsOf(p).News() }); err != nil || m.job == was {
+	if err := m.source.Read(ctx, func(p *planner.Planner) { m.job = p.Jobs.News() }); err != nil || m.job == was {
 		return err
 	}
 	return m.fill(ctx, ofJobs)

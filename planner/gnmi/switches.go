@@ -42,7 +42,7 @@ func (f facts) view(ctx context.Context, device string) (v sonic.View, err error
 	var out []string
 	there, ports := 0, 0
 	if err := f.source.Read(ctx, func(p *planner.Planner) {
-		core := planner.FabricOf(p).Core
+		core := p.Fabric.Core
 		if core == nil || bad != nil || int(n) >= core.Switches() {
 			if core != nil {
 				there = core.Switches()
@@ -50,7 +50,7 @@ func (f facts) view(ctx context.Context, device string) (v sonic.View, err error
 			return
 		}
 		there, ports = core.Switches(), core.SwitchSize()
-		list, out = planner.CircuitsOf(p).At(int(n)), planner.CircuitsOf(p).Parts()
+		list, out = p.Circuits.At(int(n)), p.Circuits.Parts()
 	}); err != nil {
 		return v, err
 	}
@@ -129,7 +129,7 @@ func (f facts) device(device string, v sonic.View, give func(*entry)) {
 func (f facts) jobs(ctx context.Context, give func(*entry)) error {
 	var all []*job.View
 	err := f.source.Read(ctx, func(p *planner.Planner) {
-		all, _ = planner.JobsOf(p).List(0, proto.MaxJobs, func(*job.Wish) bool { return true })
+		all, _ = p.Jobs.List(0, proto.MaxJobs, func(*job.Wish) bool { return true })
 	})
 	for _, v := range all {
 		wish, _ := json.Marshal(v.Wish) // it was read from JSON

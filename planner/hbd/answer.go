@@ -99,16 +99,12 @@ func (p *placement) Answer(q *proto.OpRequest, r *proto.OpReply) {
 	case proto.NounNodes:
 		p.nodesPage(q, r)
 	case proto.NounNode:
-		s := p.status(q.Node)
-		if n := &p.nodes[q.Node]; n.Device.Report != nil {
-			s.Reported = n.Device.Whole()
-		}
-		r.Nodes = []proto.NodeStatus{s}
+		r.Nodes = p.Shown(q.Node)
 	case proto.NounRings:
 		p.ringsPage(q, r)
 	case proto.NounRing:
-		v := p.ring(q.Ring)
-		if v == nil {
+		s := p.Ring(q.Ring)
+		if s == nil {
 			limit := "there are no rings"
 			if len(p.rings) > 0 {
 				limit = fmt.Sprintf("%d to %d", p.rings[0].id, p.rings[len(p.rings)-1].id)
@@ -116,10 +112,34 @@ func (p *placement) Answer(q *proto.OpRequest, r *proto.OpReply) {
 			r.Refuse(&proto.Error{Code: proto.NotFound, Field: "ring", Limit: limit, Reason: fmt.Sprintf("no ring %d", q.Ring)})
 			return
 		}
-		s := v.status()
-		s.Joints, s.GPUOrder = v.joints(), v.gpuOrder()
-		r.Rings = []proto.RingStatus{s}
+		r.Rings = []proto.RingStatus{*s}
 	}
+}
+
+// Shown are nodes with all that they report; those that the fabric has not are left out.
+func (p *placement) Shown(ids ...proto.NodeID) (out []proto.NodeStatus) {
+	for _, id := range ids {
+		if int(id) >= len(p.nodes) {
+			continue
+		}
+		s := p.status(id)
+		if n := &p.nodes[id]; n.Device.Report != nil {
+			s.Reported = n.Device.Whole()
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+// Ring is one with its joints and the order of its GPUs, nil when there is none.
+func (p *placement) Ring(id proto.RingID) *proto.RingStatus {
+	v := p.ring(id)
+	if v == nil {
+		return nil
+	}
+	s := v.status()
+	s.Joints, s.GPUOrder = v.joints(), v.gpuOrder()
+	return &s
 }
 
 // Drain begins to take a node out, or says why not. It reports whether the

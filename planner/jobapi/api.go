@@ -250,7 +250,7 @@ func (a *API) read(ctx context.Context, id string) (v *job.View, err error) {
 	if e := job.CheckID(id); e != nil {
 		return nil, e
 	}
-	if e := a.source.Read(ctx, func(p *planner.Planner) { v, err = planner.JobsOf(p).Get(id) }); e != nil {
+	if e := a.source.Read(ctx, func(p *planner.Planner) { v, err = p.Jobs.Get(id) }); e != nil {
 		return nil, e
 	}
 	return v, err
@@ -286,7 +286,7 @@ func (a *API) put(w http.ResponseWriter, r *http.Request) error {
 		return err
 	} else if dry {
 		var t job.Trial
-		if e := a.source.Read(r.Context(), func(p *planner.Planner) { t, err = planner.JobsOf(p).Try(id, string(text)) }); e != nil {
+		if e := a.source.Read(r.Context(), func(p *planner.Planner) { t, err = p.Jobs.Try(id, string(text)) }); e != nil {
 			return e
 		}
 		if err != nil {
@@ -314,7 +314,7 @@ func (a *API) divide(ctx context.Context, text []byte) ([]byte, error) {
 		return text, nil
 	}
 	var of func([]byte) ([]byte, error)
-	if err := a.source.Read(ctx, func(p *planner.Planner) { of = planner.JobsOf(p).Divider() }); err != nil {
+	if err := a.source.Read(ctx, func(p *planner.Planner) { of = p.Jobs.Divider() }); err != nil {
 		return nil, err
 	}
 	done, err := a.alone(ctx)
@@ -358,7 +358,7 @@ func (a *API) replace(w http.ResponseWriter, r *http.Request) error {
 	}
 	id := r.PathValue("id")
 	var node proto.NodeID
-	if e := a.source.Read(r.Context(), func(p *planner.Planner) { node, err = planner.JobsOf(p).Member(id, r.URL.Query().Get("owner"), x.Out) }); e != nil {
+	if e := a.source.Read(r.Context(), func(p *planner.Planner) { node, err = p.Jobs.Member(id, r.URL.Query().Get("owner"), x.Out) }); e != nil {
 		return e
 	}
 	if err != nil {
@@ -376,7 +376,7 @@ func (a *API) replace(w http.ResponseWriter, r *http.Request) error {
 
 func (a *API) topology(w http.ResponseWriter, r *http.Request) error {
 	var t *job.Topology
-	if err := a.source.Read(r.Context(), func(p *planner.Planner) { t = planner.JobsOf(p).Topology() }); err != nil {
+	if err := a.source.Read(r.Context(), func(p *planner.Planner) { t = p.Jobs.Topology() }); err != nil {
 		return err
 	}
 	text, kind, err := t.Text(cmp.Or(r.URL.Query().Get("format"), "json"))

@@ -202,7 +202,7 @@ func (h *history) ask(q asked) {
 // get reads a job as the API does, when nothing of the planner is on its way to the disk.
 func (h *history) get(id string) {
 	i := h.begin(asked{verb: "get", id: id})
-	v, err := planner.JobsOf(h.host.Planner()).Get(id)
+	v, err := h.host.Planner().Jobs.Get(id)
 	var e *proto.Error
 	switch {
 	case errors.As(err, &e):

@@ -24,10 +24,10 @@ func (a *API) list(w http.ResponseWriter, r *http.Request) error {
 	owner, labels := r.URL.Query().Get("owner"), r.URL.Query().Get("labels")
 	all, next := jobs{}, uint64(0)
 	if err := a.source.Read(r.Context(), func(p *planner.Planner) {
-		all.Jobs, next = planner.JobsOf(p).List(after, int(limit), func(w *job.Wish) bool {
+		all.Jobs, next = p.Jobs.List(after, int(limit), func(w *job.Wish) bool {
 			return (owner == "" || w.Owner == owner) && (labels == "" || w.Labelled(labels))
 		})
-		_, all.Number, _ = planner.JobsOf(p).Told(math.MaxUint64 - 1)
+		_, all.Number, _ = p.Jobs.Told(math.MaxUint64 - 1)
 	}); err != nil {
 		return err
 	}

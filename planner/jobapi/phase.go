@@ -29,7 +29,7 @@ func (a *API) flip(r *http.Request, q proto.OpRequest) (reply *proto.OpReply, er
 	}
 	id := r.PathValue("id")
 	var v *job.View
-	if e := a.source.Read(r.Context(), func(p *planner.Planner) { v, err = planner.JobsOf(p).Get(id) }); e != nil {
+	if e := a.source.Read(r.Context(), func(p *planner.Planner) { v, err = p.Jobs.Get(id) }); e != nil {
 		return nil, e
 	}
 	if err != nil {

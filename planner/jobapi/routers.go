@@ -21,7 +21,7 @@ func (a *API) routers(w http.ResponseWriter, r *http.Request) error {
 
 func (a *API) readRouters(r *http.Request) (all routers, err error) {
 	err = a.source.Read(r.Context(), func(p *planner.Planner) {
-		all = routers{planner.JobsOf(p).News(), planner.JobsOf(p).Routers()}
+		all = routers{p.Jobs.News(), p.Jobs.Routers()}
 	})
 	return all, err
 }

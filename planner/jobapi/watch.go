@@ -74,7 +74,7 @@ func (h *hub) run() {
 		}
 		h.mu.Unlock()
 		now := uint64(0)
-		ended := h.source.Read(context.Background(), func(p *planner.Planner) { now = planner.JobsOf(p).News() }) != nil
+		ended := h.source.Read(context.Background(), func(p *planner.Planner) { now = p.Jobs.News() }) != nil
 		if now == last && !ended {
 			continue
 		}
@@ -106,8 +106,8 @@ func (a *API) get(w http.ResponseWriter, r *http.Request) error {
 	return a.poll(w, r, "watch", func(after uint64) (u heard, err error) {
 		var n news
 		e := a.source.Read(r.Context(), func(p *planner.Planner) {
-			if n.Events, n.Complete, err = planner.JobsOf(p).Events(id, after); err == nil {
-				n.Job, err = planner.JobsOf(p).Get(id)
+			if n.Events, n.Complete, err = p.Jobs.Events(id, after); err == nil {
+				n.Job, err = p.Jobs.Get(id)
 			}
 		})
 		if err = cmp.Or(e, err); err != nil {
@@ -121,7 +121,7 @@ func (a *API) get(w http.ResponseWriter, r *http.Request) error {
 func (a *API) all(w http.ResponseWriter, r *http.Request) error {
 	return a.poll(w, r, "watch", func(after uint64) (heard, error) {
 		var n tidings
-		err := a.source.Read(r.Context(), func(p *planner.Planner) { n.Events, n.Number, n.Complete = planner.JobsOf(p).Told(after) })
+		err := a.source.Read(r.Context(), func(p *planner.Planner) { n.Events, n.Number, n.Complete = p.Jobs.Told(after) })
 		whole := map[string]uint64{"number": n.Number}
 		return heard{events: n.Events, complete: n.Complete, answer: n, whole: whole, last: n.Number, number: func(e *job.Event) uint64 { return e.Number }}, err
 	})

@@ -65,7 +65,7 @@ func standing(p *planner.Planner) map[string]alarm {
 	for _, a := range p.Alarms() {
 		x := alarm{AlarmStatus: a, Severity: a.Severity.String()}
 		if a.Node != nil {
-			x.Host = planner.FabricOf(p).NodeName(*a.Node)
+			x.Host = p.Fabric.NodeName(*a.Node)
 		}
 		out[a.ID] = x
 	}

@@ -116,7 +116,7 @@ func (h *hub) look(ctx context.Context, all bool) error {
 	var g planner.Snapshot
 	anew := false // a copy that follows is made anew when others have written
 	if err := h.source.Read(ctx, func(p *planner.Planner) {
-		anew = !all && (p != h.of || planner.FabricOf(p) != h.fabric)
+		anew = !all && (p != h.of || p.Fabric != h.fabric)
 		h.of = p
 		g = planner.Look(p, all || anew)
 	}); err != nil {

@@ -49,7 +49,7 @@ func number(r *http.Request, field string, limit uint64) (uint64, error) {
 // node is a node with all that it reports, and where its fibres lead.
 func (v *View) node(r *http.Request) (any, error) {
 	var f *fabric.Fabric
-	if err := v.source.Read(r.Context(), func(p *planner.Planner) { f = planner.FabricOf(p) }); err != nil {
+	if err := v.source.Read(r.Context(), func(p *planner.Planner) { f = p.Fabric }); err != nil {
 		return nil, err
 	}
 	id, err := number(r, "id", uint64(f.Nodes)-1)
@@ -66,7 +66,7 @@ func (v *View) ring(r *http.Request) (any, error) {
 		return nil, err
 	}
 	var ring *proto.RingStatus
-	if err := v.source.Read(r.Context(), func(p *planner.Planner) { ring = planner.RingOf(p, proto.RingID(id)) }); err != nil {
+	if err := v.source.Read(r.Context(), func(p *planner.Planner) { ring = p.Rings.Placed.Ring(proto.RingID(id)) }); err != nil {
 		return nil, err
 	}
 	if ring == nil {
@@ -78,7 +78,7 @@ func (v *View) ring(r *http.Request) (any, error) {
 func (v *View) members(r *http.Request, ring *proto.RingStatus, ids ...proto.NodeID) (any, error) {
 	var nodes []proto.NodeStatus
 	var f *fabric.Fabric
-	if err := v.source.Read(r.Context(), func(p *planner.Planner) { nodes, f = planner.Shown(p, ids...), planner.FabricOf(p) }); err != nil {
+	if err := v.source.Read(r.Context(), func(p *planner.Planner) { nodes, f = p.Rings.Placed.Shown(ids...), p.Fabric }); err != nil {
 		return nil, err
 	}
 	fibres := make([]any, 0, len(nodes))

@@ -187,7 +187,7 @@ func (a *audit) lit() {
 	if len(r.edits.done) == 0 || r.planners[0].host == nil || !r.edits.well() {
 		return
 	}
-	rings := r.planners[0].host.Planner().Rings()
+	rings := r.planners[0].host.Planner().Rings.Placed.Statuses()
 	if want := r.cfg.Fabric.TargetRings(); len(rings) != want {
 		a.violate(0, "edits", fmt.Sprintf("%d rings run at the end, %d are wanted", len(rings), want))
 	}

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"ringlight/mzi/detmath"
-	"ringlight/planner"
 	"ringlight/planner/topo"
 	"ringlight/proto"
 )
@@ -86,7 +85,7 @@ func (c *circuits) joined() map[proto.JobID]map[[2]int]int {
 // fullest is what the fullest circuit of a job carries of its traffic: over links that
 // have light and the rings that the job is told.
 func (c *circuits) fullest(id proto.JobID, light map[[2]int]int, t *proto.JobTopology) uint64 {
-	s := planner.CircuitsOf(c.r.planners[0].host.Planner()).Describe(id)
+	s := c.r.planners[0].host.Planner().Circuits.Describe(id)
 	var servers []int // by rank
 	for _, seat := range s.Seats {
 		servers = append(servers, int(seat.Leaf)*c.core.LeafServers()+int(seat.Server))
@@ -135,7 +134,7 @@ func (c *circuits) counted(text string) error {
 	if err != nil || form != nil || at < 0 {
 		return errors.Join(err, form, fmt.Errorf("fleet: no job %d without phases to be measured", q.Job))
 	}
-	if planner.CircuitsOf(r.planners[0].host.Planner()).Describe(q.Job).State != proto.JobRealised {
+	if r.planners[0].host.Planner().Circuits.Describe(q.Job).State != proto.JobRealised {
 		return nil // it waits
 	}
 	sends := measured(list[at].Topology, int(list[at].Servers), detmath.Hash(r.cfg.Seed, uint64(q.Job)), count)

@@ -94,7 +94,7 @@ func (a *audit) out() (list []out, ok bool) {
 	}
 	j := &judge{audit: a, r: r, p: b.host.Planner(), member: map[proto.NodeID]int{}}
 	for n := range r.cfg.Fabric.Nodes {
-		j.says = append(j.says, planner.Shown(j.p, proto.NodeID(n))...)
+		j.says = append(j.says, j.p.Rings.Placed.Shown(proto.NodeID(n))...)
 	}
 	j.strips = planner.Look(j.p, true).Strips
 	for i, s := range j.strips {

@@ -56,7 +56,7 @@ func TestAFabricGrowsOnBoards(t *testing.T) {
 	if e := r.edits.done; len(e) != 1 || !e[0].Done || e[0].Status.Told != 6 {
 		t.Fatalf("%+v", e)
 	}
-	if rings := r.planners[0].host.Planner().Rings(); len(rings) != 12 || r.audit.guards != 12 || len(r.nodes) != 96 {
+	if rings := r.planners[0].host.Planner().Rings.Placed.Statuses(); len(rings) != 12 || r.audit.guards != 12 || len(r.nodes) != 96 {
 		t.Errorf("%d rings, %d looks at rings that had to keep their light, %d nodes", len(rings), r.audit.guards, len(r.nodes))
 	}
 }

@@ -65,7 +65,7 @@ func (x *flips) next() {
 	if b.host == nil {
 		return
 	}
-	rings := slices.DeleteFunc(b.host.Planner().Rings(), func(s proto.RingStatus) bool {
+	rings := slices.DeleteFunc(b.host.Planner().Rings.Placed.Statuses(), func(s proto.RingStatus) bool {
 		return s.State != proto.RingInService || len(s.Nodes)&(len(s.Nodes)-1) != 0
 	})
 	if len(rings) == 0 {

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"ringlight/mzi/detmath"
-	"ringlight/planner"
 	"ringlight/planner/fabric"
 	"ringlight/proto"
 )
@@ -153,7 +152,7 @@ func (c *circuits) fails(word, part string) error {
 		if !told && word == partBack && strings.Contains(part, "/") && c.isGone(at.Ports[0].Switch, at.Ports[0].Port) {
 			return true // its device is gone besides: nobody sees that the fibre is back
 		}
-		return p.host != nil && p.up && slices.Contains(planner.CircuitsOf(p.host.Planner()).Parts(), part) == (word != partBack)
+		return p.host != nil && p.up && slices.Contains(p.host.Planner().Circuits.Parts(), part) == (word != partBack)
 	}
 	ask := func() bool {
 		if known() || !told {
@@ -221,7 +220,7 @@ func (c *circuits) shine(part string) {
 // something. All others stay where they are.
 func (c *circuits) strike(part string) {
 	p, _ := c.core.Part(part)
-	claims := planner.CircuitsOf(c.r.planners[0].host.Planner())
+	claims := c.r.planners[0].host.Planner().Circuits
 	for id := range c.alone { // any order: each by itself
 		s := claims.Describe(id)
 		touched := s.State != proto.JobRealised
@@ -253,7 +252,7 @@ func (c *circuits) judgeParts() {
 	if h == nil {
 		return
 	}
-	claims := planner.CircuitsOf(h.Planner())
+	claims := h.Planner().Circuits
 	gone := claims.Parts()
 	for _, key := range gone {
 		p, _ := c.core.Part(key)
@@ -372,7 +371,7 @@ func (c *circuits) sent(s int, want []proto.Circuit) (out []proto.Circuit) {
 
 // simplex: some interface of a server may send and hear nothing, since something is out.
 func (c *circuits) simplex() bool {
-	return c.core.Direct != nil && len(planner.CircuitsOf(c.r.planners[0].host.Planner()).Parts()) > 0
+	return c.core.Direct != nil && len(c.r.planners[0].host.Planner().Circuits.Parts()) > 0
 }
 
 // unpowered: light of a server's interface went with a switch that is off.

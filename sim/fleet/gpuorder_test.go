@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"ringlight/mzi/detmath"
-	"ringlight/planner"
 	"ringlight/planner/fabric"
 	"ringlight/proto"
 	"ringlight/sim"
@@ -58,8 +57,8 @@ func TestGPUOrderIsTheWalkOfLight(t *testing.T) {
 		cfg.mutant = &mutant{at: moments[0], act: func(r *Run) {
 			calm := next%2 == 0
 			p := r.planners[0].host.Planner()
-			for _, ring := range p.Rings() {
-				s := planner.RingOf(p, ring.Ring)
+			for _, ring := range p.Rings.Placed.Statuses() {
+				s := p.Rings.Placed.Ring(ring.Ring)
 				alive := slices.DeleteFunc(slices.Clone(s.Nodes), func(id proto.NodeID) bool { return !r.world.Powered(r.stations[id].board) })
 				if len(alive) == 0 {
 					continue

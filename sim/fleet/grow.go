@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"ringlight/mzi/detmath"
-	"ringlight/planner"
 	"ringlight/planner/fabric"
 	"ringlight/proto"
 )
@@ -88,7 +87,7 @@ func Growing(k *fabric.Core, seed uint64, lists int, grow []int, ahead bool, mix
 // place end.
 func (c *circuits) grows(text string) error {
 	r, draw := c.r, random{seed: detmath.Hash(c.r.cfg.Seed, streamGrowth, uint64(c.r.atCore.Grown))}
-	before := planner.CircuitsOf(r.planners[0].host.Planner()).Parts()
+	before := r.planners[0].host.Planner().Circuits.Parts()
 	for try := range 3 {
 		c.still = true
 		if len(r.cfg.Faults) > 0 {
@@ -107,7 +106,7 @@ func (c *circuits) grows(text string) error {
 			continue
 		case d.Done:
 			r.atCore.Grown++
-			for _, key := range planner.CircuitsOf(r.planners[0].host.Planner()).Parts() {
+			for _, key := range r.planners[0].host.Planner().Circuits.Parts() {
 				if m := r.cfg.mutant; !slices.Contains(before, key) && (m == nil || m.dead == nil) {
 					c.violate(0, "what is new is proven", fmt.Sprintf("%s is out after %q", key, text))
 				}

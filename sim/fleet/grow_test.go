@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"ringlight/planner"
 	"ringlight/planner/fabric"
 )
 
@@ -97,7 +96,7 @@ func TestACoreGrowsBySwitches(t *testing.T) {
 		if seed == 1 { // uniform, four pods
 			want = []string{"switch8/a1", "switch8/b1"}
 		}
-		if parts := planner.CircuitsOf(r.planners[0].host.Planner()).Parts(); res.Violations > 0 || res.Core.Grown != 1 || !slices.Equal(parts, want) {
+		if parts := r.planners[0].host.Planner().Circuits.Parts(); res.Violations > 0 || res.Core.Grown != 1 || !slices.Equal(parts, want) {
 			t.Errorf("%s: %v are out, %d edits, %v", edit, parts, res.Core.Grown, res.ViolationList)
 		}
 	}
@@ -136,7 +135,7 @@ func TestNewFibresOfLeavesAndServersAreProven(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if parts := planner.CircuitsOf(r.planners[0].host.Planner()).Parts(); res.Core.Grown != 1 || !slices.Equal(parts, x.want) {
+		if parts := r.planners[0].host.Planner().Circuits.Parts(); res.Core.Grown != 1 || !slices.Equal(parts, x.want) {
 			t.Errorf("%s: %v are out, %d edits, %v", x.edit, parts, res.Core.Grown, res.ViolationList)
 		}
 		for _, v := range res.ViolationList {

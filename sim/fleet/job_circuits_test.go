@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"ringlight/planner"
 	"ringlight/planner/fabric"
 	"ringlight/planner/job"
 	"ringlight/proto"
@@ -50,7 +49,7 @@ func TestJobOfCircuitsIsReadyByLight(t *testing.T) {
 			if up == nil {
 				return
 			}
-			jobs := planner.JobsOf(up.Planner())
+			jobs := up.Planner().Jobs
 			if asked < r.now-r.epoch && r.now-r.epoch > 4*time.Second {
 				asked = r.now - r.epoch + time.Second // as who waits for an answer does
 				if over := r.now-r.epoch > 30*time.Second; over {
@@ -96,7 +95,7 @@ func TestJobOfCircuitsIsReadyByLight(t *testing.T) {
 						}
 					}
 				}
-				if circuits = max(circuits, n); n < v.Links || up.Planner().CoreStatus().Quiet && v.Links != v.Confirmed { // one that begins anew has yet to hear of it
+				if circuits = max(circuits, n); n < v.Links || up.Planner().Core.Status().Quiet && v.Links != v.Confirmed { // one that begins anew has yet to hear of it
 					t.Errorf("%s: ready with %d circuits, %d of %d links", name, n, v.Confirmed, v.Links)
 				}
 			}

@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"ringlight/planner"
 	"ringlight/planner/fabric"
 	"ringlight/planner/job"
 	"ringlight/proto"
@@ -37,7 +36,7 @@ func TestJobIsDegradedThenReplaced(t *testing.T) {
 			}
 			r.net.publish(operatorID, proto.Packet{Kind: proto.Publish, Topic: proto.Topics{Fabric: r.cfg.Fabric.Name}.Request("test"), Payload: payload, QoS: 1})
 		case 1:
-			jobs := planner.JobsOf(r.planners[0].host.Planner())
+			jobs := r.planners[0].host.Planner().Jobs
 			var err error
 			if events, _, err = jobs.Events("train", 0); err != nil {
 				t.Fatal(err)

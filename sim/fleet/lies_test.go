@@ -233,7 +233,7 @@ func (b *liars) answer(c *lying) {
 
 // liar is who has the role now: the spare beside the first ring, or a member of it.
 func (b *liars) liar(as role) *station {
-	ring := b.p.Rings()[own].Nodes
+	ring := b.p.Rings.Placed.Statuses()[own].Nodes
 	switch as {
 	case spare:
 		for id := range proto.NodeID(lyingNodes / lyingRings) {
@@ -251,7 +251,7 @@ func (b *liars) liar(as role) *station {
 // be of the ring far away.
 func (b *liars) wandered() bool {
 	const each = lyingNodes / lyingRings
-	for i, r := range b.p.Rings() {
+	for i, r := range b.p.Rings.Placed.Statuses() {
 		if slices.ContainsFunc(r.Nodes, func(id proto.NodeID) bool { return int(id)/each != i }) {
 			return true
 		}
@@ -261,7 +261,7 @@ func (b *liars) wandered() bool {
 
 // struck picks who of the n-th ring loses power: never the one that lies.
 func (b *liars) struck(n int) (id proto.NodeID) {
-	for _, id := range b.p.Rings()[n].Nodes[1:] {
+	for _, id := range b.p.Rings.Placed.Statuses()[n].Nodes[1:] {
 		if b.who == nil || id != b.who.id {
 			return id
 		}
@@ -283,7 +283,7 @@ func (b *liars) strike(n int) (took time.Duration, whole bool) {
 
 // whole: light goes round all of the n-th ring, and the planner knows.
 func (b *liars) whole(n int) bool {
-	r := b.p.Rings()[n]
+	r := b.p.Rings.Placed.Statuses()[n]
 	if slices.Contains(r.Nodes, b.gone) || r.State != proto.RingInService || r.Links != r.LinksConfirmed {
 		return false
 	}
@@ -323,7 +323,7 @@ func (b *liars) ails() string {
 func (b *liars) standing() string {
 	o, c := b.p.Overview(), b.coreStatus()
 	s := fmt.Sprint("term ", o.Term, ", ", o.Spares, " spares, ", o.Online, " online, ", c.Online, " switches, circuits ", c.Tuned, " of ", c.Circuits)
-	for _, r := range b.p.Rings() {
+	for _, r := range b.p.Rings.Placed.Statuses() {
 		s += fmt.Sprint(", ", r.Nodes, " ", r.State)
 	}
 	return s

@@ -37,7 +37,7 @@ func (m *measure) decided(b *process, d *proto.Decision) {
 		return
 	}
 	m.latest[d.Ring] = d.Generation
-	nodes, moved := b.host.Planner().Touched(d.Ring)
+	nodes, moved := b.host.Planner().Rings.Placed.Touched(d.Ring)
 	if !moved {
 		return
 	}

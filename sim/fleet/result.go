@@ -2,7 +2,6 @@ package fleet
 
 import (
 	"fmt"
-	"ringlight/planner"
 	"slices"
 	"strconv"
 	"strings"
@@ -208,7 +207,7 @@ func (r *Run) rollout() *RolloutResult {
 	if !r.inject.rolls || r.planners[0].host == nil {
 		return nil
 	}
-	s := planner.RolloutOf(r.planners[0].host.Planner())
+	s := r.planners[0].host.Planner().Rollout.Status()
 	return &RolloutResult{State: s.State.String(), Software: s.Software, Current: int(s.Current), Waves: int(s.Wave), Reason: s.Reason}
 }
 

@@ -253,7 +253,7 @@ func (r *Run) until(what string, every, within time.Duration, reached func() boo
 		if r.now > end {
 			status := ""
 			if h := r.planners[0].host; h != nil {
-				status = fmt.Sprintf(": %+v, core %+v, waits for %q", h.Planner().Overview(), h.Planner().CoreStatus(), h.Planner().Status().Waiting)
+				status = fmt.Sprintf(": %+v, core %+v, waits for %q", h.Planner().Overview(), h.Planner().Core.Status(), h.Planner().Status().Waiting)
 			}
 			return fmt.Errorf("%w: %s after %v%s (seed %d; again: %s)", errNotStanding, what, within, status, r.cfg.Seed, r.cfg.Replay)
 		}
@@ -332,7 +332,7 @@ func (r *Run) coreStatus() proto.CoreStatus {
 	if r.planners[0].host == nil {
 		return proto.CoreStatus{}
 	}
-	return r.planners[0].host.Planner().CoreStatus()
+	return r.planners[0].host.Planner().Core.Status()
 }
 
 // planning tells whether a planner is at work.

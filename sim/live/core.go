@@ -161,7 +161,7 @@ func (r *coreRun) start(ctx context.Context, f *fabric.Fabric) error {
 
 // observe is called by the planner's goroutine after each of its steps.
 func (r *coreRun) observe(p *planner.Planner) {
-	s := p.CoreStatus()
+	s := p.Core.Status()
 	r.mu.Lock()
 	r.status, r.term = s, p.Overview().Term
 	r.mu.Unlock()

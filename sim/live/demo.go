@@ -115,7 +115,7 @@ func (d *demo) prepare(ctx context.Context, f *fabric.Fabric) error {
 	d.nodes = s
 	d.waste = waste{groupNodes: f.GroupNodes(), nodes: f.Nodes, since: epoch}
 
-	observe := func(p *planner.Planner) { s.watch.planner(p.Overview(), p.Rings) }
+	observe := func(p *planner.Planner) { s.watch.planner(p.Overview(), p.Rings.Placed.Statuses) }
 	if d.above, err = StartCentral(ctx, f, d.cfg.Listen, d.cfg.HTTP, d.cfg.Log, observe); err != nil {
 		return err
 	}

@@ -66,9 +66,9 @@ type pods struct {
 }
 
 func (p *pods) observe(pl *planner.Planner) {
-	s := pl.CoreStatus()
+	s := pl.Core.Status()
 	asked := false
-	for _, r := range planner.JobsOf(pl).Routers() {
+	for _, r := range pl.Jobs.Routers() {
 		asked = asked || len(r.Ports) > 0
 	}
 	p.mu.Lock()

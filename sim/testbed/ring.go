@@ -71,7 +71,7 @@ func (r *rings) observe(p *planner.Planner) {
 	o := p.Overview()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.quiet, r.last = o.Quiet && o.LinksConfirmed == o.LinksTotal, p.Rings()
+	r.quiet, r.last = o.Quiet && o.LinksConfirmed == o.LinksTotal, p.Rings.Placed.Statuses()
 }
 
 // without: the ring goes on without a node, and nothing is under way.
