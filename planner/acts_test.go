@@ -27,7 +27,7 @@ func (o *op) ask(q proto.OpRequest) proto.Corr {
 
 func (o *op) again(q proto.OpRequest) {
 	o.w.t.Helper()
-	q.Version, q.TTLMillis, q.Bundle, q.Term, q.Beat = proto.Version, max(q.TTLMillis, 5000), -1, o.w.p.j.Term, o.w.p.beat
+	q.Version, q.TTLMillis, q.Bundle, q.Term, q.Beat = proto.Version, max(q.TTLMillis, 5000), -1, o.w.p.j.Term, o.w.p.pulse.beat
 	payload, err := proto.Encode(&q)
 	if err != nil {
 		o.w.t.Fatal(err)

@@ -148,8 +148,9 @@ func (b *alarmBook) knows(id *proto.NodeID) bool {
 	return d == nil || d.Report != nil
 }
 
-// list is what stands, in order.
-func (b *alarmBook) list() []proto.AlarmStatus {
+// List is what is not as it should be: the worst first, then the oldest, and under
+// each what follows from it.
+func (b *alarmBook) List() []proto.AlarmStatus {
 	b.update()
 	after := map[string][]proto.AlarmStatus{}
 	for _, a := range b.standing { // any order: sorted below
@@ -164,7 +165,7 @@ func (b *alarmBook) list() []proto.AlarmStatus {
 // page pages by place in the list: what comes and goes between two pages
 // moves others, which a person sees at the next look.
 func (b *alarmBook) page(q *proto.OpRequest, r *proto.OpReply) {
-	all := b.list()
+	all := b.List()
 	b.store()
 	all = all[min(q.Page, uint64(len(all))):]
 	if len(all) > alarmPage {

@@ -17,13 +17,13 @@ import (
 func (w *fleet) sameFacts(t *testing.T, step int) int {
 	var short, all health.Facts
 	w.p.Rings.Evidence.FactsOf(&short)
-	devices := w.p.Rings.Table().Devices
+	devices := w.p.Rings.Table.Devices
 	for i := range devices {
 		d := &devices[i]
-		_, quick := w.p.alarms.device(w.p.Rings.Table(), d)
+		_, quick := w.p.Alarms.device(w.p.Rings.Table, d)
 		notable := d.Notable
 		d.Notable = true // it is looked at, whatever happened to it
-		if x, tell := w.p.alarms.device(w.p.Rings.Table(), d); tell != quick {
+		if x, tell := w.p.Alarms.device(w.p.Rings.Table, d); tell != quick {
 			t.Fatalf("step %d: %t, and something is to be said: %t: %+v", step, quick, tell, x)
 		}
 		d.Notable = notable

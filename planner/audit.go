@@ -114,27 +114,27 @@ func (d *deed) answered(r *proto.OpReply) audit.Record {
 	return e
 }
 
-// formerActs gives each act that no planner answered its end: that it is not known
+// former gives each act that no planner answered its end: that it is not known
 // what came of it. Those that go on in this life are waited for.
-func formerActs(p *Planner, term uint64) (records []Record) {
-	for _, e := range p.j.Chain.Unanswered() {
+func (l *actList) former(j *journal.Journal, rings *hbd.Rings, term uint64) (records []Record) {
+	for _, e := range j.Chain.Unanswered() {
 		raw, err := hex.DecodeString(e.Corr)
 		if err != nil || len(raw) != len(proto.Corr{}) {
 			continue
 		}
 		corr, d := proto.Corr(raw), deed{e.Who, e.What, e.Sealed}
-		if slices.ContainsFunc(p.acts.known, func(a act) bool { return a.corr == corr && a.answer == nil }) {
+		if slices.ContainsFunc(l.known, func(a act) bool { return a.corr == corr && a.answer == nil }) {
 			continue
 		}
-		if client, goesOn := hbd.Draining(p.Rings, corr); goesOn {
-			p.acts.wait(act{client: client, corr: corr, deed: d}, p.j.Now+2*lateAnswer)
+		if client, goesOn := hbd.Draining(rings, corr); goesOn {
+			l.wait(act{client: client, corr: corr, deed: d}, j.Now+2*lateAnswer)
 			continue
 		}
 		r := proto.OpReply{Corr: corr}
 		r.Refuse(&proto.Error{Code: proto.Expired, Reason: "the planner that was asked ended before it had an answer"})
 		end := d.answered(&r)
 		end.Term = term
-		records = append(records, p.j.Audit(end)...)
+		records = append(records, j.Audit(end)...)
 	}
 	return records
 }
@@ -143,8 +143,8 @@ func formerActs(p *Planner, term uint64) (records []Record) {
 // of one.
 func deny(p *Planner, client string, q *proto.OpRequest, pk *proto.Packet) {
 	denied := &proto.Error{Code: proto.Denied, Field: "seal", Limit: "a key with the right to ask this", Reason: pk.Denied}
-	p.refuse(-1, denied)
-	refused(p, client, q, pk, denied)
+	p.inbox.refuse(-1, denied)
+	p.refusals.enter(p.j, client, q, pk, denied)
 	r := proto.OpReply{Version: proto.Version, Corr: q.Corr}
 	r.Refuse(denied)
 	if payload, err := proto.Encode(&r); err == nil {
@@ -152,25 +152,19 @@ func deny(p *Planner, client string, q *proto.OpRequest, pk *proto.Packet) {
 	}
 }
 
-// refused records a client whose request for a change was denied.
-func refused(p *Planner, client string, q *proto.OpRequest, pk *proto.Packet, why *proto.Error) {
-	if !acts(q) || p.j.Mute {
+// enter records a client whose request for a change was denied.
+func (x *refusals) enter(j *journal.Journal, client string, q *proto.OpRequest, pk *proto.Packet, why *proto.Error) {
+	if !acts(q) || j.Mute {
 		return
 	}
-	if !p.refusals.room(p.j.Now, refusalsAtOnce, refusalEvery) {
-		p.refusals.skipped++
+	if !x.room(j.Now, refusalsAtOnce, refusalEvery) {
+		x.skipped++
 		return
 	}
 	e := asked(audit.Refused, client, q, pk)
-	e.Result, e.Reason, e.Skipped = why.Code.String(), why.Error(), p.refusals.skipped
-	p.refusals.skipped = 0
-	p.j.Persist(p.j.Audit(e)...)
-}
-
-// auditPage answers with a page of the stored chain.
-func auditPage(p *Planner, q *proto.OpRequest, r *proto.OpReply) {
-	text, next := p.j.Chain.Page(q.Page, proto.MaxPart)
-	r.Text, r.Next = proto.Part(text), next
+	e.Result, e.Reason, e.Skipped = why.Code.String(), why.Error(), x.skipped
+	x.skipped = 0
+	j.Persist(j.Audit(e)...)
 }
 
 // HeadOf is the newest number and hash of the audit chain among records, "" where

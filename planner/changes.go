@@ -34,7 +34,7 @@ func Look(p *Planner, all bool) Snapshot {
 	g.Last = Last(p)
 	g.Cells, g.Strips = p.Rings.Placed.TakeChanges(all)
 	if p.Core != nil {
-		t := p.Core.Table()
+		t := p.Core.Table
 		g.Switches[0] = len(t.Devices)
 		for i := range t.Devices {
 			if t.Devices[i].Online() {

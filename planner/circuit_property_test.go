@@ -111,7 +111,7 @@ func churnRun(t *testing.T, seed uint64) churn {
 		} else {
 			w.crowd(r, &nextID)
 		}
-		change := w.p.Core.Change()
+		change := w.p.Core.Change
 		sum.lists++
 		sum.moved += int(change.Moved)
 		if change.Worst*1000 > change.WorstOf*uint32(core.IotaMille) {
@@ -285,7 +285,7 @@ func (w *coreWorld) crowd(r *rand.Rand, nextID *int) {
 		}
 	}
 	w.start()
-	for w.p.Core.Status().Jobs > 0 && w.p.Core.Change().Placed == 0 && w.now < w.next() && w.next() != Never {
+	for w.p.Core.Status().Jobs > 0 && w.p.Core.Change.Placed == 0 && w.now < w.next() && w.next() != Never {
 		w.run(time.Second) // it listens first, then looks at what it has
 	}
 }

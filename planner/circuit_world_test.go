@@ -169,7 +169,7 @@ func (w *coreWorld) quiet(limit time.Duration) bool {
 
 // refused: the planner waits with a switch that said no.
 func (w *coreWorld) refused() bool {
-	return slices.ContainsFunc(w.p.Core.Table().Devices, func(d member.Device) bool { return d.RetryAt() != Never })
+	return slices.ContainsFunc(w.p.Core.Table.Devices, func(d member.Device) bool { return d.RetryAt() != Never })
 }
 
 // snapshot notes what is lit.

@@ -54,7 +54,7 @@ func TestCollectivesBecomeLight(t *testing.T) {
 				t.Fatalf("%v: %+v %s", c, r, w.show())
 			}
 		}
-		if stages := w.p.Core.Change().Stages; stages != 0 {
+		if stages := w.p.Core.Change.Stages; stages != 0 {
 			t.Errorf("%v: the same list again takes %d stages", c, stages)
 		}
 		if d := w.consistent(); d != "" {

@@ -135,7 +135,7 @@ func (e *edits) begin(client string, q *proto.OpRequest, r *proto.OpReply) bool 
 	}
 	e.now = now
 	if now.status.Tried = uint32(len(fibres)); len(fibres) > 0 {
-		now.trial = newTrial(p, fibres, nil)
+		now.trial = e.trial(fibres, nil)
 		p.j.Note(Info, "new fibres are tried", journal.Note{Rule: "edit", Node: -1, Cause: proto.CauseOperator, Text: fmt.Sprintf("%d fibres in %d rounds", len(fibres), len(now.trial.rounds))})
 	}
 	return true
@@ -176,12 +176,12 @@ func (e *edits) judge(x *edit) (fibres []tried) {
 // unheard counts the nodes and switches of a description that have not spoken.
 func (e *edits) unheard(f *fabric.Fabric) (count uint32) {
 	for i := range f.Nodes {
-		if d := e.p.Rings.Table().Find(proto.NodeID(i)); d == nil || !d.Heard() {
+		if d := e.p.Rings.Table.Find(proto.NodeID(i)); d == nil || !d.Heard() {
 			count++
 		}
 	}
 	for s := 0; f.Core != nil && s < f.Core.Switches(); s++ {
-		if d := e.p.Core.Table().Find(proto.FirstSwitch + proto.NodeID(s)); d == nil || !d.Heard() {
+		if d := e.p.Core.Table.Find(proto.FirstSwitch + proto.NodeID(s)); d == nil || !d.Heard() {
 			count++
 		}
 	}
@@ -251,7 +251,7 @@ func (e *edits) tryDoubted() {
 		if q := e.p.Fabric.Qualifies(); q.AfterRepair || q.BeforeUse {
 			bits = newBitTest(e.p.Fabric, fibres, false)
 		}
-		e.doubted = newTrial(e.p, fibres, bits)
+		e.doubted = e.trial(fibres, bits)
 	}
 	t := e.doubted
 	if t.step(); !t.done() {

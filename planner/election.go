@@ -30,8 +30,8 @@ func (e *election) begin(p *Planner, cfg *Config) {
 	e.p, e.number, p.others.mates = p, cfg.Election, cfg.Election
 	if b := cfg.Before; b != nil {
 		p.others.list, p.others.dropped = slices.Clone(b.others.list), b.others.dropped
-		p.beat, p.beaten, p.lastLayout = b.beat, b.beaten, b.lastLayout
-		p.j.Beat = b.beat
+		p.pulse.beat, p.pulse.given, p.lastLayout = b.pulse.beat, b.pulse.given, b.lastLayout
+		p.j.Beat = b.pulse.beat
 		p.seenTerm = max(p.seenTerm, b.seenTerm)
 		e.knew, e.knewAt = b.heard()
 	}
@@ -54,7 +54,7 @@ func (e *election) lead() {
 // copies are those of this planner's store: who is in service, and who stands by.
 func (e *election) copies(s *proto.Status) {
 	p := e.p
-	own := proto.PlannerCopy{Planner: p.j.Planner, Life: p.j.Life, Host: p.host}
+	own := proto.PlannerCopy{Planner: p.j.Planner, Life: p.j.Life, Host: p.pulse.host}
 	s.Planner, s.Since = own, e.since
 	if p.state == following {
 		s.Planner = proto.PlannerCopy{}

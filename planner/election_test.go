@@ -27,7 +27,7 @@ func elected(t *testing.T, with func(*Config)) (w *fleet, beat func(life, electi
 	if s := w.p.Status(); s.Rings.InService != 2 || s.Since == 0 {
 		t.Fatalf("%+v", s)
 	}
-	sign := *w.p.sign(true)
+	sign := *w.p.pulse.sign(true)
 	beat = func(life, election uint64) {
 		sign.Seq++
 		m := sign

@@ -24,9 +24,6 @@ const (
 	// are short enough to wait out before a term is raised.
 	BeatPeriod = 2 * time.Second
 	beatsAlive = 3 // periods within which a live planner is heard
-	// slowEcho is how long the broker may take to give a sign of life back. chosen: a few
-	// of them there and back are longer than an agent may take to answer.
-	slowEcho = time.Second
 
 	// gatherQuiet ends the listening at start when some device stays unheard.
 	// chosen: longer than an agent's first retry to connect.
@@ -53,50 +50,14 @@ const (
 
 // sendSigns says that we are alive, when that is due.
 func (p *Planner) sendSigns() {
-	if !p.j.LinkUp || p.j.Now < p.beatAt {
+	if !p.j.LinkUp || p.j.Now < p.pulse.due {
 		return
 	}
 	switch p.state {
 	case gathering, serving:
-		p.sendBeat()
+		p.pulse.give()
 	case standby, following:
-		p.sendStandby()
-	}
-}
-
-// sendBeat says that we are in service.
-func (p *Planner) sendBeat() {
-	p.beat++
-	p.j.Beat = p.beat
-	p.beatAt, p.beaten = p.j.Now+BeatPeriod, p.j.Now
-	if p.lates++; p.late < slowEcho {
-		p.lates = 0
-	}
-	p.late, p.lateWas = 0, p.late
-	p.j.Send(p.j.Topics.Planner(), proto.TopicPlanner, p.sign(true))
-}
-
-// sendStandby says that we are alive and wait. It is not kept by the broker,
-// which keeps the message of the one in service.
-func (p *Planner) sendStandby() {
-	p.beatAt = p.j.Now + beatsAlive*BeatPeriod
-	payload, err := proto.Encode(p.sign(false))
-	if err != nil {
-		panic("planner: own message is refused: " + err.Error())
-	}
-	p.j.SendPacket(proto.Packet{Kind: proto.Publish, Topic: p.j.Topics.Planner(), Payload: payload, QoS: proto.TopicPlanner.QoS()})
-}
-
-func (p *Planner) sign(online bool) *proto.PlannerState {
-	var call uint64
-	if online && p.uncached {
-		call = p.links
-	}
-	return &proto.PlannerState{
-		Version: proto.Version, Planner: p.j.Planner, Online: online, Term: p.j.Term, Seq: p.beat,
-		PeriodMillis: uint32(BeatPeriod.Milliseconds()), Fabric: p.Fabric.Name,
-		Life: p.j.Life, Layout: p.j.Layout, Takeover: online && p.claiming, Standby: !online, Host: p.host,
-		Election: p.election.number, Stored: p.election.stored, Features: p.features, Call: call,
+		p.pulse.wait()
 	}
 }
 
@@ -116,10 +77,7 @@ func (c *Config) Will() proto.Packet {
 func (p *Planner) onPlanner(m *proto.PlannerState, retained bool) {
 	if m.Planner == p.j.Planner && m.Life == p.j.Life {
 		if p.j.LinkUp && !retained {
-			p.echo, p.lag = m.Seq, p.j.Now-p.beaten+time.Duration(p.beat-m.Seq)*BeatPeriod
-			if p.lags++; p.lag < slowEcho {
-				p.lags = 0
-			}
+			p.pulse.echoed(m.Seq)
 		}
 		return // our own word, come back
 	}
@@ -158,10 +116,7 @@ func (p *Planner) heardRival(m *proto.PlannerState) {
 			p.leave(r.String() + " plans it from another description now")
 		}
 	case gathering, serving:
-		// It learns at once that we are here.
-		if p.beatAt = p.j.Now; p.beaten != 0 && p.j.Now < p.beaten+BeatPeriod/beatsAlive {
-			p.beatAt = p.beaten + BeatPeriod/beatsAlive
-		}
+		p.pulse.hasten() // it learns at once that we are here
 		p.contest(r)
 	}
 }
@@ -173,14 +128,14 @@ func (p *Planner) contest(r *rival) {
 	if r.mate {
 		return // the store's election chose us; it does not know yet
 	}
-	senior := r.seq > p.beat || r.seq == p.beat && r.life < p.j.Life
+	senior := r.seq > p.pulse.beat || r.seq == p.pulse.beat && r.life < p.j.Life
 	above := r.term > p.j.Term || r.term == p.j.Term && r.life < p.j.Life
 	switch {
 	case p.Rings.Deciding():
 		// The decision is on its way to the disk; the next word is weighed again.
-	case r.takeover && !p.claiming && r.alive(p.j.Now), above && r.takeover == p.claiming && r.alive(p.j.Now):
+	case r.takeover && !p.pulse.claiming && r.alive(p.j.Now), above && r.takeover == p.pulse.claiming && r.alive(p.j.Now):
 		p.standBy(r, "it is in service now")
-	case p.beat <= beatsAlive && !p.claiming && !r.takeover && senior:
+	case p.pulse.beat <= beatsAlive && !p.pulse.claiming && !r.takeover && senior:
 		p.drop()
 		p.become(listening)
 	}
@@ -195,7 +150,7 @@ func (p *Planner) listened() {
 	r := p.others.live(p.j.Now)
 	switch {
 	case r != nil && p.takeover && !p.served:
-		p.replaced, p.claiming, p.claimUntil = r.String(), true, p.j.Now+takeoverPatience
+		p.replaced, p.pulse.claiming, p.claimUntil = r.String(), true, p.j.Now+takeoverPatience
 	case r != nil && !p.served && r.layout != 0 && r.layout != p.j.Layout:
 		p.leave(r.String() + " plans it from another description")
 		return
@@ -214,7 +169,7 @@ func (p *Planner) listened() {
 	next := uint64(p.seenTerm + 1)
 	begins := p.j.Audit(audit.Record{Kind: audit.Start, Term: next, What: fmt.Sprintf("term %d begins", next), Why: p.j.Chain.Damage(), Reason: p.unknown()})
 	p.raise = p.j.Persist(slices.Concat([]Record{{Key: keyTerm, Value: strconv.AppendUint(nil, next, 10)},
-		{Key: keyLife, Value: strconv.AppendUint(nil, p.j.Life, 10)}}, p.first, begins, formerActs(p, next))...)
+		{Key: keyLife, Value: strconv.AppendUint(nil, p.j.Life, 10)}}, p.first, begins, p.acts.former(p.j, p.Rings, next))...)
 	p.first = nil
 }
 
@@ -231,7 +186,7 @@ func (p *Planner) unknown() (why string) {
 // away we did not hear. A planner in service has listened all along, and does not
 // stop for one message of unknown origin.
 func (p *Planner) listenEnd() time.Duration {
-	return max(p.linkSince, p.others.lastSign(p.served)) + beatsAlive*BeatPeriod
+	return max(p.pulse.linkSince, p.others.lastSign(p.served)) + beatsAlive*BeatPeriod
 }
 
 // standBy gives way, in this process: nothing more is said to agents until the
@@ -239,9 +194,9 @@ func (p *Planner) listenEnd() time.Duration {
 func (p *Planner) standBy(r *rival, why string) {
 	p.drop()
 	p.become(standby)
-	p.claiming = false
-	p.j.Note(Warn, "standing by for another planner", journal.Note{Rule: "fence", Node: -1, Text: fmt.Sprintf("%s: %s; this is planner %v, term %d", r, why, proto.PlannerCopy{Planner: p.j.Planner, Life: p.j.Life, Host: p.host}, p.j.Term)})
-	p.sendStandby()
+	p.pulse.claiming = false
+	p.j.Note(Warn, "standing by for another planner", journal.Note{Rule: "fence", Node: -1, Text: fmt.Sprintf("%s: %s; this is planner %v, term %d", r, why, proto.PlannerCopy{Planner: p.j.Planner, Life: p.j.Life, Host: p.pulse.host}, p.j.Term)})
+	p.pulse.wait()
 }
 
 // standing looks after who waits.
@@ -372,11 +327,11 @@ func (p *Planner) raised() {
 	p.j.Term = p.seenTerm + 1
 	p.seenTerm = p.j.Term
 	p.become(gathering)
-	p.beatAt = p.j.Now
+	p.pulse.due = p.j.Now
 	if !p.election.warm { // who followed has listened all along
 		p.listenFrom = p.j.Now
 	}
-	if p.beat == 0 {
+	if p.pulse.beat == 0 {
 		return
 	}
 	p.j.Note(Info, "term raised", journal.Note{Rule: "fence", Node: -1, Text: fmt.Sprintf("term %d", p.j.Term)})
@@ -406,7 +361,7 @@ func (p *Planner) gatherEnd() (at time.Duration, all bool) {
 	if all = heard >= 0; all {
 		at = p.j.Now
 	}
-	if p.claiming && p.others.live(p.j.Now) != nil {
+	if p.pulse.claiming && p.others.live(p.j.Now) != nil {
 		at = max(at, p.claimUntil) // it gives way by itself
 	}
 	return at, all
@@ -418,7 +373,7 @@ func (p *Planner) gatherEnd() (at time.Duration, all bool) {
 func (p *Planner) gather() {
 	count, _ := p.heard()
 	at, all := p.gatherEnd()
-	if !p.j.LinkUp || count == 0 && !all && p.Rings.Table().Numbers.Fresh || p.j.Now < at {
+	if !p.j.LinkUp || count == 0 && !all && p.Rings.Table.Numbers.Fresh || p.j.Now < at {
 		return
 	}
 	if p.otherLayout() {
@@ -433,7 +388,7 @@ func (p *Planner) gather() {
 	if p.replaced != "" {
 		p.j.Note(Warn, "another planner was replaced", journal.Note{Rule: "takeover", Node: -1, Text: p.replaced})
 	}
-	p.claiming = false
+	p.pulse.claiming = false
 	p.Rings.Gathered()
 	p.Rollout.Resume()
 	if p.Core != nil {

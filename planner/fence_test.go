@@ -13,10 +13,10 @@ import (
 func TestOneOfTwoThatBeginGoesOn(t *testing.T) {
 	for life, goesOn := range map[uint64]bool{1: false, 1000: true} {
 		w := small(t, 4, 2, 16, 0)
-		w.hear(w.topics.Planner(), proto.TopicPlanner, &proto.PlannerState{Version: proto.Version, Planner: life, Life: life, Online: true, Term: w.p.j.Term, Seq: w.p.beat,
+		w.hear(w.topics.Planner(), proto.TopicPlanner, &proto.PlannerState{Version: proto.Version, Planner: life, Life: life, Online: true, Term: w.p.j.Term, Seq: w.p.pulse.beat,
 			PeriodMillis: uint32(BeatPeriod.Milliseconds()), Fabric: w.fab.Name, Layout: layoutOf(w.fab)})
-		if w.p.beat > beatsAlive || (w.p.j.Term == 1) != goesOn {
-			t.Errorf("life %d, ours %d, beat %d: term %d", life, w.p.j.Life, w.p.beat, w.p.j.Term)
+		if w.p.pulse.beat > beatsAlive || (w.p.j.Term == 1) != goesOn {
+			t.Errorf("life %d, ours %d, beat %d: term %d", life, w.p.j.Life, w.p.pulse.beat, w.p.j.Term)
 		}
 	}
 }

@@ -19,11 +19,11 @@ func (b *alarmBook) facts() health.Facts {
 		x.Broker = "it was lost; agents protect their light, and nothing is planned or told"
 	}
 	p.Rings.Evidence.FactsOf(&x)
-	x.Judged = p.state == serving || p.state == gathering && p.j.LinkUp && p.j.Now >= p.linkSince+gatherQuiet
+	x.Judged = p.state == serving || p.state == gathering && p.j.LinkUp && p.j.Now >= p.pulse.linkSince+gatherQuiet
 	if heard, _ := p.heard(); p.state != serving && !(p.state == gathering && heard == 0 && x.Judged) {
 		x.Idle = p.idle()
 		if p.state == gathering && p.j.LinkUp {
-			x.Idle = p.gathers(heard)
+			x.Idle = gathers(heard)
 		}
 		if p.state == following || p.state == standby {
 			x.Remedy = "that is right for a second copy; ocsctl status has the one in service"
@@ -34,13 +34,13 @@ func (b *alarmBook) facts() health.Facts {
 	} else if p.state != serving {
 		return health.Facts{Idle: x.Idle, Remedy: x.Remedy, Broker: x.Broker, Given: x.Given, Nodes: x.Nodes, Heard: x.Heard, Judged: x.Judged && x.Heard == 0}
 	}
-	if p.lates >= beatsAlive {
-		x.Late, x.LateSince = max(p.late, p.lateWas), b.ago(time.Duration(p.lates)*BeatPeriod)
+	if p.pulse.lates >= beatsAlive {
+		x.Late, x.LateSince = max(p.pulse.late, p.pulse.lateWas), b.ago(time.Duration(p.pulse.lates)*BeatPeriod)
 	}
 	if by, ago := p.stood.lately(); by != 0 {
 		x.Stood, x.StoodUntil = by, b.ago(ago)
 	}
-	if why, age := b.loses(); why != "" && p.lates == 0 && p.late < slowEcho { // else it is not the broker who is late
+	if why, age := b.loses(); why != "" && p.pulse.lates == 0 && p.pulse.late < slowEcho { // else it is not the broker who is late
 		x.Loses, x.Lost = why, b.ago(age)
 	}
 	b.raised = map[string]by{}
@@ -76,10 +76,10 @@ const lossy = 3
 // loses says what shows that messages are lost or late, and for how long; "": nothing does.
 func (b *alarmBook) loses() (why string, age time.Duration) {
 	p := b.root.p
-	if p.lags >= beatsAlive {
-		return fmt.Sprintf("the planner's own last %d messages took long to come back from the broker, the last of them %v", p.lags, p.lag.Round(100*time.Millisecond)), time.Duration(p.lags) * BeatPeriod
+	if p.pulse.lags >= beatsAlive {
+		return fmt.Sprintf("the planner's own last %d messages took long to come back from the broker, the last of them %v", p.pulse.lags, p.pulse.lag.Round(100*time.Millisecond)), time.Duration(p.pulse.lags) * BeatPeriod
 	}
-	if n := p.beat - p.echo; p.echo != 0 && n >= beatsAlive {
+	if n := p.pulse.beat - p.pulse.echo; p.pulse.echo != 0 && n >= beatsAlive {
 		return fmt.Sprintf("none of the planner's own last %d messages, one every %v, has come back from the broker", n, BeatPeriod), time.Duration(n) * BeatPeriod
 	}
 	var ids []proto.NodeID
@@ -87,7 +87,7 @@ func (b *alarmBook) loses() (why string, age time.Duration) {
 		some, first := member.Lossy(t)
 		ids, age = append(ids, some...), max(age, p.j.Now-first)
 	}
-	if len(ids) < lossy || p.uncached {
+	if len(ids) < lossy || p.pulse.uncached {
 		return "", 0
 	}
 	return fmt.Sprintf("messages of %s were lost or late within a minute, as their later ones show: %s", proto.Count(len(ids), "agent"), health.Spans(ids, 4)), age
@@ -160,9 +160,9 @@ func (b *alarmBook) given() []proto.AlarmStatus {
 	return out
 }
 
-// HealthOf is how the fabric is, and what the checks find.
-func HealthOf(p *Planner) (proto.HealthState, []proto.AlarmStatus) {
-	all := p.alarms.list()
+// Health is how the fabric is, and what the checks find.
+func (b *alarmBook) Health() (proto.HealthState, []proto.AlarmStatus) {
+	all := b.List()
 	return health.Worst(all), all
 }
 
@@ -172,7 +172,7 @@ const maxAbout = 16
 // about is what the checks found of a device, its ring and its fibres, as why has it.
 func (b *alarmBook) about(id proto.NodeID, bundle int16) (out []proto.WhyLine) {
 	_, d := b.root.p.find(id)
-	for _, a := range b.list() {
+	for _, a := range b.List() {
 		own := a.Node != nil && *a.Node == id || a.Peer != nil && *a.Peer == id
 		ofRing := a.Ring != 0 && a.Ring == d.Group && !id.IsSwitch() && (a.Peer != nil || a.Node == nil)
 		if !own && !ofRing || len(out) == maxAbout {
@@ -194,8 +194,8 @@ func (b *alarmBook) about(id proto.NodeID, bundle int16) (out []proto.WhyLine) {
 
 // NotReady says why this planner does not do its part, "" when it does: what the checks
 // find of itself, but for one that follows that it does. is is how the fabric is.
-func NotReady(p *Planner, leads bool) (is proto.HealthState, why string) {
-	is, found := HealthOf(p)
+func (b *alarmBook) NotReady(leads bool) (is proto.HealthState, why string) {
+	is, found := b.Health()
 	for _, a := range found {
 		if a.Check == "store" || a.Check == "broker" || a.Check == "nodes" && a.State == proto.HealthFailed || a.Check == "planner" && leads {
 			return is, a.What + ": " + a.Why

@@ -56,8 +56,8 @@ func (w *fleet) losesReports(n int) {
 // echoes: the broker gives the planner's next signs of life back to it, each after so long.
 func (w *fleet) echoes(after time.Duration, n int) {
 	for range n {
-		seq := w.p.beat + 1
-		for w.p.beat < seq {
+		seq := w.p.pulse.beat + 1
+		for w.p.pulse.beat < seq {
 			w.run(100 * time.Millisecond)
 		}
 		w.run(after)
@@ -82,7 +82,7 @@ func (w *fleet) anew(with func(*Config), births ...proto.NodeID) {
 
 func given(check, why string) func(*fleet) {
 	return func(w *fleet) {
-		w.p.alarms.outside = []proto.AlarmStatus{{ID: check + "/x", Check: check, Subject: check, What: "it is so", Why: why}}
+		w.p.Alarms.outside = []proto.AlarmStatus{{ID: check + "/x", Check: check, Subject: check, What: "it is so", Why: why}}
 	}
 }
 
@@ -114,12 +114,12 @@ func TestCauseOfTwoBundlesIsToldOnce(t *testing.T) {
 	r.Seq, r.UptimeMicros = n.repSeq, 3_500_000
 	w.publish(n, w.topics.Reported(3), proto.TopicReported, r)
 	w.run(time.Second)
-	for _, a := range w.p.Alarms() {
+	for _, a := range w.p.Alarms.List() {
 		if a.Check == "isolated" && a.Why != "reported by the node: no supply" {
 			t.Errorf("%s: %q", a.ID, a.Why)
 		}
 	}
-	if _, found := HealthOf(w.p); !slices.ContainsFunc(found, func(a proto.AlarmStatus) bool { return a.Check == "isolated" }) {
+	if _, found := w.p.Alarms.Health(); !slices.ContainsFunc(found, func(a proto.AlarmStatus) bool { return a.Check == "isolated" }) {
 		t.Error("nobody is isolated")
 	}
 }
@@ -338,7 +338,7 @@ var states = []made{
 		}
 		w.offline(4)
 		w.run(time.Second)
-		for _, a := range w.p.alarms.list() {
+		for _, a := range w.p.Alarms.List() {
 			if strings.Contains(a.Why, "hangs") {
 				w.t.Errorf("%s: nobody could be heard", a.Why)
 			}
@@ -389,7 +389,7 @@ func (s *made) make(t *testing.T) *fleet {
 	}
 	w := started(t, s.fabric)
 	w.run(2 * time.Second)
-	if is, found := HealthOf(w.p); is != proto.HealthOK {
+	if is, found := w.p.Alarms.Health(); is != proto.HealthOK {
 		t.Fatalf("before: %v %v", is, found)
 	}
 	if s.fabric.Spares > 0 {
@@ -408,7 +408,7 @@ func TestHowAFabricIs(t *testing.T) {
 	for _, s := range states {
 		t.Run(s.name, func(t *testing.T) {
 			w := s.make(t)
-			is, found := HealthOf(w.p)
+			is, found := w.p.Alarms.Health()
 			if causes := agree(t, w.p, is, found); is != s.health || causes != s.causes {
 				t.Errorf("%v by %q, want %v by %q", is, causes, s.health, s.causes)
 			}
@@ -452,7 +452,7 @@ func agree(t testing.TB, p *Planner, is proto.HealthState, found []proto.AlarmSt
 			t.Errorf("metrics have %s", none)
 		}
 	}
-	_, why := NotReady(p, p.state != following)
+	_, why := p.Alarms.NotReady(p.state != following)
 	self := slices.ContainsFunc(found, func(a proto.AlarmStatus) bool {
 		return a.Check == "store" || a.Check == "broker" || a.ID == "nodes/none" || a.Check == "planner" && p.state != following
 	})
@@ -464,7 +464,7 @@ func agree(t testing.TB, p *Planner, is proto.HealthState, found []proto.AlarmSt
 		if a.Node == nil {
 			continue
 		}
-		if lines := p.alarms.about(*a.Node, -1); !slices.ContainsFunc(lines, func(l proto.WhyLine) bool { return strings.Contains(l.Text, a.What) }) {
+		if lines := p.Alarms.about(*a.Node, -1); !slices.ContainsFunc(lines, func(l proto.WhyLine) bool { return strings.Contains(l.Text, a.What) }) {
 			t.Errorf("why %d does not say %q", *a.Node, a.What)
 		}
 	}
@@ -488,7 +488,7 @@ func TestHowCircuitsAre(t *testing.T) {
 			w := startedWorld(t, core)
 			c.begin(w)
 			w.run(5 * time.Second)
-			is, found := HealthOf(w.p)
+			is, found := w.p.Alarms.Health()
 			if causes := agree(t, w.p, is, found); is != proto.HealthDegraded || causes != c.causes {
 				t.Errorf("%v by %q: %s", is, causes, w.show())
 			}
@@ -550,12 +550,12 @@ func TestDoubtedFibreIsTriedWithoutItsRing(t *testing.T) {
 	w.cuts[pair(3, 4)] = true
 	w.light()
 	w.run(time.Second)
-	gen, short := w.p.Rings.Table().Numbers.Gen, w.p.Rings.Placed.Statuses()[0]
+	gen, short := w.p.Rings.Table.Numbers.Gen, w.p.Rings.Placed.Statuses()[0]
 	if len(short.Nodes) != 7 || short.LinksConfirmed != 6 {
 		t.Fatalf("%+v", short)
 	}
 	w.run(3 * time.Minute)
-	if now := w.p.Rings.Table().Numbers.Gen; now != gen {
+	if now := w.p.Rings.Table.Numbers.Gen; now != gen {
 		t.Errorf("generation %d, was %d", now, gen)
 	}
 	if a, b := w.nodes[3].tried, w.nodes[4].tried; min(a, b) < 4 || max(a, b) > 16 || max(a, b) != 2*min(a, b) { // who lights it puts its path back
@@ -579,7 +579,7 @@ func TestEachCauseHasItsRemedy(t *testing.T) {
 		w.raises(4, proto.EvPathFailed, proto.SeverityCritical, said)
 		w.setMode(4, proto.ModeIsolated)
 		w.run(1600 * time.Millisecond)
-		_, found := HealthOf(w.p)
+		_, found := w.p.Alarms.Health()
 		if found[0].ID != "4/isolated" || seen[found[0].Remedy] || !strings.Contains(found[0].Why, said) || found[0].SinceMillis == 0 {
 			t.Errorf("%s: %+v", said, found[0])
 		}

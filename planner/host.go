@@ -89,7 +89,7 @@ func (h *Host) Lead() { h.step(Event{Kind: Lead}) }
 
 // Warn has alarms stand of what the planner does not see, in the place of those that
 // were given before.
-func (h *Host) Warn(list []proto.AlarmStatus) { h.planner.alarms.outside = list }
+func (h *Host) Warn(list []proto.AlarmStatus) { h.planner.Alarms.outside = list }
 
 // Revoked tells of nodes whose keys count no more.
 func (h *Host) Revoked(nodes []proto.NodeID) { h.step(Event{Kind: Revoked, Nodes: nodes}) }

@@ -267,7 +267,7 @@ func TestActHasAPlaceInTime(t *testing.T) {
 		w.run(time.Second)
 		beat := uint64(0)
 		if c.term > 0 {
-			beat = w.p.beat - c.back
+			beat = w.p.pulse.beat - c.back
 		}
 		if code, times := told(c.corr, c.keep, c.by, c.no, c.term, beat); code != c.want || times != c.times {
 			t.Errorf("%s: %s, told %d times, want %s, %d", c.name, code, times, c.want, c.times)
@@ -285,7 +285,7 @@ func TestActIsNotForgottenTooSoon(t *testing.T) {
 		w := small(t, 9, 2, 32, 1)
 		w.run(10 * time.Second)
 		act := func(corr int, noun proto.Noun) []byte {
-			payload, err := proto.Encode(&proto.OpRequest{Version: proto.Version, TTLMillis: 5000, Corr: proto.Corr{8, byte(corr >> 8), byte(corr)}, Noun: noun, Node: 3, Bundle: -1, Term: 1, Beat: w.p.beat})
+			payload, err := proto.Encode(&proto.OpRequest{Version: proto.Version, TTLMillis: 5000, Corr: proto.Corr{8, byte(corr >> 8), byte(corr)}, Noun: noun, Node: 3, Bundle: -1, Term: 1, Beat: w.p.pulse.beat})
 			if err != nil {
 				t.Fatal(err)
 			}

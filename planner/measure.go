@@ -36,10 +36,10 @@ type Census struct {
 // CensusOf counts.
 func CensusOf(p *Planner) *Census {
 	c := &Census{Census: hbd.Count(p.Rings), State: p.state.String(), Leader: p.state == serving || p.state == gathering,
-		Nodes: p.Rings.Table().Count(p.linkSince)}
-	c.Overview = Overview{Term: p.j.Term, Generation: p.Rings.Table().Numbers.Gen, EventsSeen: p.j.Seen(),
-		Refused: p.counts.refused, UnknownKeys: p.counts.unknown, Shed: p.counts.shed}
-	c.Health, c.Found = HealthOf(p)
+		Nodes: p.Rings.Table.Count(p.pulse.linkSince)}
+	c.Overview = Overview{Totals: hbd.Totals{Generation: p.Rings.Table.Numbers.Gen}, Term: p.j.Term, EventsSeen: p.j.Seen(),
+		Refused: p.inbox.refused, UnknownKeys: p.inbox.unknown, Shed: p.inbox.shed}
+	c.Health, c.Found = p.Alarms.Health()
 	for _, a := range c.Found {
 		c.Leader = c.Leader && a.Check != "store"
 		if a.Under != "" {
@@ -57,15 +57,15 @@ func CensusOf(p *Planner) *Census {
 	c.RolloutHalted = halted != ""
 	c.RolloutWaits, _ = p.Rollout.Stuck()
 	if p.Core != nil {
-		c.HasCore, c.Core, c.Switches = true, p.Core.Status(), p.Core.Table().Count(p.linkSince)
-		c.CoreCommits, c.CoreAborts = p.Core.Txns()
+		c.HasCore, c.Core, c.Switches = true, p.Core.Status(), p.Core.Table.Count(p.pulse.linkSince)
+		c.CoreCommits, c.CoreAborts = p.Core.Stages.Txn.Took.Clone(), p.Core.Stages.Txn.Aborts
 	}
 	return c
 }
 
 // NodesOf appends every node as its measures have it.
 func NodesOf(p *Planner, out []hbd.NodeCensus) []hbd.NodeCensus {
-	return hbd.CountNodes(p.Rings, out, p.linkSince)
+	return hbd.CountNodes(p.Rings, out, p.pulse.linkSince)
 }
 
 type (

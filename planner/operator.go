@@ -8,7 +8,6 @@ import (
 	"ringlight/planner/core"
 	"ringlight/planner/fabric"
 	"ringlight/planner/hbd"
-	"ringlight/planner/job"
 	"ringlight/planner/journal"
 	"ringlight/planner/member"
 	"ringlight/proto"
@@ -17,7 +16,7 @@ import (
 // Answers to operators. The planner alone answers, and alone commands agents.
 
 func (p *Planner) onRequest(client string, pk *proto.Packet) {
-	if p.state == standby || p.state == following || p.beat == 0 {
+	if p.state == standby || p.state == following || p.pulse.beat == 0 {
 		p.answerIdle(client, pk.Payload)
 		return
 	}
@@ -27,9 +26,9 @@ func (p *Planner) onRequest(client string, pk *proto.Packet) {
 func answer(p *Planner, client string, pk *proto.Packet) {
 	var q proto.OpRequest
 	unknown, err := proto.Decode(pk.Payload, &q)
-	p.counts.unknown += uint64(unknown)
+	p.inbox.unknown += uint64(unknown)
 	if err != nil {
-		p.refuse(-1, err)
+		p.inbox.refuse(-1, err)
 		if q.Corr == (proto.Corr{}) {
 			return // whom it is for is not known
 		}
@@ -52,9 +51,9 @@ func answer(p *Planner, client string, pk *proto.Packet) {
 		if p.acts.again(p.j, client, &q) {
 			return
 		}
-		if err := p.acts.enter(p.j, client, &q, pk, p.beat); err != nil {
-			p.refuse(-1, err)
-			refused(p, client, &q, pk, err)
+		if err := p.acts.enter(p.j, client, &q, pk, p.pulse.beat); err != nil {
+			p.inbox.refuse(-1, err)
+			p.refusals.enter(p.j, client, &q, pk, err)
 			r.Refuse(err)
 			p.reply(client, &r)
 			return
@@ -70,13 +69,13 @@ func answer(p *Planner, client string, pk *proto.Packet) {
 		p.statusAsks.ask(p, client, q.Corr)
 		return
 	case proto.NounAlarms:
-		p.alarms.page(&q, &r)
+		p.Alarms.page(&q, &r)
 	case proto.NounAck:
-		p.alarms.acknowledge(&q, &r)
+		p.Alarms.acknowledge(&q, &r)
 	case proto.NounTrace:
-		t := p.Rings.Table()
+		t := p.Rings.Table
 		if q.Node.IsSwitch() && p.Core != nil {
-			t = p.Core.Table()
+			t = p.Core.Table
 		}
 		t.Courses.Trace(&q, &r)
 	case proto.NounNodes:
@@ -101,9 +100,9 @@ func answer(p *Planner, client string, pk *proto.Packet) {
 	case proto.NounRollout, proto.NounRolloutStop, proto.NounRolloutStatus:
 		nodesOf{p}.answer(&q, &r)
 	case proto.NounSubmit, proto.NounRelease, proto.NounRouted, proto.NounResumed:
-		r.Refuse(onJob(p, &q))
+		r.Refuse(p.Jobs.Asked(&q))
 	case proto.NounAudit:
-		auditPage(p, &q, &r)
+		p.j.AuditPage(&q, &r)
 	case proto.NounEvents:
 		p.j.EventsPage(&q, &r)
 	case proto.NounNode, proto.NounWhy, proto.NounHostFault, proto.NounHostOK, proto.NounDrain, proto.NounUndrain, proto.NounRequest, proto.NounQuarantine, proto.NounLift, proto.NounBins, proto.NounConnect:
@@ -120,7 +119,7 @@ func answer(p *Planner, client string, pk *proto.Packet) {
 // answers by itself, and only when none was heard for a period do we say so.
 func (p *Planner) answerIdle(client string, payload []byte) {
 	var q proto.OpRequest
-	last := p.linkSince
+	last := p.pulse.linkSince
 	if r := p.others.latest(); r != nil {
 		last = max(last, r.last)
 	}
@@ -138,22 +137,6 @@ func (p *Planner) answerIdle(client string, payload []byte) {
 		r.Refuse(&proto.Error{Code: proto.Busy, Field: proto.FieldPlanner, Limit: "one in service", Reason: proto.Clip(p.idle())})
 	}
 	p.reply(client, &r)
-}
-
-// onJob does what is asked of a job that has a name.
-func onJob(p *Planner, q *proto.OpRequest) error {
-	if err := p.Jobs.At(q.Name, q.Revision); err != nil {
-		return err
-	}
-	switch q.Noun {
-	case proto.NounSubmit:
-		return p.Jobs.Put(q.Name, string(q.Text))
-	case proto.NounRelease:
-		return p.Jobs.Drop(q.Name, string(q.Text))
-	case proto.NounResumed:
-		return job.Resumed(p.Jobs, q.Name, string(q.Text), q.Page)
-	}
-	return p.Jobs.Routed(q.Name, string(q.Text))
 }
 
 // onNode answers about one node, or carries it out. It reports whether the
@@ -214,7 +197,7 @@ func (p *Planner) onCircuits(q *proto.OpRequest, r *proto.OpReply) {
 	case p.Core == nil:
 		r.Refuse(&proto.Error{Code: proto.Unsupported, Field: "fabric", Limit: "a fabric with a core", Reason: "this one has no optical switches between pods"})
 	case q.Noun == proto.NounNodes:
-		p.Core.Table().StatusPage(q, r)
+		p.Core.Table.StatusPage(q, r)
 	case q.Noun == proto.NounTables && q.Name == proto.TablesAsRoutes:
 		p.Jobs.RoutesPage(q, r)
 	default:
@@ -228,9 +211,9 @@ func (p *Planner) askedNode(q *proto.OpRequest, r *proto.OpReply) *member.Device
 		askedServers(p, q, r)
 		return nil
 	}
-	d := p.Rings.Table().Find(q.Node)
+	d := p.Rings.Table.Find(q.Node)
 	if (q.Noun == proto.NounWhy || q.Noun == proto.NounNode || q.Noun == proto.NounBins || q.Noun == proto.NounConnect) && q.Node.IsSwitch() && p.Core != nil {
-		if d = p.Core.Table().Find(q.Node); d == nil {
+		if d = p.Core.Table.Find(q.Node); d == nil {
 			r.Refuse(&proto.Error{Code: proto.NotFound, Field: "switch", Limit: fmt.Sprintf("0 to %d", p.Fabric.Core.Switches()-1), Reason: fmt.Sprintf("no switch %d", q.Node-proto.FirstSwitch)})
 		}
 		return d
@@ -271,7 +254,7 @@ func (p *Planner) whyPage(q *proto.OpRequest, r *proto.OpReply, own []proto.Even
 	}
 	var lines, facts []proto.WhyLine
 	if q.Node.IsSwitch() {
-		subject := journal.Subject{Node: q.Node, Gen: p.Core.Table().Find(q.Node).Want.Gen}
+		subject := journal.Subject{Node: q.Node, Gen: p.Core.Table.Find(q.Node).Want.Gen}
 		lines, facts = p.j.History(subject, q.Bundle, own), p.Core.Facts(q.Node, q.Bundle)
 	} else {
 		lines, facts = p.j.History(p.Rings.Placed.Subject(q.Node), q.Bundle, own), p.Rings.Agenda.Facts(q.Node, q.Bundle)
@@ -279,7 +262,7 @@ func (p *Planner) whyPage(q *proto.OpRequest, r *proto.OpReply, own []proto.Even
 	if room := proto.MaxPage - len(facts) - maxAbout; len(lines) > room {
 		lines = lines[len(lines)-room:]
 	}
-	r.Why = append(lines, append(p.alarms.about(q.Node, q.Bundle), facts...)...)
+	r.Why = append(lines, append(p.Alarms.about(q.Node, q.Bundle), facts...)...)
 }
 
 // reply sends an answer, with fewer items when a page is too large.
@@ -327,7 +310,7 @@ func (p *Planner) fabricStatus() proto.FabricStatus {
 	return proto.FabricStatus{Name: p.Fabric.Name, Term: o.Term, Generation: o.Generation, Nodes: uint32(p.Fabric.Nodes),
 		GPUsPerNode: uint32(p.Fabric.GPUsPerNode), K: uint32(p.Fabric.K), TP: uint32(p.Fabric.TP), Online: uint32(o.Online), Pending: uint32(o.Pending),
 		EventsSeen: o.EventsSeen, EventGaps: o.EventGaps, LinksTotal: uint32(o.LinksTotal), LinksConfirmed: uint32(o.LinksConfirmed),
-		Refused: o.Refused, UnknownKeys: o.UnknownKeys, Shed: o.Shed, Waiting: p.waits(), Planner: p.j.Planner, Life: p.j.Life, Others: proto.Clip(p.aboutOthers()), Features: p.features}
+		Refused: o.Refused, UnknownKeys: o.UnknownKeys, Shed: o.Shed, Waiting: p.waits(), Planner: p.j.Planner, Life: p.j.Life, Others: proto.Clip(p.aboutOthers()), Features: p.pulse.features}
 }
 
 // aboutOthers says what is known of other planners, and who was replaced.
@@ -341,33 +324,23 @@ func (p *Planner) aboutOthers() string {
 
 // Overview is what a shell shows or waits for.
 type Overview struct {
-	Term           proto.Term
-	Generation     proto.Generation // committed last
-	Rings          int
-	InService      int
-	Degraded       int
-	Spares         int // usable nodes in no ring
-	Online         int
-	Pending        int           // nodes online and not yet where they should be
-	Quiet          bool          // nothing planned, prepared, persisted or waited for
-	Asking         bool          // of a device an answer is waited for
-	Writing        bool          // what is decided is on its way to the disk
-	Wait           time.Duration // until it looks again by itself
-	LinksTotal     int
-	LinksConfirmed int
-	EventsSeen     uint64
-	EventGaps      uint64
-	Refused        uint64 // messages that were not acceptable
-	UnknownKeys    uint64 // skipped in those that were
-	Shed           uint64 // messages that the link let nobody read: too long, or too many
+	hbd.Totals
+	Term        proto.Term
+	Quiet       bool          // nothing planned, prepared, persisted or waited for
+	Asking      bool          // of a device an answer is waited for
+	Writing     bool          // what is decided is on its way to the disk
+	Wait        time.Duration // until it looks again by itself
+	EventsSeen  uint64
+	EventGaps   uint64
+	Refused     uint64 // messages that were not acceptable
+	UnknownKeys uint64 // skipped in those that were
+	Shed        uint64 // messages that the link let nobody read: too long, or too many
 }
 
 // Overview tells where the planner stands.
 func (p *Planner) Overview() Overview {
-	h := p.Rings.Placed.Totals()
-	o := Overview{Term: p.j.Term, Generation: h.Generation, Rings: h.Rings, InService: h.InService, Degraded: h.Degraded, Spares: h.Spares,
-		Online: h.Online, Pending: h.Pending, LinksTotal: h.LinksTotal, LinksConfirmed: h.LinksConfirmed, EventsSeen: p.j.Seen(),
-		Refused: p.counts.refused, UnknownKeys: p.counts.unknown, Shed: p.counts.shed}
+	o := Overview{Totals: p.Rings.Placed.Totals(), Term: p.j.Term, EventsSeen: p.j.Seen(),
+		Refused: p.inbox.refused, UnknownKeys: p.inbox.unknown, Shed: p.inbox.shed}
 	o.Asking, o.Writing, o.Wait = o.Pending > 0 || hbd.Asking(p.Rings), !p.j.Written(), p.Next()-p.j.Now
 	o.Quiet = p.j.LinkUp && p.Rings.Quiet() && o.Pending == 0 && p.j.Quiet() && (p.Core == nil || p.Core.Quiet())
 	for _, t := range p.tables() {

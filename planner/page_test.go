@@ -43,7 +43,7 @@ func TestPageSaysHowAFabricIs(t *testing.T) {
 		if err := json.Unmarshal(got.Body.Bytes(), &page); err != nil {
 			t.Fatal(err)
 		}
-		is, found := planner.HealthOf(p)
+		is, found := p.Alarms.Health()
 		causes := ""
 		for _, a := range found {
 			if a.Under == "" {

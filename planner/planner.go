@@ -111,23 +111,12 @@ type Planner struct {
 	Circuits core.Claims    // of the core, as jobs have them
 	Jobs     *job.Table     // that asked for rings or circuits
 	Rollout  *rollout.Rollout
+	Alarms   alarmBook
 	j        *journal.Journal
 
 	state      state
-	linkSince  time.Duration
-	links      uint64 // connections of this life
-	uncached   bool   // the broker keeps nothing
-	features   proto.Features
-	beatAt     time.Duration
-	beaten     time.Duration // when the last sign of life was given
-	beat       uint64        // its number
-	echo       uint64        // the number of the last one that the broker gave back on this link, 0: none
-	lag        time.Duration // how long that one was away
-	lags       int           // how many in a row were away for slowEcho
-	late       time.Duration // by how much this process was too late at worst since the last sign of life
-	lateWas    time.Duration // and before that
+	pulse      pulse
 	stood      standstills
-	lates      int           // how many such times in a row it was by slowEcho
 	seenTerm   proto.Term    // ours will be above it
 	shown      proto.Term    // the highest of another planner's that is shown
 	raises     int           // of the term, in this life
@@ -145,17 +134,14 @@ type Planner struct {
 	alone      bool     // nobody else can be heard yet
 	served     bool     // it has been in service
 	takeover   bool
-	claiming   bool // another one is being replaced
 	claimUntil time.Duration
 	replaced   string // who was
 
 	asks     asks
 	acts     actList
 	refusals refusals
-	alarms   alarmBook
 	edits    edits
 	wear     wear.Book
-	host     string
 
 	election election
 
@@ -164,29 +150,23 @@ type Planner struct {
 	hushAt       time.Duration // when devices that have gone silent are looked for
 	waitsAt      time.Duration // when it is looked at again what is waited for
 	waited, said string        // the last time, and in the log
-	counts       counters
-}
-
-// counters of events that show nowhere else.
-type counters struct {
-	refused uint64 // messages that were not acceptable
-	unknown uint64 // keys skipped
-	shed    uint64 // messages that the link did not deliver
+	inbox        inbox
 }
 
 // New makes a planner that waits for its link. It panics when the store's
 // records are not what a planner wrote: Start has checked them.
 func New(cfg Config) *Planner {
-	p := &Planner{Fabric: cfg.Fabric, j: journal.New(), seenTerm: cfg.Term, beatAt: Never, voicesAt: Never, first: cfg.First, new: cfg.Term == 0, alone: cfg.Alone, takeover: cfg.Takeover, host: proto.Clip(cfg.Host)}
+	p := &Planner{Fabric: cfg.Fabric, j: journal.New(), seenTerm: cfg.Term, voicesAt: Never, first: cfg.First, new: cfg.Term == 0, alone: cfg.Alone, takeover: cfg.Takeover}
 	p.j.Topics, p.j.Planner, p.j.Life, p.j.Layout = proto.Topics{Fabric: cfg.Fabric.Name}, cfg.PlannerID, cfg.Life, layoutOf(cfg.Fabric)
-	p.j.Term, p.uncached, p.features = cfg.Term, cfg.Uncached, proto.FeatureRestart|proto.FeatureUnproven|cfg.Features // the term is not ours yet
-	p.j.Self = strings.TrimSpace("planner " + p.host)
+	p.j.Term = cfg.Term // it is not ours yet
+	p.pulse = pulse{j: p.j, election: &p.election, host: proto.Clip(cfg.Host), features: proto.FeatureRestart | proto.FeatureUnproven | cfg.Features, uncached: cfg.Uncached, due: Never}
+	p.j.Self = strings.TrimSpace("planner " + p.pulse.host)
 	p.Rings = hbd.New(cfg.Fabric, p.j, above{p})
 	if cfg.Fabric.Core != nil {
 		p.Core = core.New(cfg.Fabric.Core, p.j, above{p})
 	}
-	p.stood.j = p.j
-	p.alarms = alarmBook{root: above{p}, j: p.j, standing: map[string]*alarm{}, acks: map[string]ack{}}
+	p.stood.j, p.inbox.j = p.j, p.j
+	p.Alarms = alarmBook{root: above{p}, j: p.j, standing: map[string]*alarm{}, acks: map[string]ack{}}
 	p.edits.p, p.asks.p = p, p
 	p.Rollout = rollout.New(nodesOf{p}, p.j)
 	var circuits job.Core
@@ -205,9 +185,9 @@ func New(cfg Config) *Planner {
 // tables are the devices: nodes, and switches where there are any.
 func (p *Planner) tables() []*member.Table {
 	if p.Core == nil {
-		return []*member.Table{p.Rings.Table()}
+		return []*member.Table{p.Rings.Table}
 	}
-	return []*member.Table{p.Rings.Table(), p.Core.Table()}
+	return []*member.Table{p.Rings.Table, p.Core.Table}
 }
 
 // find finds a node or a switch, nil when there is none of that number.
@@ -227,7 +207,7 @@ func (p *Planner) Step(ev Event, out []Action) []Action {
 		return out
 	}
 	p.j.Begin(ev.At, ev.WallMillis, out)
-	p.election.stored, p.late = ev.Stored, max(p.late, ev.Late)
+	p.election.stored, p.pulse.late = ev.Stored, max(p.pulse.late, ev.Late)
 	p.stood.late(ev.Late)
 	switch ev.Kind {
 	case Packet:
@@ -237,7 +217,7 @@ func (p *Planner) Step(ev Event, out []Action) []Action {
 	case LinkUp:
 		p.onLinkUp()
 	case LinkDown:
-		p.j.LinkUp, p.beatAt = false, Never
+		p.j.LinkUp, p.pulse.due = false, Never
 	case Persisted:
 		p.onPersisted(ev.Persist)
 	case Question:
@@ -262,10 +242,10 @@ func (p *Planner) Step(ev Event, out []Action) []Action {
 
 func (p *Planner) onLinkUp() {
 	now := p.j.Now
-	p.j.LinkUp, p.linkSince, p.listenFrom, p.beatAt, p.echo, p.lags = true, now, now, now, 0, 0
-	p.links++
+	p.j.LinkUp, p.listenFrom = true, now
+	p.pulse.linked()
 	if p.alone {
-		p.alone, p.linkSince = false, now-beatsAlive*BeatPeriod
+		p.alone, p.pulse.linkSince = false, now-beatsAlive*BeatPeriod
 	}
 	for _, t := range p.tables() {
 		t.LinkUp()
@@ -368,14 +348,14 @@ func (p *Planner) Next() time.Duration {
 	case raising:
 		return next
 	case following:
-		return min(next, p.beatAt)
+		return min(next, p.pulse.due)
 	case standby:
 		next = min(next, p.listenEnd())
 	case gathering:
 		heard, _ := p.heard()
-		if at, all := p.gatherEnd(); heard > 0 || all || !p.Rings.Table().Numbers.Fresh {
+		if at, all := p.gatherEnd(); heard > 0 || all || !p.Rings.Table.Numbers.Fresh {
 			next = min(next, at)
 		}
 	}
-	return min(next, p.beatAt)
+	return min(next, p.pulse.due)
 }

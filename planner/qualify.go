@@ -315,7 +315,7 @@ func (e *edits) qualifiedPage(q *proto.OpRequest, r *proto.OpReply) {
 func (e *edits) count() {
 	run := e.bits
 	if run.trial == nil {
-		run.trial = newTrial(e.p, run.tried, newBitTest(e.p.Fabric, run.tried, true))
+		run.trial = e.trial(run.tried, newBitTest(e.p.Fabric, run.tried, true))
 	}
 	t := run.trial
 	if e.p.state != serving {

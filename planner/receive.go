@@ -4,15 +4,24 @@ import (
 	"errors"
 	"fmt"
 
+	"ringlight/planner/journal"
 	"ringlight/planner/member"
 	"ringlight/proto"
 )
+
+// inbox reads what comes in, and counts what shows nowhere else.
+type inbox struct {
+	j       *journal.Journal
+	refused uint64 // messages that were not acceptable
+	unknown uint64 // keys skipped
+	shed    uint64 // messages that the link did not deliver
+}
 
 // addressed says what a packet is about, if it is for this planner: what is not
 // acceptable changes nothing and is counted.
 func (p *Planner) addressed(pk *proto.Packet) (topic proto.Topic, ours bool) {
 	if pk.Kind == proto.Shed {
-		p.counts.shed += pk.ShedCount()
+		p.inbox.shed += pk.ShedCount()
 		return topic, false
 	}
 	if pk.Kind != proto.Publish || len(pk.Payload) == 0 {
@@ -20,7 +29,7 @@ func (p *Planner) addressed(pk *proto.Packet) (topic proto.Topic, ours bool) {
 	}
 	topic, err := proto.ParseTopic(pk.Topic)
 	if err != nil {
-		p.refuse(-1, err)
+		p.inbox.refuse(-1, err)
 		return topic, false
 	}
 	return topic, topic.Fabric == p.Fabric.Name
@@ -28,7 +37,7 @@ func (p *Planner) addressed(pk *proto.Packet) (topic proto.Topic, ours bool) {
 
 // reachable refuses a planner's term that is too far above ours to be gone on
 // from.
-func (p *Planner) reachable(t proto.Term) bool {
+func (p *inbox) reachable(t proto.Term) bool {
 	limit := p.j.Term + proto.MaxTermJump
 	if p.j.Term == 0 {
 		limit = proto.MaxFirst
@@ -51,7 +60,7 @@ func (p *Planner) receive(topic proto.Topic, pk *proto.Packet) {
 	switch topic.Kind {
 	case proto.TopicPlanner:
 		var m proto.PlannerState
-		if p.decode(-1, payload, &m) && p.reachable(m.Term) {
+		if p.inbox.decode(-1, payload, &m) && p.inbox.reachable(m.Term) {
 			p.onPlanner(&m, pk.Retain)
 		}
 		return
@@ -61,14 +70,14 @@ func (p *Planner) receive(topic proto.Topic, pk *proto.Packet) {
 	}
 	t, d := p.find(topic.Node)
 	if d == nil {
-		p.refuse(-1, errNoNode)
+		p.inbox.refuse(-1, errNoNode)
 		p.edits.stranger(topic, payload)
 		return
 	}
 	if d.Ignored { // quarantined: nothing that it says counts, but whom to ask when that ends
-		p.counts.refused++
+		p.inbox.refused++
 		m := new(proto.Presence)
-		if topic.Kind == proto.TopicPresence && p.decode(int64(d.ID), payload, m) && m.Online && m.Session != 0 {
+		if topic.Kind == proto.TopicPresence && p.inbox.decode(int64(d.ID), payload, m) && m.Online && m.Session != 0 {
 			d.Session = m.Session
 		}
 		return
@@ -76,12 +85,12 @@ func (p *Planner) receive(topic proto.Topic, pk *proto.Packet) {
 	switch topic.Kind {
 	case proto.TopicPresence:
 		m := new(proto.Presence)
-		if p.decode(int64(d.ID), payload, m) && p.same(d, m.Node) {
+		if p.inbox.decode(int64(d.ID), payload, m) && p.inbox.same(d, m.Node) {
 			t.Presence(d, m)
 		}
 	case proto.TopicReported:
 		m := new(proto.Reported)
-		if p.decode(int64(d.ID), payload, m) && p.same(d, m.Node) {
+		if p.inbox.decode(int64(d.ID), payload, m) && p.inbox.same(d, m.Node) {
 			t.Reported(d, m, pk.By != "")
 			if m.AsksRestart && !d.ID.IsSwitch() {
 				p.Rollout.Asked(d.ID)
@@ -89,17 +98,17 @@ func (p *Planner) receive(topic proto.Topic, pk *proto.Packet) {
 		}
 	case proto.TopicEvent:
 		m := new(proto.Event)
-		if p.decode(int64(d.ID), payload, m) && p.same(d, m.Node) {
+		if p.inbox.decode(int64(d.ID), payload, m) && p.inbox.same(d, m.Node) {
 			t.Event(d, m)
 		}
 	case proto.TopicAck:
 		m := new(proto.Ack)
-		if p.decode(int64(d.ID), payload, m) && p.same(d, m.Node) {
+		if p.inbox.decode(int64(d.ID), payload, m) && p.inbox.same(d, m.Node) {
 			t.Ack(d, m)
 		}
 	case proto.TopicHealth:
 		m := new(proto.Health)
-		if p.decode(int64(d.ID), payload, m) && p.same(d, m.Node) {
+		if p.inbox.decode(int64(d.ID), payload, m) && p.inbox.same(d, m.Node) {
 			t.Health(d, m)
 			if !d.ID.IsSwitch() {
 				p.Rings.Agenda.Health(m)
@@ -113,16 +122,16 @@ func (p *Planner) receive(topic proto.Topic, pk *proto.Packet) {
 	}
 }
 
-func (p *Planner) decode(node int64, payload []byte, m any) bool {
+func (p *inbox) decode(node int64, payload []byte, m any) bool {
 	unknown, err := proto.Decode(payload, m)
-	p.counts.unknown += uint64(unknown)
+	p.unknown += uint64(unknown)
 	if err != nil {
 		p.refuse(node, err)
 	}
 	return err == nil
 }
 
-func (p *Planner) same(d *member.Device, said proto.NodeID) bool {
+func (p *inbox) same(d *member.Device, said proto.NodeID) bool {
 	if said != d.ID {
 		p.refuse(int64(d.ID), errNode)
 	}
@@ -131,7 +140,7 @@ func (p *Planner) same(d *member.Device, said proto.NodeID) bool {
 
 // refuse counts a message that is not acceptable. It is logged, not kept: a
 // flood of them must not push the events out.
-func (p *Planner) refuse(node int64, err error) {
-	p.counts.refused++
+func (p *inbox) refuse(node int64, err error) {
+	p.refused++
 	p.j.Line(Line{Level: Warn, Message: "message refused", Rule: "protocol", Node: node, Text: proto.Clip(err.Error())})
 }

@@ -19,7 +19,7 @@ func (f nodesOf) Shape() rollout.Shape {
 
 func (f nodesOf) Look(id proto.NodeID) (l rollout.Look) {
 	p := f.p
-	d := p.Rings.Table().Find(id)
+	d := p.Rings.Table.Find(id)
 	if d == nil {
 		return l
 	}
@@ -42,7 +42,7 @@ func (f nodesOf) Look(id proto.NodeID) (l rollout.Look) {
 		l.Hold.Bundles = append(l.Hold.Bundles, rollout.Bundle{Path: b.Path, State: b.State, Calibration: b.Calibration})
 	}
 	p.Rings.Placed.Facing(id, func(neighbour proto.NodeID, bundle proto.BundleID) {
-		n := p.Rings.Table().Find(neighbour)
+		n := p.Rings.Table.Find(neighbour)
 		if n == nil || n.Report == nil {
 			return
 		}

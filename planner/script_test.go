@@ -128,7 +128,7 @@ func (s *nodeScript) do(args []string) string {
 		}
 		s.w.forge(&s.w.nodes[num(1)], proto.RingID(num(2)), proto.Generation(num(3)), peers)
 	case "alarms": // that stand
-		for _, a := range s.w.p.Alarms() {
+		for _, a := range s.w.p.Alarms.List() {
 			fmt.Fprintf(&s.out, "alarm %s: %s\n", a.ID, a.Why)
 		}
 	case "quiet":

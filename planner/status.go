@@ -22,7 +22,7 @@ func (p *Planner) Status() proto.Status {
 	s.Nodes, s.Rings = p.Rings.Placed.Counts()
 	p.election.copies(&s)
 	var all []proto.AlarmStatus
-	s.Health, all = HealthOf(p)
+	s.Health, all = p.Alarms.Health()
 	for _, a := range all {
 		if a.Under != "" {
 			continue
@@ -45,12 +45,6 @@ func (p *Planner) Status() proto.Status {
 // standbyAlive is how long a standby's message is believed: three
 // of its signs of life.
 const standbyAlive = 3 * beatsAlive * BeatPeriod
-
-// Alarms are what is not as it should be: the worst first, then the oldest, and under
-// each what follows from it.
-func (p *Planner) Alarms() []proto.AlarmStatus {
-	return p.alarms.list()
-}
 
 const (
 	// lossesAStep bounds what a step tries of what breaks next; at 50 us each it

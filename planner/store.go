@@ -115,7 +115,7 @@ func (p *Planner) restoreRecord(prefix, rest string, raw []byte) error {
 	case prefix == journal.PrefixAudit:
 		p.j.Chain.Restore(raw)
 	case prefix == prefixAck:
-		return p.alarms.restore(rest, raw)
+		return p.Alarms.restore(rest, raw)
 	case prefix == journal.PrefixSeen:
 		id, err := strconv.ParseUint(rest, 10, 32)
 		if err != nil {

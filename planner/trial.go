@@ -64,8 +64,8 @@ type lamp struct {
 // ends of a fibre.
 func (x *tried) ends() [2]fabric.Port { return [2]fabric.Port{x.A, x.B} }
 
-func newTrial(p *Planner, fibres []tried, bits *bitTest) *trial {
-	t := &trial{p: p, fibres: fibres, bits: bits, open: map[proto.Corr]lamp{}, dark: map[int]*[2]string{}}
+func (e *edits) trial(fibres []tried, bits *bitTest) *trial {
+	t := &trial{p: e.p, fibres: fibres, bits: bits, open: map[proto.Corr]lamp{}, dark: map[int]*[2]string{}}
 	type end struct {
 		node   proto.NodeID
 		bundle proto.BundleID

@@ -25,7 +25,7 @@ func (p *Planner) waits() []string {
 	var out []string
 	switch heard, _ := p.heard(); {
 	case p.state == gathering:
-		out = append(out, p.gathers(heard))
+		out = append(out, gathers(heard))
 	case p.state != serving:
 		out = append(out, p.idle())
 	}
@@ -42,7 +42,7 @@ func (p *Planner) waits() []string {
 	return out
 }
 
-func (p *Planner) gathers(heard int) string {
+func gathers(heard int) string {
 	if heard == 0 {
 		return "gathering: no node or switch has spoken yet"
 	}
@@ -58,11 +58,11 @@ func (p *Planner) tellWaits() {
 	if p.state == serving && p.j.LinkUp && p.j.Now >= p.hushAt {
 		p.hushAt = p.j.Now + hushPeriod
 		for _, t := range p.tables() {
-			t.Hush(p.linkSince)
+			t.Hush(p.pulse.linkSince)
 		}
 	}
-	p.alarms.update()
-	p.alarms.store()
+	p.Alarms.update()
+	p.Alarms.store()
 	if p.state == following {
 		return // that it waits is no news
 	}

@@ -100,7 +100,7 @@ func TestAgentsHaveKeysOfTheirOwn(t *testing.T) {
 					CertFile: filepath.Join(folder.Dir, "f1-planner-a.pem"), KeyFile: filepath.Join(folder.Dir, "f1-planner-a.key"), Log: slog.New(slog.DiscardHandler),
 					Seals: server.Seals{Mode: guard.Enforce, TrustFile: trust, Kept: state + ".trust", Reports: true},
 					Observe: func(p *planner.Planner) {
-						named := slices.ContainsFunc(p.Alarms(), func(a proto.AlarmStatus) bool {
+						named := slices.ContainsFunc(p.Alarms.List(), func(a proto.AlarmStatus) bool {
 							return a.ID == "2/unsealed" && strings.Contains(a.Why, c.alarm)
 						})
 						if o := p.Overview(); o.Online == c.online && named == (c.alarm != "") {

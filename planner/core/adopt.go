@@ -14,11 +14,11 @@ import (
 // and everything is judged.
 func (c *Circuits) Gathered() {
 	c.heard, c.agenda.unreported = true, true
-	if c.table.Numbers.Contradicted() {
+	if c.Table.Numbers.Contradicted() {
 		forget(c)
 	}
-	c.table.Numbers.Find()
-	if c.table.Numbers.Fresh {
+	c.Table.Numbers.Find()
+	if c.Table.Numbers.Fresh {
 		c.adopt()
 	}
 	c.Stages.open.since = c.j.Now
@@ -32,14 +32,14 @@ func (c *Circuits) Gathered() {
 		}
 		v.judge(c)
 	}
-	c.table.SweepNow()
+	c.Table.SweepNow()
 	c.agenda.replan(0)
 }
 
 // adopt takes what switches carry as what is wanted, when the store
 // knows nothing. Of a pair the one with the later generation is believed.
 func (c *Circuits) adopt() {
-	c.table.Numbers.Fresh = false
+	c.Table.Numbers.Fresh = false
 	var records []journal.Record
 	links := 0
 	for at := range c.Evidence.maps {
@@ -60,11 +60,11 @@ func (c *Circuits) adopt() {
 	if len(records) == 0 {
 		return
 	}
-	c.table.Numbers.Decided = c.table.Numbers.Gen
-	records = append(records, journal.Encode(keyHead, head{c.table.Numbers.Gen}))
+	c.Table.Numbers.Decided = c.Table.Numbers.Gen
+	records = append(records, journal.Encode(keyHead, head{c.Table.Numbers.Gen}))
 	c.j.Persist(records...)
 	c.saveJobs()
-	c.j.Note(journal.Info, "circuits adopted", journal.Note{Rule: "adopt", Node: -1, Gen: c.table.Numbers.Gen, Text: fmt.Sprintf("%d links of %d jobs as their switches report them", links, len(c.jobs.all))})
+	c.j.Note(journal.Info, "circuits adopted", journal.Note{Rule: "adopt", Node: -1, Gen: c.Table.Numbers.Gen, Text: fmt.Sprintf("%d links of %d jobs as their switches report them", links, len(c.jobs.all))})
 }
 
 // mapFrom reads a map off the report of one of its switches. Ports beyond
@@ -156,6 +156,6 @@ func forget(c *Circuits) {
 		c.Stages.become(Resting)
 	}
 	c.jobs.all, c.Stages.todo, c.Stages.open = nil, nil, openStage{}
-	c.table.Numbers.Fresh = true
+	c.Table.Numbers.Fresh = true
 	c.j.Persist(append(records, c.jobs.unsaved()...)...)
 }

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"ringlight/proto"
-	"ringlight/proto/metric"
 )
 
 // Answers reports whether a noun is about jobs and circuits.
@@ -88,7 +87,7 @@ func takeJobs(c *Circuits, list []*job, q *proto.OpRequest, r *proto.OpReply) {
 // Pages of circuits go by switch and port of side A: page = switch<<16 | port.
 func (e *evidence) circuitsPage(from uint64, of proto.JobID, r *proto.OpReply) {
 	for s := int(min(from>>16, uint64(len(e.switches)))); s < len(e.switches); s++ {
-		for _, x := range e.circuitsAt(s) {
+		for _, x := range e.At(s) {
 			page := uint64(s)<<16 | uint64(x.A)
 			if page < from || of != 0 && x.Job != of {
 				continue
@@ -102,9 +101,9 @@ func (e *evidence) circuitsPage(from uint64, of proto.JobID, r *proto.OpReply) {
 	}
 }
 
-// circuitsAt are the circuits that are wanted at a switch, as they are there, and those that
+// At are the circuits that are wanted at a switch, as they are there, and those that
 // operators have made at other ports.
-func (e *evidence) circuitsAt(s int) (list []proto.CircuitStatus) {
+func (e *evidence) At(s int) (list []proto.CircuitStatus) {
 	v := &e.switches[s]
 	for _, x := range e.wanted(s) {
 		status := proto.CircuitStatus{Switch: v.ID, A: x.A, B: x.B, Job: x.Job, Loss: proto.NoPower}
@@ -256,7 +255,7 @@ func (c *Circuits) whyShort(j *job) string {
 
 // Waits says whose answers the circuits wait for.
 func (c *Circuits) Waits() (out []string) {
-	if text := c.Stages.txn.Waits(); text != "" {
+	if text := c.Stages.Txn.Waits(); text != "" {
 		out = append(out, "circuits: "+text)
 	}
 	if text := c.Stages.awaits(); text != "" {
@@ -268,17 +267,12 @@ func (c *Circuits) Waits() (out []string) {
 	return out
 }
 
-// Txns are the times and the aborts of its generations.
-func (c *Circuits) Txns() (took metric.Tally, aborts uint64) {
-	return c.Stages.txn.Took.Clone(), c.Stages.txn.Aborts
-}
-
 // Status tells where the circuits stand; of none it is empty.
 func (c *Circuits) Status() proto.CoreStatus {
 	if c == nil {
 		return proto.CoreStatus{}
 	}
-	s := proto.CoreStatus{Generation: c.table.Numbers.Gen, Switches: uint32(len(c.Evidence.switches)), Jobs: uint32(len(c.jobs.all)), Quiet: c.Quiet(), DarkMicros: c.Evidence.dark}
+	s := proto.CoreStatus{Generation: c.Table.Numbers.Gen, Switches: uint32(len(c.Evidence.switches)), Jobs: uint32(len(c.jobs.all)), Quiet: c.Quiet(), DarkMicros: c.Evidence.dark}
 	for i := range c.Evidence.switches {
 		if c.Evidence.switches[i].Online() {
 			s.Online++
@@ -306,9 +300,6 @@ func (c *Circuits) Status() proto.CoreStatus {
 	}
 	return s
 }
-
-// Change is what the job list taken last came to.
-func (c *Circuits) Change() proto.ChangeStatus { return c.change }
 
 // Facts is what holds now at a switch, of all its circuits or of one port of
 // side A.

@@ -30,8 +30,8 @@ func largeCircuits(b *testing.B) (*Circuits, []proto.JobSpec) {
 	c := New(&k, journal.New(), nobody{})
 	for s := range c.Evidence.switches {
 		d := c.Evidence.switches[s].Device
-		c.table.Presence(d, &proto.Presence{Node: d.ID, Session: 1, Online: true, Ports: 128})
-		c.table.Reported(d, &proto.Reported{Node: d.ID, Session: 1}, false)
+		c.Table.Presence(d, &proto.Presence{Node: d.ID, Session: 1, Online: true, Ports: 128})
+		c.Table.Reported(d, &proto.Reported{Node: d.ID, Session: 1}, false)
 	}
 	r := rand.New(rand.NewPCG(1, 3))
 	var list []proto.JobSpec
@@ -97,8 +97,8 @@ func BenchmarkTurnOfJobs(b *testing.B) {
 	c := New(k, journal.New(), nobody{})
 	for s := range c.Evidence.switches {
 		d := c.Evidence.switches[s].Device
-		c.table.Presence(d, &proto.Presence{Node: d.ID, Session: 1, Online: true, Ports: uint16(k.Ports())})
-		c.table.Reported(d, &proto.Reported{Node: d.ID, Session: 1}, false)
+		c.Table.Presence(d, &proto.Presence{Node: d.ID, Session: 1, Online: true, Ports: uint16(k.Ports())})
+		c.Table.Reported(d, &proto.Reported{Node: d.ID, Session: 1}, false)
 	}
 	r := rand.New(rand.NewPCG(1, 3))
 	alone := func(id int) proto.JobSpec {

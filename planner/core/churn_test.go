@@ -16,8 +16,8 @@ func readyCircuits(k *fabric.Core) *Circuits {
 	c := New(k, journal.New(), nobody{})
 	for s := range c.Evidence.switches {
 		d := c.Evidence.switches[s].Device
-		c.table.Presence(d, &proto.Presence{Node: d.ID, Session: 1, Online: true, Ports: uint16(k.SwitchSize())})
-		c.table.Reported(d, &proto.Reported{Node: d.ID, Session: 1}, false)
+		c.Table.Presence(d, &proto.Presence{Node: d.ID, Session: 1, Online: true, Ports: uint16(k.SwitchSize())})
+		c.Table.Reported(d, &proto.Reported{Node: d.ID, Session: 1}, false)
 	}
 	return c
 }

@@ -81,11 +81,11 @@ type Circuits struct {
 	designer designer
 	j        *journal.Journal
 	root     Root
-	table    *member.Table
+	Table    *member.Table // the switches as devices
 	jobs     *jobList
 	heard    bool // the first look round is over
 
-	change proto.ChangeStatus // the one under way or the last
+	Change proto.ChangeStatus // the one under way or the last
 	named  proto.JobID        // the last number that a job with a name got in this life
 }
 
@@ -105,9 +105,9 @@ func New(fab *fabric.Core, j *journal.Journal, root interface {
 	e := &evidence{j: j, agenda: a, jobs: jobs, bad: map[slot]proto.Session{}, tried: map[slot]proto.Generation{}}
 	d := &drains{j: j, agenda: a, Evidence: e, of: map[string]*PortDrain{}}
 	c := &Circuits{Evidence: e, agenda: a, drains: d, designer: designerOf(fab), j: j, root: root, jobs: jobs}
-	c.table = member.NewTable(proto.FirstSwitch, fab.Switches(), j, root, c)
-	c.Stages = &stages{j: j, agenda: a, Evidence: e, drains: d, table: c.table, txn: member.NewTxn(c.table)}
-	e.fit(fab, c.table, nil)
+	c.Table = member.NewTable(proto.FirstSwitch, fab.Switches(), j, root, c)
+	c.Stages = &stages{j: j, agenda: a, Evidence: e, drains: d, table: c.Table, Txn: member.NewTxn(c.Table)}
+	e.fit(fab, c.Table, nil)
 	return c
 }
 
@@ -121,9 +121,6 @@ func designerOf(fab *fabric.Core) designer {
 	}
 	return newInterleaved(fab)
 }
-
-// Table are the switches as devices.
-func (c *Circuits) Table() *member.Table { return c.table }
 
 // replan asks for a look at the maps after a delay at most.
 func (a *agenda) replan(after time.Duration) { a.planAt = min(a.planAt, a.j.Now+after) }
@@ -151,30 +148,30 @@ func (c *Circuits) Run() {
 		}
 	}
 	switch {
-	case c.Stages.txn.Phase() == member.Preparing:
+	case c.Stages.Txn.Phase() == member.Preparing:
 		c.Stages.checkPrepare()
-	case c.Stages.txn.Phase() == member.Resting && c.Stages.state == Verifying:
+	case c.Stages.Txn.Phase() == member.Resting && c.Stages.state == Verifying:
 		c.Stages.checkOpen()
 	}
-	c.table.Sweep(true)
+	c.Table.Sweep(true)
 	if c.Stages.rests() && c.agenda.due() {
 		c.plan()
 	}
 }
 
-func (c *stages) rests() bool { return c.state == Resting && c.txn.Phase() == member.Resting }
+func (c *stages) rests() bool { return c.state == Resting && c.Txn.Phase() == member.Resting }
 
 // Next is when Run wants to be called.
 func (c *Circuits) Next() time.Duration {
 	if !c.may() {
 		return journal.Never
 	}
-	next := min(c.table.NextSweep(), c.Stages.txn.Next())
+	next := min(c.Table.NextSweep(), c.Stages.Txn.Next())
 	for s := range c.Evidence.switches {
 		next = min(next, c.Evidence.switches[s].RetryAt())
 	}
 	switch {
-	case c.Stages.txn.Phase() != member.Resting:
+	case c.Stages.Txn.Phase() != member.Resting:
 	case c.Stages.state == Verifying:
 		next = min(next, c.Stages.openDue())
 	default:
@@ -185,7 +182,7 @@ func (c *Circuits) Next() time.Duration {
 
 // LinkUp: nothing sent without a broker arrived.
 func (c *Circuits) LinkUp() {
-	c.Stages.txn.LinkUp()
+	c.Stages.Txn.LinkUp()
 	if c.Stages.open.active() {
 		c.Stages.open.since = c.j.Now
 	}
@@ -217,7 +214,7 @@ func (c *Circuits) plan() {
 	proven, back := c.Evidence.prove(), c.Evidence.watch()
 	d := c.design(c.jobs.all, proven || back)
 	was := c.jobs.all
-	c.jobs.all, c.change, c.Stages.todo = d.jobs, d.change, d.stages
+	c.jobs.all, c.Change, c.Stages.todo = d.jobs, d.change, d.stages
 	c.saveJobs()
 	noteStarts(c, was)
 	if len(c.Stages.todo) > 0 {
@@ -274,7 +271,7 @@ func (c *Circuits) Quiet() bool {
 
 // Phase names the phase of the circuits' generation.
 func (c *stages) Phase() string {
-	if p := c.txn.Phase(); p != member.Resting {
+	if p := c.Txn.Phase(); p != member.Resting {
 		return p.String()
 	}
 	return c.state.String()

@@ -209,13 +209,10 @@ func (x Claims) Routes(id proto.JobID) func() ([]Route, string) {
 func (x Claims) Stamp(id proto.JobID) string {
 	stamp := fmt.Sprintf("%s %d", x.c.jobs.saved[id], x.c.Evidence.lapses)
 	if x.c.Evidence.fab.Backup {
-		stamp += fmt.Sprintf(" %d", x.c.table.Numbers.Decided)
+		stamp += fmt.Sprintf(" %d", x.c.Table.Numbers.Decided)
 	}
 	return stamp
 }
-
-// At are the circuits that are wanted at a switch, as they are there, and those by hand.
-func (x Claims) At(n int) []proto.CircuitStatus { return x.c.Evidence.circuitsAt(n) }
 
 // Parts are those that are out, in order.
 func (x Claims) Parts() []string { return slices.Sorted(maps.Keys(x.c.Evidence.out.why)) }
@@ -241,7 +238,7 @@ func (x Claims) Links(id proto.JobID) (out []fabric.LeafLink) {
 // takeList makes a design the wanted one.
 func takeList(c *Circuits, d design) {
 	was := c.jobs.all
-	c.jobs.all, c.change, c.Stages.todo = d.jobs, d.change, nil
+	c.jobs.all, c.Change, c.Stages.todo = d.jobs, d.change, nil
 	c.agenda.unreported = true
 	c.saveJobs()
 	c.j.Note(journal.Info, "job list taken", journal.Note{Rule: "apply", Node: -1, Cause: proto.CauseOperator,

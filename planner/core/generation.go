@@ -47,7 +47,7 @@ type stages struct {
 	table    *member.Table
 
 	state State
-	txn   member.Txn
+	Txn   member.Txn
 	about purpose   // of the generation in txn
 	open  openStage // committed, not yet proven
 	todo  [][]mapSet
@@ -98,18 +98,18 @@ func (c *stages) prepare(about purpose, want []switchWant) {
 			BypassSeq: v.quoted(), Decisions: []proto.RingID{v.Group}, Circuits: c.Evidence.layout.circuitsOf(w.sw, w.crossMap)}
 	}
 	c.about = about
-	c.txn.Prepare(c.table.Numbers.Gen, proto.Count(len(want), "switch"), c.j.Now, desired, func(d *member.Device) bool { return about.kind == stageBack && !d.Ready() })
+	c.Txn.Prepare(c.table.Numbers.Gen, proto.Count(len(want), "switch"), c.j.Now, desired, func(d *member.Device) bool { return about.kind == stageBack && !d.Ready() })
 	c.j.Line(journal.Line{Level: journal.Info, Message: "circuits prepare", Rule: "circuits_prepare", Node: -1, Generation: c.table.Numbers.Gen, Text: c.explain()})
-	c.txn.Resend()
-	if c.txn.Complete() {
-		c.txn.Decide(c.records())
+	c.Txn.Resend()
+	if c.Txn.Complete() {
+		c.Txn.Decide(c.records())
 	}
 }
 
 // explain says in a few words what a generation is for.
 func (c *stages) explain() string {
 	if c.about.kind == stageTell {
-		return "plan sent again to " + proto.Count(len(c.txn.Parts), "switch")
+		return "plan sent again to " + proto.Count(len(c.Txn.Parts), "switch")
 	}
 	made, gone := 0, 0
 	for _, set := range c.about.sets {
@@ -120,20 +120,20 @@ func (c *stages) explain() string {
 	if c.about.kind == stageBack {
 		text = "roll-back"
 	}
-	return fmt.Sprintf("%s on %d switches: %d circuits removed, %d made", text, len(c.txn.Parts), gone, made)
+	return fmt.Sprintf("%s on %d switches: %d circuits removed, %d made", text, len(c.Txn.Parts), gone, made)
 }
 
 func (c *stages) checkPrepare() {
-	if !c.txn.Late() {
-		c.txn.Resend()
+	if !c.Txn.Late() {
+		c.Txn.Resend()
 		return
 	}
-	c.txn.Unanswered(func(part *member.Part) {
+	c.Txn.Unanswered(func(part *member.Part) {
 		d := part.Device
 		d.Refusing(d.Refusals + 1)
 		c.table.Silence(d, c.j.Now+member.Backoff(d.Refusals))
-		c.j.Note(journal.Warn, "switch did not answer a prepare", journal.Note{Rule: "presumed_abort", Node: int64(d.ID), Gen: c.txn.Gen,
-			Text: fmt.Sprintf("circuits generation %d, %d s", c.txn.Gen, int(member.PrepareTimeout.Seconds()))})
+		c.j.Note(journal.Warn, "switch did not answer a prepare", journal.Note{Rule: "presumed_abort", Node: int64(d.ID), Gen: c.Txn.Gen,
+			Text: fmt.Sprintf("circuits generation %d, %d s", c.Txn.Gen, int(member.PrepareTimeout.Seconds()))})
 	})
 	c.abort("not every switch answered in time")
 }
@@ -141,15 +141,15 @@ func (c *stages) checkPrepare() {
 // abort forgets the generation; nobody has taken any of it. Of a roll-back
 // nobody can be the reason: it goes on without devices that do not answer.
 func (c *stages) abort(why string) {
-	gen := c.txn.Gen
+	gen := c.Txn.Gen
 	if c.about.kind == stageBack {
-		c.txn.Unanswered(func(part *member.Part) {
-			if c.txn.Late() || !part.Device.Ready() {
-				c.txn.LeaveOut(part)
+		c.Txn.Unanswered(func(part *member.Part) {
+			if c.Txn.Late() || !part.Device.Ready() {
+				c.Txn.LeaveOut(part)
 			}
 		})
-		if c.txn.Complete() {
-			c.txn.Decide(c.records())
+		if c.Txn.Complete() {
+			c.Txn.Decide(c.records())
 		}
 		return
 	}
@@ -160,15 +160,15 @@ func (c *stages) abort(why string) {
 
 // Drop forgets what is being prepared and sends nothing.
 func (c *stages) Drop() {
-	if c.txn.Phase() == member.Preparing {
-		c.txn.Drop()
+	if c.Txn.Phase() == member.Preparing {
+		c.Txn.Drop()
 		c.todo = nil
 	}
 }
 
 // prepared takes a switch's answer to a prepare.
 func (c *stages) prepared(v *switchView, m *proto.Ack) {
-	switch c.txn.Answer(v.Device, m) {
+	switch c.Txn.Answer(v.Device, m) {
 	case member.Lost:
 		v.byHand = max(v.byHand, m.BypassSeq)
 		v.Unassigned = true
@@ -176,7 +176,7 @@ func (c *stages) prepared(v *switchView, m *proto.Ack) {
 	case member.Refused:
 		c.refused(v, m)
 	case member.Complete:
-		c.txn.Decide(c.records())
+		c.Txn.Decide(c.records())
 	}
 }
 
@@ -188,7 +188,7 @@ func (c *stages) refused(v *switchView, m *proto.Ack) {
 		v.Refused(member.Refusal{})
 		v.byHand = max(v.byHand, m.BypassSeq) // it says itself what to quote
 	}
-	c.j.Note(journal.Warn, "switch refused circuits", journal.Note{Rule: "refused", Node: int64(v.ID), Gen: c.txn.Gen,
+	c.j.Note(journal.Warn, "switch refused circuits", journal.Note{Rule: "refused", Node: int64(v.ID), Gen: c.Txn.Gen,
 		Text: m.Words()})
 	c.abort(fmt.Sprintf("switch %d refused: %s", v.index(), m.Code))
 }
@@ -197,7 +197,7 @@ func (c *stages) refused(v *switchView, m *proto.Ack) {
 // were a decision of the circuits.
 func (c *stages) Persisted(id uint64) bool {
 	c.drains.onDisk(id)
-	if !c.txn.Persisted(id) {
+	if !c.Txn.Persisted(id) {
 		return false
 	}
 	c.agenda.unreported = true
@@ -211,10 +211,10 @@ func (c *stages) Persisted(id uint64) bool {
 	case !c.open.active():
 		c.open = openStage{kind: stageTell, since: c.j.Now}
 	}
-	c.txn.Commit()
+	c.Txn.Commit()
 	told, absent := map[proto.RingID]bool{}, 0
-	for i := range c.txn.Parts {
-		part := &c.txn.Parts[i]
+	for i := range c.Txn.Parts {
+		part := &c.Txn.Parts[i]
 		told[part.Device.Group] = true
 		if s := int(part.Device.ID - proto.FirstSwitch); !slices.Contains(c.open.sw, s) {
 			c.open.sw = append(c.open.sw, s)
@@ -226,14 +226,14 @@ func (c *stages) Persisted(id uint64) bool {
 	if c.state == Resting {
 		c.become(Verifying)
 	}
-	text := fmt.Sprintf("%d switches", len(c.txn.Parts)-absent)
+	text := fmt.Sprintf("%d switches", len(c.Txn.Parts)-absent)
 	if absent > 0 {
 		text += fmt.Sprintf(", %d when they are back", absent)
 	}
-	c.j.Note(journal.Info, "circuits generation committed", journal.Note{Rule: "circuits_commit", Node: -1, Gen: c.txn.Gen, Cause: proto.CausePlan, Text: text})
+	c.j.Note(journal.Info, "circuits generation committed", journal.Note{Rule: "circuits_commit", Node: -1, Gen: c.Txn.Gen, Cause: proto.CausePlan, Text: text})
 	for g := range c.Evidence.fab.Groups() {
 		if id := c.Evidence.fab.GroupID(g); told[id] {
-			c.table.SendDecision(id, c.txn.Decided)
+			c.table.SendDecision(id, c.Txn.Decided)
 		}
 	}
 	return true

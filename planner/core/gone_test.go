@@ -41,7 +41,7 @@ func TestWhatIsGoneIsNamed(t *testing.T) {
 		for device := range devices { // any order: each by itself
 			for _, jobs := range []int{2, 4} {
 				g := &growing{t: t, c: readyCircuits(k), store: map[string][]byte{}}
-				g.c.heard, g.c.table.Numbers.Fresh = true, false
+				g.c.heard, g.c.Table.Numbers.Fresh = true, false
 				var list []proto.JobSpec
 				for id := range jobs {
 					s := proto.JobSpec{Job: proto.JobID(1 + id), TP: 1, EP: 1, PP: 1, DP: 16}

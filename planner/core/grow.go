@@ -186,9 +186,9 @@ func (x Growth) Refit(to *fabric.Core) (records []journal.Record) {
 		records = append(records, d.Forget(), d.ForgetEvents())
 	}
 	was := c.Evidence.maps
-	c.table.Resize(to.Switches())
-	c.Evidence.fit(to, c.table, why)
-	c.jobs.fab, c.designer, c.Stages.txn.Parts = to, designerOf(to), nil
+	c.Table.Resize(to.Switches())
+	c.Evidence.fit(to, c.Table, why)
+	c.jobs.fab, c.designer, c.Stages.Txn.Parts = to, designerOf(to), nil
 	for at := range max(len(was), len(c.Evidence.maps)) {
 		if at >= len(c.Evidence.maps) {
 			records = append(records, journal.Record{Key: mapKey(at)})
@@ -217,7 +217,7 @@ func (x Growth) Refit(to *fabric.Core) (records []journal.Record) {
 	maps.DeleteFunc(c.Evidence.bad, func(s slot, _ proto.Session) bool { return gone(s) })
 	c.Evidence.lapses++
 	c.agenda.unreported = true
-	c.table.SweepNow()
+	c.Table.SweepNow()
 	c.agenda.replan(0)
 	return append(records, badRecords(c.Evidence.bad), journal.Encode(keyOut, c.Evidence.out.why))
 }

@@ -49,7 +49,7 @@ func (g *growing) realise(d design) {
 		for at := range d.maps {
 			g.keep(journal.Encode(mapKey(at), recordOf(d.maps[at])))
 		}
-		g.c.jobs.all, g.c.Evidence.maps, g.c.heard, g.c.table.Numbers.Fresh = d.jobs, d.maps, true, false
+		g.c.jobs.all, g.c.Evidence.maps, g.c.heard, g.c.Table.Numbers.Fresh = d.jobs, d.maps, true, false
 		g.c.saveJobs()
 		g.show()
 	})
@@ -60,7 +60,7 @@ func (g *growing) show() {
 	for s := range c.Evidence.switches {
 		d, at := c.Evidence.switches[s].Device, s
 		if !d.Heard() {
-			c.table.Presence(d, &proto.Presence{Node: d.ID, Session: 1, Online: true, Ports: 64})
+			c.Table.Presence(d, &proto.Presence{Node: d.ID, Session: 1, Online: true, Ports: 64})
 		}
 		at, _ = c.Evidence.layout.mapOf(s)
 		m := &proto.Reported{Node: d.ID, Session: 1}
@@ -75,7 +75,7 @@ func (g *growing) show() {
 			}
 			m.Circuits = append(m.Circuits, proto.CircuitReport{A: x.A, B: x.B, Job: x.Job, State: state, Loss: loss})
 		}
-		c.table.Reported(d, m, false)
+		c.Table.Reported(d, m, false)
 		c.Evidence.switches[s].Unassigned = false
 	}
 }
@@ -213,7 +213,7 @@ func TestCoresGrowAndShrink(t *testing.T) {
 		k := growingOf[seed%5]
 		r := rand.New(rand.NewPCG(seed, 0x960))
 		g := &growing{t: t, c: readyCircuits(&k), store: map[string][]byte{}}
-		g.c.heard, g.c.table.Numbers.Fresh = true, false
+		g.c.heard, g.c.Table.Numbers.Fresh = true, false
 		id := 0
 		for range 8 {
 			var list []proto.JobSpec
@@ -263,7 +263,7 @@ func TestCoresGrowAndShrink(t *testing.T) {
 func TestNewPortsWithoutLightStayOut(t *testing.T) {
 	k := growingOf[0]
 	g := &growing{t: t, c: readyCircuits(&k), store: map[string][]byte{}, dead: map[slot]bool{{0, 3, 3}: true, {5, 4, 4}: true}}
-	g.c.heard, g.c.table.Numbers.Fresh = true, false
+	g.c.heard, g.c.Table.Numbers.Fresh = true, false
 	to := k
 	to.Pods = 5
 	if !g.edit(&to) {
@@ -297,7 +297,7 @@ func TestNewPortsWithoutLightStayOut(t *testing.T) {
 func TestNewFibresWithoutLightStayOut(t *testing.T) {
 	k := growingOf[4]
 	g := &growing{t: t, c: readyCircuits(&k), store: map[string][]byte{}, dead: map[slot]bool{{0, 16, 16}: true, {2 + 9, 1, 3}: true}}
-	g.c.heard, g.c.table.Numbers.Fresh = true, false
+	g.c.heard, g.c.Table.Numbers.Fresh = true, false
 	to, d := k, *k.Direct
 	to.Direct, d.Servers = &d, 10
 	if !g.edit(&to) {
@@ -326,7 +326,7 @@ func TestFixedLeavesGrowAndShrink(t *testing.T) {
 		return &fabric.Core{Kind: fabric.KindLeafSpine, GPUsPerServer: 2, LeafSpine: &fabric.LeafSpine{Leaves: leaves, Spines: 4, GPUsPerLeaf: 8}}
 	}
 	g := &growing{t: t, c: readyCircuits(core(4)), store: map[string][]byte{}}
-	g.c.heard, g.c.table.Numbers.Fresh = true, false
+	g.c.heard, g.c.Table.Numbers.Fresh = true, false
 	list := []proto.JobSpec{{Job: 1, TP: 1, EP: 1, PP: 1, DP: 16}, {Job: 2, TP: 1, EP: 1, PP: 1, DP: 16}, {Job: 3, TP: 1, EP: 1, PP: 1, DP: 16}}
 	g.realise(g.c.design(g.c.jobs.list(list), true))
 	first, second := *g.c.jobs.find(1).own, *g.c.jobs.find(2).own

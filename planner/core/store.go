@@ -80,7 +80,7 @@ func (r mapRecord) crossMap(ports int) (crossMap, error) {
 
 // records is the decision of the generation under way.
 func (c *stages) records() []journal.Record {
-	t := &c.txn
+	t := &c.Txn
 	out := []journal.Record{journal.Encode(keyHead, head{t.Gen})}
 	if c.about.kind != stageTell {
 		stage := stageRecord{Back: map[string]mapRecord{}, Kind: c.about.kind}
@@ -169,12 +169,12 @@ func (c *Circuits) Restore(prefix, rest string, raw []byte) error {
 		if err != nil {
 			return err
 		}
-		d := c.table.Find(proto.NodeID(id))
+		d := c.Table.Find(proto.NodeID(id))
 		if d == nil {
 			return fmt.Errorf("no such switch")
 		}
-		_, err = c.table.Restore(d, raw)
-		c.table.Numbers.Stored(d.Want.Gen)
+		_, err = c.Table.Restore(d, raw)
+		c.Table.Numbers.Stored(d.Want.Gen)
 		return err
 	}
 	return nil
@@ -212,7 +212,7 @@ func (c *Circuits) RestoreStage(st journal.State) error {
 		if err := json.Unmarshal(raw, &h); err != nil {
 			return fmt.Errorf("store: %s: %w", keyHead, err)
 		}
-		if err := c.table.Numbers.RestoreHead(keyHead, h.Generation); err != nil {
+		if err := c.Table.Numbers.RestoreHead(keyHead, h.Generation); err != nil {
 			return err
 		}
 	}

@@ -62,7 +62,7 @@ func (c *Circuits) News(n member.News) {
 	case member.Gone:
 		// Its light stays: mirrors hold.
 		c.j.Note(journal.Info, "switch offline", journal.Note{Rule: "offline", Node: int64(v.ID), Text: n.Why + "; its circuits stay as they are"})
-		if part := c.Stages.txn.Part(v.Device); part != nil && !part.Absent {
+		if part := c.Stages.Txn.Part(v.Device); part != nil && !part.Absent {
 			c.Stages.abort(fmt.Sprintf("switch %d: went offline", v.index()))
 		}
 		c.changed(v, n.Before)
@@ -144,7 +144,7 @@ func (c *Circuits) reported(v *switchView, before member.Standing) {
 	}
 	if !before.Pending && v.Pending() {
 		// It lost what it had, to a loss of power of its board: tell it again.
-		c.table.Resend(v.Device)
+		c.Table.Resend(v.Device)
 	}
 	if c.heard && v.Want.Gen == 0 && !v.Unassigned {
 		c.adoptSwitch(v)

@@ -14,7 +14,7 @@ func TestCircuitIsFoundBesideThoseByHand(t *testing.T) {
 	c := readyCircuits(&fabric.Core{Pods: 4, LeavesPerPod: 1, SpinesPerPod: 2, SpinePorts: 4, SwitchPorts: 8, LeafLinks: 2, ServersPerLeaf: 1, GPUsPerServer: 1,
 		Wiring: fabric.Interleaved, IotaMille: 1000})
 	d := c.Evidence.switches[0].Device
-	c.table.Reported(d, &proto.Reported{Node: d.ID, Session: 1, Seq: 1, Circuits: []proto.CircuitReport{
+	c.Table.Reported(d, &proto.Reported{Node: d.ID, Session: 1, Seq: 1, Circuits: []proto.CircuitReport{
 		{A: 0, B: 1, Job: 3, State: proto.Tuned}, {A: 1, B: 2, Job: proto.ByHand, State: proto.Tuned}, {A: 2, B: 0, Job: 3, State: proto.Failed}}}, false)
 	for _, x := range []struct {
 		a, b uint16

@@ -143,7 +143,7 @@ func (f facts) few(ctx context.Context, k kinds, give func(*entry)) error {
 	err := f.source.Read(ctx, func(p *planner.Planner) {
 		o, fab, last = p.Overview(), p.Fabric, planner.Last(p)
 		if k&ofAlarms != 0 {
-			alarms = p.Alarms()
+			alarms = p.Alarms.List()
 		}
 	})
 	if err == nil && k&ofFabric != 0 {

@@ -50,7 +50,7 @@ func (f facts) view(ctx context.Context, device string) (v sonic.View, err error
 			return
 		}
 		there, ports = core.Switches(), core.SwitchSize()
-		list, out = p.Circuits.At(int(n)), p.Circuits.Parts()
+		list, out = p.Core.Evidence.At(int(n)), p.Circuits.Parts()
 	}); err != nil {
 		return v, err
 	}

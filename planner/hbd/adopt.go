@@ -13,8 +13,8 @@ import (
 // adopt takes what runs as what is wanted, when the store knows nothing: lost
 // state, or a first start. Light is never disturbed by it.
 func (h *Rings) adopt() {
-	h.table.Numbers.Fresh = false
-	members, latest := h.Placed.running(h.table.Numbers.Gen)
+	h.Table.Numbers.Fresh = false
+	members, latest := h.Placed.running(h.Table.Numbers.Gen)
 	ids := make([]proto.RingID, 0, len(members))
 	for id := range members { // any order: sorted below
 		ids = append(ids, id)
@@ -29,7 +29,7 @@ func (h *Rings) adopt() {
 		}
 		r := h.Placed.form(id, nodes, 0, latest[id])
 		h.Placed.rings = append(h.Placed.rings, r)
-		h.nextRing, h.table.Numbers.Gen = max(h.nextRing, id+1), max(h.table.Numbers.Gen, r.Gen)
+		h.nextRing, h.Table.Numbers.Gen = max(h.nextRing, id+1), max(h.Table.Numbers.Gen, r.Gen)
 		records = append(records, journal.Encode(ringKey(id), r.record(r.Decided)))
 		decided := r.Decided
 		for _, n := range nodes {
@@ -58,10 +58,10 @@ func (h *Rings) adopt() {
 		h.Evidence.tryFirst(func(fabric.Fibre) bool { return true })
 		return // nothing runs; the first generation writes the first records
 	}
-	h.table.Numbers.Decided = h.table.Numbers.Gen
-	records = append(records, journal.Encode(keyHead, head{h.table.Numbers.Gen, h.nextRing}))
+	h.Table.Numbers.Decided = h.Table.Numbers.Gen
+	records = append(records, journal.Encode(keyHead, head{h.Table.Numbers.Gen, h.nextRing}))
 	h.j.Persist(records...)
-	h.j.Note(journal.Info, "running rings adopted", journal.Note{Rule: "adopt", Node: -1, Gen: h.table.Numbers.Gen, Text: fmt.Sprintf("%d rings as their nodes report them", len(h.Placed.rings))})
+	h.j.Note(journal.Info, "running rings adopted", journal.Note{Rule: "adopt", Node: -1, Gen: h.Table.Numbers.Gen, Text: fmt.Sprintf("%d rings as their nodes report them", len(h.Placed.rings))})
 }
 
 // claimed is what nodes say of a ring: who is in it, and who says so.
@@ -229,6 +229,6 @@ func forget(h *Rings) {
 		n.stray = false
 	}
 	h.Placed.rings, h.drains.list, h.drains.holds.list, h.Agenda.marked, h.Agenda.strays, h.stage = nil, nil, nil, nil, nil, nil
-	h.table.Numbers.Fresh = true
+	h.Table.Numbers.Fresh = true
 	h.j.Persist(records...)
 }

@@ -76,7 +76,7 @@ func TestAReleaseDuringARepairLeavesNothing(t *testing.T) {
 		p.prepare(q)
 		if deciding {
 			for _, part := range p.txn.Parts {
-				p.table.Ack(part.Device, &proto.Ack{Session: 1, Phase: proto.PhasePrepare, Term: p.txn.Term, Generation: p.txn.Gen, Plan: p.txn.Plan})
+				p.Table.Ack(part.Device, &proto.Ack{Session: 1, Phase: proto.PhasePrepare, Term: p.txn.Term, Generation: p.txn.Gen, Plan: p.txn.Plan})
 			}
 			if !p.Deciding() {
 				t.Fatal("not decided")
@@ -92,7 +92,7 @@ func TestAReleaseDuringARepairLeavesNothing(t *testing.T) {
 		} else {
 			p.j.Persist(c.Release("a")...)
 			for _, part := range p.txn.Parts {
-				p.table.Ack(part.Device, &proto.Ack{Session: 1, Phase: proto.PhasePrepare, Term: p.txn.Term, Generation: p.txn.Gen, Plan: p.txn.Plan})
+				p.Table.Ack(part.Device, &proto.Ack{Session: 1, Phase: proto.PhasePrepare, Term: p.txn.Term, Generation: p.txn.Gen, Plan: p.txn.Plan})
 			}
 			keep()
 			p.Persisted(last)

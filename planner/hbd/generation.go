@@ -13,18 +13,18 @@ import (
 
 // prepare sends the desired states of a new generation.
 func (h *Rings) prepare(q *proposal) {
-	h.table.Numbers.Gen++
+	h.Table.Numbers.Gen++
 	for _, r := range q.rings {
 		h.Placed.tell(r)
 	}
 	h.proposal, h.text = q, q.explain()
-	h.txn.Prepare(h.table.Numbers.Gen, h.text, h.Agenda.since, q.desired(h.j.Term, h.table.Numbers.Gen, h.Evidence.broken), func(*member.Device) bool { return false })
+	h.txn.Prepare(h.Table.Numbers.Gen, h.text, h.Agenda.since, q.desired(h.j.Term, h.Table.Numbers.Gen, h.Evidence.broken), func(*member.Device) bool { return false })
 	h.markJoins()
 	for _, id := range q.idle {
 		h.txn.Part(h.Placed.nodes[id].Device).Idle = true
 	}
 	h.doubtAt = h.j.Now + h.Evidence.probes.joins()
-	h.j.Line(journal.Line{Level: journal.Info, Message: "generation prepares", Rule: "prepare", Node: -1, Generation: h.table.Numbers.Gen, Text: h.text})
+	h.j.Line(journal.Line{Level: journal.Info, Message: "generation prepares", Rule: "prepare", Node: -1, Generation: h.Table.Numbers.Gen, Text: h.text})
 	h.txn.Resend()
 	if h.txn.Complete() {
 		h.decide() // only rings without a node left: nobody to ask
@@ -80,7 +80,7 @@ func (h *Rings) leaveOut() bool {
 func (h *Rings) silence(rule, text string) {
 	h.txn.Unanswered(func(part *member.Part) {
 		h.Placed.touch(part.Device.ID)
-		if h.table.Silence(part.Device, journal.Never); part.Device.Refusal.Code != proto.OK {
+		if h.Table.Silence(part.Device, journal.Never); part.Device.Refusal.Code != proto.OK {
 			h.refusing = append(h.refusing, part.Device.ID)
 		}
 		if r := h.Placed.ring(h.Placed.nodes[part.Device.ID].Device.Group); r != nil {
@@ -272,11 +272,11 @@ func (h *Rings) Persisted(id uint64) bool {
 	}
 	h.j.Note(journal.Info, "generation committed", journal.Note{Rule: "commit", Node: -1, Gen: h.txn.Gen, Cause: proto.CausePlan, Text: h.text})
 	for _, r := range q.rings {
-		h.table.SendDecision(r.id, h.txn.Decided)
+		h.Table.SendDecision(r.id, h.txn.Decided)
 	}
 	if len(q.idle) > 0 {
 		h.idleDecision = h.txn.Decided
-		h.table.SendDecision(0, h.txn.Decided)
+		h.Table.SendDecision(0, h.txn.Decided)
 	}
 	if len(q.stage) > 0 {
 		h.stage, h.stageAt = q.stage, h.j.Now

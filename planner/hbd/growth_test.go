@@ -128,7 +128,7 @@ func growth(t *testing.T, nodes, spares int, timed bool) grown {
 	}
 	settle := func() {
 		near, all, longest = 0, 0, 0
-		clock(func() { p.Waits(); p.table.Unable() }) // every two seconds
+		clock(func() { p.Waits(); p.Table.Unable() }) // every two seconds
 		for looks, quiet := 0, 0; quiet < 2; looks++ {
 			if looks == 20 {
 				t.Fatal("no end of changes")
@@ -146,7 +146,7 @@ func growth(t *testing.T, nodes, spares int, timed bool) grown {
 			clock(func() { p.prepare(q) })
 			for _, part := range p.txn.Parts {
 				clock(func() {
-					p.table.Ack(part.Device, &proto.Ack{Session: 1, Phase: proto.PhasePrepare, Term: p.txn.Term, Generation: p.txn.Gen, Plan: p.txn.Plan})
+					p.Table.Ack(part.Device, &proto.Ack{Session: 1, Phase: proto.PhasePrepare, Term: p.txn.Term, Generation: p.txn.Gen, Plan: p.txn.Plan})
 				})
 			}
 			clock(func() { p.Persisted(p.j.Persist() - 1) })

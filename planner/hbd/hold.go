@@ -177,7 +177,7 @@ func Lift(h *Rings, q *proto.OpRequest, r *proto.OpReply) {
 	}
 	h.j.Note(journal.Info, "node is let in again", journal.Note{Rule: "quarantine", Node: int64(n.Device.ID), Cause: proto.CauseOperator, Text: "its quarantine is lifted"})
 	h.drains.drop(n)
-	h.table.Clear(n.Device)
+	h.Table.Clear(n.Device)
 	h.Agenda.markNode(n)
 	h.Agenda.replan(0)
 }

@@ -52,7 +52,7 @@ func TestWhoStaysOutIsToldNowAndThen(t *testing.T) {
 	if p.drains.holds.check(); commands(p, n.Device.ID) != 1 {
 		t.Error("it is not told again")
 	}
-	p.table.Keep(n.Device, &proto.Reported{Node: n.Device.ID, Session: 1, Rings: []proto.RingAssignment{{Ring: 1}}})
+	p.Table.Keep(n.Device, &proto.Reported{Node: n.Device.ID, Session: 1, Rings: []proto.RingAssignment{{Ring: 1}}})
 	if p.drains.due(n) {
 		t.Error("it carries a ring still, and is to be told first that it is in none")
 	}
@@ -128,7 +128,7 @@ func TestWhyOfWhoIsOffline(t *testing.T) {
 	if bundles, before := said(); bundles != 2 || before != 0 {
 		t.Errorf("online: %d bundles, %d of before", bundles, before)
 	}
-	p.table.Presence(n.Device, &proto.Presence{Node: n.Device.ID, Session: 1})
+	p.Table.Presence(n.Device, &proto.Presence{Node: n.Device.ID, Session: 1})
 	if bundles, before := said(); bundles != 2 || before != 2 {
 		t.Errorf("offline: %d bundles, %d of before", bundles, before)
 	}

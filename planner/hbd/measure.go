@@ -113,7 +113,7 @@ type NodeCensus struct {
 func CountNodes(h *Rings, out []NodeCensus, linkSince time.Duration) []NodeCensus {
 	for i := range h.Placed.nodes {
 		n := &h.Placed.nodes[i]
-		c := NodeCensus{Node: n.Device.ID, Ring: n.Device.Group, Online: n.Device.Online(), Usable: n.usable() && n.Device.Ready(), Silent: n.hold == nil && (!n.Device.Answers() || h.table.Mute(n.Device, linkSince))}
+		c := NodeCensus{Node: n.Device.ID, Ring: n.Device.Group, Online: n.Device.Online(), Usable: n.usable() && n.Device.Ready(), Silent: n.hold == nil && (!n.Device.Answers() || h.Table.Mute(n.Device, linkSince))}
 		if m := n.Device.Report; m != nil {
 			c.Bypasses, c.Refused, c.Alarms = m.BypassSeq(), n.Device.Scalars().RefusedMessages, int16(m.Alarms())
 			for s := range m.Sides {

@@ -116,7 +116,7 @@ func (h *Rings) reported(n *node, first bool) {
 		n.said.mode = mode
 		n.because(outReason(mode))
 	}
-	if n.Device.Want.Gen == 0 && !h.table.Numbers.Fresh {
+	if n.Device.Want.Gen == 0 && !h.Table.Numbers.Fresh {
 		h.Agenda.unassign(n)
 	}
 	h.Evidence.update(n)
@@ -210,7 +210,7 @@ func (h *Rings) changed(n *node, before flags) {
 	h.obstacles.takesPart(n)
 	timeOutage(&h.Evidence.patience, n, h.j.Now)
 	if (n.dead || n.unanswered()) && n.Device.Online() && n.Device.AskAt() == journal.Never {
-		h.table.Doubt(n.Device)
+		h.Table.Doubt(n.Device)
 	}
 	if n.flags() != before {
 		h.Agenda.markNode(n)

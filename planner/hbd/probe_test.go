@@ -75,7 +75,7 @@ func silentEnd(t *testing.T, stalled bool) {
 	p.prepare(q)
 	for _, part := range p.txn.Parts {
 		if !stalled && part.Device.ID != r.nodes[last] {
-			p.table.Ack(part.Device, &proto.Ack{Session: 1, Phase: proto.PhasePrepare, Term: p.txn.Term, Generation: p.txn.Gen, Plan: p.txn.Plan})
+			p.Table.Ack(part.Device, &proto.Ack{Session: 1, Phase: proto.PhasePrepare, Term: p.txn.Term, Generation: p.txn.Gen, Plan: p.txn.Plan})
 		}
 	}
 	for range 4 {
@@ -209,7 +209,7 @@ func TestLateJoinerIsLeftOutWithTheLastAnswer(t *testing.T) {
 	gen := p.txn.Gen
 	for _, part := range p.txn.Parts {
 		if !part.Optional {
-			p.table.Ack(part.Device, &proto.Ack{Session: 1, Phase: proto.PhasePrepare, Term: p.txn.Term, Generation: p.txn.Gen, Plan: p.txn.Plan})
+			p.Table.Ack(part.Device, &proto.Ack{Session: 1, Phase: proto.PhasePrepare, Term: p.txn.Term, Generation: p.txn.Gen, Plan: p.txn.Plan})
 		}
 	}
 	if p.txn.Gen != gen || p.Next() > p.j.Now {
@@ -238,8 +238,8 @@ func TestSlowJoinerIsWaitedForLonger(t *testing.T) {
 		if wait := p.joinAt - p.j.Now; wait != want {
 			t.Errorf("waited for %v after %d prepares without an answer, want %v", wait, missed, want)
 		}
-		p.table.Silence(joins, journal.Never)
-		p.table.Ack(joins, &proto.Ack{Session: 1, Phase: proto.PhasePrepare}) // it speaks, of another plan
+		p.Table.Silence(joins, journal.Never)
+		p.Table.Ack(joins, &proto.Ack{Session: 1, Phase: proto.PhasePrepare}) // it speaks, of another plan
 		p.markJoins()
 	}
 }
@@ -249,7 +249,7 @@ func TestSlowJoinerIsWaitedForLonger(t *testing.T) {
 func TestWhoStaysAwayIsPassedByInTime(t *testing.T) {
 	p, r := shining(t, 0)
 	n := r.at(3)
-	p.table.Presence(n.Device, &proto.Presence{Node: n.Device.ID, Session: 1})
+	p.Table.Presence(n.Device, &proto.Presence{Node: n.Device.ID, Session: 1})
 	p.j.Now = p.Agenda.planAt
 	p.look()
 	r.at(2).lose(proto.Right, lossView{lost: true, at: p.j.Now})
@@ -265,7 +265,7 @@ func TestWhoStaysAwayIsPassedByInTime(t *testing.T) {
 	// is dark; in a new life it has been away.
 	for _, life := range []proto.Session{2, 1} {
 		n.dead, n.own().parted = true, parting{1, r.nodes[2]}
-		p.table.Presence(n.Device, &proto.Presence{Node: n.Device.ID, Session: life, Online: true})
+		p.Table.Presence(n.Device, &proto.Presence{Node: n.Device.ID, Session: life, Online: true})
 		p.Evidence.answered(n, "it answers")
 		if held := p.Evidence.broken(n.Device.ID, r.nodes[2]); held != (life == 1) || n.parted.life != 0 {
 			t.Errorf("in life %d: the fibre is held to be cut: %t", life, held)
@@ -285,7 +285,7 @@ func TestJoinerHasAsLongAsAnswersTake(t *testing.T) {
 	gen, began := p.txn.Gen, p.j.Now
 	for _, part := range p.txn.Parts {
 		if !part.Optional {
-			p.table.Ack(part.Device, &proto.Ack{Session: 1, Phase: proto.PhasePrepare, Term: p.txn.Term, Generation: p.txn.Gen, Plan: p.txn.Plan})
+			p.Table.Ack(part.Device, &proto.Ack{Session: 1, Phase: proto.PhasePrepare, Term: p.txn.Term, Generation: p.txn.Gen, Plan: p.txn.Plan})
 		}
 	}
 	for _, after := range []time.Duration{2 * joinWait, 360 * time.Millisecond} {

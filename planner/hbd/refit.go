@@ -229,7 +229,7 @@ func (p *placement) looks(at fabric.Port) bool {
 
 // Resting: no generation and no drain is under way, so that the description
 // may change.
-func (h *Rings) Resting() bool { return h.rest() && !h.table.Numbers.Fresh && len(h.drains.list) == 0 }
+func (h *Rings) Resting() bool { return h.rest() && !h.Table.Numbers.Fresh && len(h.drains.list) == 0 }
 
 // Refit plans for another description from now on, as far as Against lets it,
 // and says what the store is to know of that. It is called at rest.
@@ -256,7 +256,7 @@ func Refit(h *Rings, to *fabric.Fabric, ends []proto.RingID) (records []journal.
 		h.drains.holds.list = slices.DeleteFunc(h.drains.holds.list, func(x proto.NodeID) bool { return x == n.Device.ID })
 		records = append(records, n.Device.Forget(), journal.Record{Key: holdKey(n.Device.ID)}, n.Device.ForgetEvents())
 	}
-	h.table.Resize(to.Nodes)
+	h.Table.Resize(to.Nodes)
 	p := newPlacement(to)
 	p.grown = min(was.grown, to.Nodes)
 	if _, _, waits := was.Expected(); waits == 0 {
@@ -271,7 +271,7 @@ func Refit(h *Rings, to *fabric.Fabric, ends []proto.RingID) (records []journal.
 				p.nodes[i].own().probe = probe{}
 			}
 		}
-		p.nodes[i].Device = &h.table.Devices[i]
+		p.nodes[i].Device = &h.Table.Devices[i]
 	}
 	for _, r := range was.rings {
 		if !slices.Contains(ends, r.id) {
@@ -313,7 +313,7 @@ func Refitted(h *Rings) {
 			h.Evidence.update(n)
 		}
 	}
-	h.table.SweepNow()
+	h.Table.SweepNow()
 	h.Agenda.markAll()
 	h.Agenda.replan(0)
 }

@@ -27,7 +27,7 @@ type Rings struct {
 	Evidence *evidence
 	j        *journal.Journal
 	root     Root
-	table    *member.Table
+	Table    *member.Table // the nodes as devices
 
 	nextRing     proto.RingID
 	idleDecision member.Decided // the last one on ring 0's topic
@@ -62,28 +62,25 @@ func New(fab *fabric.Fabric, j *journal.Journal, root interface {
 	h := &Rings{Placed: pl, Agenda: a, j: j, root: root, nextRing: 1, joinAt: journal.Never, doubtAt: journal.Never, bypasses: newBypasses(fab.K)}
 	h.Evidence = &evidence{pl: pl, agenda: a, j: j, root: root, died: h.participantLost,
 		cuts: cuts{known: map[[2]proto.NodeID]*cut{}, at: journal.Never}, probes: probes{j: j, at: journal.Never}}
-	h.table = member.NewTable(0, fab.Nodes, j, root, h)
-	h.Evidence.doubt, h.Evidence.probes.other = h.table.Doubt, h.Evidence.askOther
+	h.Table = member.NewTable(0, fab.Nodes, j, root, h)
+	h.Evidence.doubt, h.Evidence.probes.other = h.Table.Doubt, h.Evidence.askOther
 	for i := range h.Placed.nodes {
-		h.Placed.nodes[i].Device = &h.table.Devices[i]
+		h.Placed.nodes[i].Device = &h.Table.Devices[i]
 	}
-	h.txn = member.NewTxn(h.table)
+	h.txn = member.NewTxn(h.Table)
 	h.drains.h, h.drains.holds.h, h.obstacles = h, h, obstacles{h: h, at: journal.Never}
 	return h
 }
 
-// Table are the nodes as devices.
-func (h *Rings) Table() *member.Table { return h.table }
-
 // Gathered ends the gathering at the start: running rings that are not known are adopted,
 // and everything is judged.
 func (h *Rings) Gathered() {
-	if h.table.Numbers.Contradicted() {
+	if h.Table.Numbers.Contradicted() {
 		forget(h)
 	}
 	h.drains.resume()
-	h.table.Numbers.Find()
-	if h.table.Numbers.Fresh {
+	h.Table.Numbers.Find()
+	if h.Table.Numbers.Fresh {
 		h.adopt()
 	} else { // what was tried died with the planner before; spares are, not to be in a ring's way
 		h.Evidence.tryFirst(func(f fabric.Fibre) bool {
@@ -100,7 +97,7 @@ func (h *Rings) Gathered() {
 		h.Evidence.concludeDead(r)
 		h.Evidence.watchRing(r)
 	}
-	h.table.SweepNow()
+	h.Table.SweepNow()
 	h.Evidence.reindex()
 	h.Agenda.markAll()
 	h.Agenda.replan(0)
@@ -122,7 +119,7 @@ func (h *Rings) Resend() {
 	if h.txn.Phase() == member.Preparing {
 		h.checkPrepare()
 	}
-	h.table.Sweep(h.root.Busy() == "")
+	h.Table.Sweep(h.root.Busy() == "")
 }
 
 // Plan moves drains on, and looks at the placement when that is due.
@@ -151,7 +148,7 @@ func (h *Rings) Deciding() bool { return h.txn.Phase() == member.Deciding }
 
 // Asking: devices are asked, and not all have answered.
 func Asking(h *Rings) bool {
-	return h.txn.Phase() == member.Preparing || h.Evidence.probes.at != journal.Never || !h.table.Quiet()
+	return h.txn.Phase() == member.Preparing || h.Evidence.probes.at != journal.Never || !h.Table.Quiet()
 }
 
 // Next is when a look is wanted. Without a link only drains are looked at.
@@ -160,7 +157,7 @@ func (h *Rings) Next() time.Duration {
 	if !h.j.LinkUp {
 		return next
 	}
-	next = min(next, h.table.NextSweep(), h.Evidence.probes.at, h.Evidence.cuts.at, h.Agenda.lookAt, h.obstacles.at, h.txn.Next())
+	next = min(next, h.Table.NextSweep(), h.Evidence.probes.at, h.Evidence.cuts.at, h.Agenda.lookAt, h.obstacles.at, h.txn.Next())
 	if h.txn.Phase() == member.Preparing {
 		next = min(next, h.joinAt, h.doubtAt, h.obstacles.givesAt())
 	}

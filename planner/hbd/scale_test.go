@@ -31,11 +31,11 @@ func standing(t testing.TB, nodes, spares int) *Rings {
 	j := journal.New()
 	j.Term, j.LinkUp = 1, true
 	p := New(f, j, nobody{})
-	p.table.Numbers.Fresh, p.table.Numbers.Gen = false, 1
+	p.Table.Numbers.Fresh, p.Table.Numbers.Gen = false, 1
 	for i := range p.Placed.nodes {
 		d := p.Placed.nodes[i].Device
-		p.table.Presence(d, &proto.Presence{Node: d.ID, Session: 1, Online: true})
-		p.table.Reported(d, &proto.Reported{Node: d.ID, Session: 1}, false)
+		p.Table.Presence(d, &proto.Presence{Node: d.ID, Session: 1, Online: true})
+		p.Table.Reported(d, &proto.Reported{Node: d.ID, Session: 1}, false)
 		d.Unassigned = false
 	}
 	d := member.Decided{Term: 1, Gen: 1, Plan: proto.Digest{1}}
@@ -59,7 +59,7 @@ func standing(t testing.TB, nodes, spares int) *Rings {
 
 // report lets a node say something of which nothing follows.
 func report(p *Rings, m *proto.Reported) {
-	p.table.Keep(p.Placed.nodes[m.Node].Device, m)
+	p.Table.Keep(p.Placed.nodes[m.Node].Device, m)
 }
 
 // shine lets the members of a ring report its generation, with light.
@@ -86,7 +86,7 @@ func commit(p *Rings, q *proposal) {
 // carry is commit of what is being prepared.
 func carry(p *Rings, q *proposal) {
 	for _, part := range p.txn.Parts {
-		p.table.Ack(part.Device, &proto.Ack{Session: 1, Phase: proto.PhasePrepare, Term: p.txn.Term, Generation: p.txn.Gen, Plan: p.txn.Plan})
+		p.Table.Ack(part.Device, &proto.Ack{Session: 1, Phase: proto.PhasePrepare, Term: p.txn.Term, Generation: p.txn.Gen, Plan: p.txn.Plan})
 	}
 	p.Persisted(p.j.Persist() - 1)
 	for _, r := range q.rings {

@@ -12,7 +12,7 @@ import (
 func TestWhoSaysItIsSlowIsNamed(t *testing.T) {
 	slow := proto.Envelope{DetectMaxMicros: 390_000, DetectMinMicros: 1, SwitchMaxMicros: 390_000, SwitchMinMicros: 100, SkewMicros: 390_000}
 	say := func(p *Rings, id proto.NodeID) {
-		p.table.Reported(p.Placed.nodes[id].Device, &proto.Reported{Node: id, Session: 1, Seq: 9, Measured: slow}, false)
+		p.Table.Reported(p.Placed.nodes[id].Device, &proto.Reported{Node: id, Session: 1, Seq: 9, Measured: slow}, false)
 	}
 	p := standing(t, 64, 0)
 	say(p, 5)

@@ -25,7 +25,7 @@ func TestClosedPastThoseThatAreOut(t *testing.T) {
 		{"whole", func(*Rings, *ringView) {}, true},
 		{"split", func(_ *Rings, r *ringView) { r.splitAt = 1 }, false},
 		{"a member is away", func(p *Rings, r *ringView) {
-			p.table.Presence(r.at(3).Device, &proto.Presence{Node: r.nodes[3], Session: 1})
+			p.Table.Presence(r.at(3).Device, &proto.Presence{Node: r.nodes[3], Session: 1})
 		}, true},
 		{"the first is out", func(p *Rings, r *ringView) { out(p, r, 0) }, true},
 		{"one is out, passed by from both sides", func(p *Rings, r *ringView) {
@@ -62,7 +62,7 @@ func TestStepOverWaitsForWhoMayComeBack(t *testing.T) {
 		r.seeLight()
 		p.j.Now += time.Minute
 		away, out := r.at(2), r.at(5)
-		p.table.Presence(away.Device, &proto.Presence{Node: away.Device.ID, Session: 1})
+		p.Table.Presence(away.Device, &proto.Presence{Node: away.Device.ID, Session: 1})
 		p.j.Now += gone
 		p.say(out, true, proto.ModeHostDown, 0)
 		turn(r, 4, proto.Right, 6)
@@ -95,7 +95,7 @@ func TestStepOverLetsInWhoIsBack(t *testing.T) {
 	back, mute := r.at(2), r.at(3)
 	turn(r, 1, proto.Right, 3)
 	turn(r, 3, proto.Left, 1)
-	p.table.Silence(mute.Device, journal.Never)
+	p.Table.Silence(mute.Device, journal.Never)
 	for _, s := range []proto.Side{proto.Left, proto.Right} {
 		back.lose(s, lossView{lost: true})
 	}
@@ -119,7 +119,7 @@ func TestStepOverIsWeighedWithMoves(t *testing.T) {
 		p.say(r.at(at), true, proto.ModeHostDown, 0)
 	}
 	mute := r.at(8)
-	p.table.Silence(mute.Device, journal.Never)
+	p.Table.Silence(mute.Device, journal.Never)
 	turn(r, 5, proto.Right, 8)
 	turn(r, 8, proto.Left, 5)
 	p.Agenda.mark(r)

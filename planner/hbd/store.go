@@ -68,7 +68,7 @@ func (h *Rings) RestoreHead(st journal.State) error {
 	if err := json.Unmarshal(raw, &x); err != nil {
 		return fmt.Errorf("store: %s: %w", keyHead, err)
 	}
-	if err := h.table.Numbers.RestoreHead(keyHead, x.Generation); err != nil {
+	if err := h.Table.Numbers.RestoreHead(keyHead, x.Generation); err != nil {
 		return err
 	}
 	if x.NextRing >= proto.FirstGroup {
@@ -89,7 +89,7 @@ func (h *Rings) Restore(prefix, rest string, raw []byte) error {
 	}
 	switch prefix {
 	case member.PrefixNode:
-		ring, err := h.table.Restore(n.Device, raw)
+		ring, err := h.Table.Restore(n.Device, raw)
 		h.Placed.place(n.Device.ID, ring)
 		if n.Device.Unassigned {
 			h.Agenda.unassign(n)
@@ -125,7 +125,7 @@ func (h *Rings) restoreRing(key string, raw []byte) error {
 	v.owner, v.step = r.Job, r.Step
 	h.surplus = h.surplus || r.Job == "" && !slices.Contains(h.Placed.sizes, r.Size) // a job gave it back, and it ends
 	h.Placed.rings = append(h.Placed.rings, v)
-	h.table.Numbers.Stored(r.Generation)
+	h.Table.Numbers.Stored(r.Generation)
 	h.nextRing = max(h.nextRing, proto.RingID(id)+1)
 	return nil
 }

@@ -32,7 +32,7 @@ type Core interface {
 }
 
 // circuitJobs are jobs that ask for circuits: core chooses them.
-type circuitJobs struct{ *Table }
+type circuitJobs struct{ table *Table }
 
 // spec is a wish in the core's words.
 func (t circuitJobs) spec(w *Wish) proto.JobSpec {
@@ -40,7 +40,7 @@ func (t circuitJobs) spec(w *Wish) proto.JobSpec {
 	if err != nil {
 		panic("job: invariant: a wish is checked: " + err.Error())
 	}
-	if before := t.jobs[w.Circuits.Next]; before != nil {
+	if before := t.table.jobs[w.Circuits.Next]; before != nil {
 		s.Next = before.Number
 	}
 	return s
@@ -50,10 +50,10 @@ func (t circuitJobs) spec(w *Wish) proto.JobSpec {
 func (t circuitJobs) check(id string, w *Wish) error {
 	if next := w.Circuits.Next; next == id && id != "" {
 		return wrong("circuits.next", "another job", "%s", next)
-	} else if x := t.jobs[next]; next != "" && (x == nil || x.State.ended() || x.wish.Circuits == nil) {
+	} else if x := t.table.jobs[next]; next != "" && (x == nil || x.State.ended() || x.wish.Circuits == nil) {
 		return wrong("circuits.next", "a job that has circuits", "no such job %.80q", next)
 	}
-	if err := t.core.Check(t.spec(w)); err != nil {
+	if err := t.table.core.Check(t.spec(w)); err != nil {
 		if err.Field == "dp" && w.Circuits.GPUsTotal != nil {
 			err.Field = "gpus_total"
 		}
@@ -63,37 +63,37 @@ func (t circuitJobs) check(id string, w *Wish) error {
 }
 
 func (t circuitJobs) trial(_ string, w *Wish) Trial {
-	if !t.core.Ready() {
+	if !t.table.core.Ready() {
 		return Trial{Why: "the planner is looking round first"}
 	}
-	most, why := t.core.Trial(t.spec(w))
+	most, why := t.table.core.Trial(t.spec(w))
 	return Trial{Feasible: why == "", Most: most, Why: why}
 }
 
-func (t circuitJobs) resume(x *job) { t.look(x) }
+func (t circuitJobs) resume(x *job) { t.table.look(x) }
 
 func (t circuitJobs) lacks(x *job) bool { return x.Number == 0 }
 
 // place enters a job into the core's list.
 func (t circuitJobs) place(x *job) {
-	if !t.core.Ready() {
-		t.tryAt = min(t.tryAt, t.j.Now+tryAgain)
+	if !t.table.core.Ready() {
+		t.table.tryAt = min(t.table.tryAt, t.table.j.Now+tryAgain)
 		return
 	}
-	if x.Number = t.core.Claim(x.ID, t.spec(x.wish)); x.Number == 0 {
+	if x.Number = t.table.core.Claim(x.ID, t.spec(x.wish)); x.Number == 0 {
 		x.Cause = fmt.Sprintf("the core has %d jobs, the most that it can have", proto.MaxJobs)
-		t.tryAt = min(t.tryAt, t.j.Now+tryEvery)
+		t.table.tryAt = min(t.table.tryAt, t.table.j.Now+tryEvery)
 		return
 	}
-	t.lent = nil
-	t.store(x, 0)
-	t.look(x)
+	t.table.lent = nil
+	t.table.store(x, 0)
+	t.table.look(x)
 }
 
 func (t circuitJobs) free(x *job) []journal.Record {
-	t.core.Release(x.Number)
-	t.lent, x.Number, x.Servers, x.stamp = nil, 0, nil, ""
-	return t.routers.want(x.ID, nil, t.j.Wall)
+	t.table.core.Release(x.Number)
+	t.table.lent, x.Number, x.Servers, x.stamp = nil, 0, nil, ""
+	return t.table.routers.want(x.ID, nil, t.table.j.Wall)
 }
 
 // lookAtCircuits looks at all jobs that have some.
@@ -114,29 +114,29 @@ func (t circuitJobs) has(x *job) *core.Lent {
 	if x.Number == 0 {
 		return nil
 	}
-	if t.lent == nil {
-		t.lent = t.core.Lent()
+	if t.table.lent == nil {
+		t.table.lent = t.table.core.Lent()
 	}
-	return t.lent[x.Number]
+	return t.table.lent[x.Number]
 }
 
 // stand reads off the core's list how far a job is.
 func (t circuitJobs) stand(x *job) (s State, cause string, changed bool) {
-	if !t.core.Ready() || x.Number == 0 {
+	if !t.table.core.Ready() || x.Number == 0 {
 		return x.State, x.Cause, false
 	}
 	l := t.has(x)
 	if l == nil { // the core's own records are gone
-		x.Number, x.stamp, t.tryAt = 0, "", t.j.Now
-		t.storeRoutes(t.routers.want(x.ID, nil, t.j.Wall))
+		x.Number, x.stamp, t.table.tryAt = 0, "", t.table.j.Now
+		t.table.storeRoutes(t.table.routers.want(x.ID, nil, t.table.j.Wall))
 		return Waiting, "its circuits are not known any more", true
 	}
 	x.gpus = l.GPUs
 	changed = t.news(x)
 	t.wantRoutes(x, l)
-	lacks, refused := t.routers.lacks(x.ID)
+	lacks, refused := t.table.routers.lacks(x.ID)
 	if l.Out != "" {
-		lacks, refused = fmt.Sprintf("%s is out: %s", t.fab().PartName(l.Out), l.Why), true
+		lacks, refused = fmt.Sprintf("%s is out: %s", t.table.fab().PartName(l.Out), l.Why), true
 		x.gpus -= l.Lost
 	}
 	switch lit := l.Realised >= l.Granted; {
@@ -146,7 +146,7 @@ func (t circuitJobs) stand(x *job) (s State, cause string, changed bool) {
 			x.Cause = cause // people read it; it is no event
 		}
 	case l.State == proto.JobStandby:
-		x.at = t.j.Now // it waits for another's end, not for light
+		x.at = t.table.j.Now // it waits for another's end, not for light
 		s, cause = Reserved, "it stands by for the servers of another job"
 	case lit && lacks == "":
 		s = Ready
@@ -176,7 +176,7 @@ func (t circuitJobs) stand(x *job) (s State, cause string, changed bool) {
 		x.Cause = cause // people read it; it is no event
 	}
 	if x.State == Waiting && s != Waiting {
-		x.at = t.j.Now
+		x.at = t.table.j.Now
 	}
 	return s, cause, changed
 }
@@ -215,7 +215,7 @@ func (t circuitJobs) show(x *job, v *View, whole bool) {
 	if l.State != proto.JobWaiting {
 		v.GPUsTotal = x.gpus
 	}
-	for _, r := range t.routers[x.ID] { // any order: counted
+	for _, r := range t.table.routers[x.ID] { // any order: counted
 		if r.Want != "" {
 			v.Routers++
 		}
@@ -226,13 +226,13 @@ func (t circuitJobs) show(x *job, v *View, whole bool) {
 	if !whole {
 		return
 	}
-	d := t.core.Describe(x.Number)
-	v.ranks, v.routes, v.fab = t.core.Ranks(x.Number), t.core.Routes(x.Number), t.fab()
-	s.Domains = domains(t.fab(), v.ranks)
+	d := t.table.core.Describe(x.Number)
+	v.ranks, v.routes, v.fab = t.table.core.Ranks(x.Number), t.table.core.Routes(x.Number), t.table.fab()
+	s.Domains = domains(t.table.fab(), v.ranks)
 	for _, w := range d.Seats {
 		s.Seats = append(s.Seats, [3]uint16{w.Leaf, w.Server, w.GPUs})
 	}
-	s.Strategy = x.wish.held(t.fab(), v.ranks)
+	s.Strategy = x.wish.held(t.table.fab(), v.ranks)
 	for _, r := range d.Rings {
 		s.Orders = append(s.Orders, Order(r))
 	}

@@ -79,9 +79,25 @@ func (x *job) handedOver() (n int) {
 	return n
 }
 
-// Resumed takes a job's word that it computes again after an event, restored: how long that
+// Asked does what is asked of a job that has a name.
+func (t *Table) Asked(q *proto.OpRequest) error {
+	if err := t.At(q.Name, q.Revision); err != nil {
+		return err
+	}
+	switch q.Noun {
+	case proto.NounSubmit:
+		return t.Put(q.Name, string(q.Text))
+	case proto.NounRelease:
+		return t.Drop(q.Name, string(q.Text))
+	case proto.NounResumed:
+		return t.resumed(q.Name, string(q.Text), q.Page)
+	}
+	return t.Routed(q.Name, string(q.Text))
+}
+
+// resumed takes a job's word that it computes again after an event, restored: how long that
 // took is what it costs when a ring moves.
-func Resumed(t *Table, id, owner string, event uint64) error {
+func (t *Table) resumed(id, owner string, event uint64) error {
 	x := t.jobs[id]
 	if x == nil {
 		return noJob(id)
@@ -154,7 +170,7 @@ func (t *Table) overdue(x *job) {
 func (t ringJobs) members(x *job) []GPU {
 	out := []GPU{}
 	for _, id := range x.Rings {
-		l, ok := t.rings.Lent(id)
+		l, ok := t.table.rings.Lent(id)
 		if !ok || l.Owner != x.ID {
 			continue
 		}
@@ -162,7 +178,7 @@ func (t ringJobs) members(x *job) []GPU {
 		if len(order) == 0 {
 			order = l.Coming()
 		}
-		out = append(out, t.named(order)...)
+		out = append(out, t.table.named(order)...)
 	}
 	return out
 }
@@ -179,9 +195,9 @@ func (t *Table) named(order []proto.RingGPU) []GPU {
 // members of circuits are the GPUs of their servers that are in.
 func (t circuitJobs) members(x *job) []GPU {
 	out := []GPU{}
-	for _, p := range t.core.Ranks(x.Number).Places {
-		if _, gone := t.core.Out(p.Server); !gone {
-			out = append(out, GPU{t.fab().ServerName(p.Server), p.GPU})
+	for _, p := range t.table.core.Ranks(x.Number).Places {
+		if _, gone := t.table.core.Out(p.Server); !gone {
+			out = append(out, GPU{t.table.fab().ServerName(p.Server), p.GPU})
 		}
 	}
 	return out
@@ -190,7 +206,7 @@ func (t circuitJobs) members(x *job) []GPU {
 // news tells which servers stand in whose place.
 func (t circuitJobs) news(x *job) (changed bool) {
 	var now []int
-	for _, p := range t.core.Ranks(x.Number).Places {
+	for _, p := range t.table.core.Ranks(x.Number).Places {
 		if n := len(now); n == 0 || now[n-1] != p.Server {
 			now = append(now, p.Server)
 		}
@@ -202,16 +218,16 @@ func (t circuitJobs) news(x *job) (changed bool) {
 	x.Servers = now
 	only := func(a, b []int) (names []string) {
 		for _, s := range a {
-			if name := t.fab().ServerName(s); !slices.Contains(b, s) && !slices.Contains(names, name) {
+			if name := t.table.fab().ServerName(s); !slices.Contains(b, s) && !slices.Contains(names, name) {
 				names = append(names, name)
 			}
 		}
 		return names
 	}
 	if out, in := only(was, now), only(now, was); x.handed() != nil && len(out) == 1 && len(in) == 1 {
-		t.told(x, Event{Event: Replaced, Out: out[0], In: in[0]})
+		t.table.told(x, Event{Event: Replaced, Out: out[0], In: in[0]})
 	} else if x.handed() != nil {
-		t.told(x, Event{Event: Replaced, Cause: fmt.Sprintf("%s in place of %d", proto.Count(len(in), "server"), len(out))})
+		t.table.told(x, Event{Event: Replaced, Cause: fmt.Sprintf("%s in place of %d", proto.Count(len(in), "server"), len(out))})
 	}
 	return true
 }

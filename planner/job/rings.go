@@ -10,10 +10,10 @@ import (
 )
 
 // ringJobs are jobs that ask for rings: hbd chooses them.
-type ringJobs struct{ *Table }
+type ringJobs struct{ table *Table }
 
 func (t ringJobs) trial(id string, w *Wish) Trial {
-	s := t.rings.Share(w.want(t.fab(), w.Rings, w.Spares))
+	s := t.table.rings.Share(w.want(t.table.fab(), w.Rings, w.Spares))
 	if s.Why == "" {
 		return Trial{Feasible: true, Most: w.Rings, Ends: s.Ends}
 	}
@@ -23,26 +23,26 @@ func (t ringJobs) trial(id string, w *Wish) Trial {
 func (t ringJobs) resume(x *job) {
 	var records []journal.Record
 	for _, id := range x.Rings {
-		records = append(records, t.rings.Own(x.ID, id, x.Size)...) // light that was adopted
+		records = append(records, t.table.rings.Own(x.ID, id, x.Size)...) // light that was adopted
 	}
 	if x.State == Reserved {
-		t.enter(x, Waiting, "the planner began anew")
-		t.store(x, 1, records...)
+		t.table.enter(x, Waiting, "the planner began anew")
+		t.table.store(x, 1, records...)
 		return
 	}
 	if len(records) > 0 {
-		t.j.Persist(records...)
+		t.table.j.Persist(records...)
 	}
-	t.look(x)
+	t.table.look(x)
 }
 
 // returnStrays gives rings back whose jobs do not know them: a planner may have died between
 // a job's release and the end of a generation that still had the ring for it.
 func (t ringJobs) returnStrays() {
-	for _, id := range t.rings.All() {
-		l, _ := t.rings.Lent(id)
-		if x := t.jobs[l.Owner]; l.Owner != "" && (x == nil || !slices.Contains(x.Rings, id)) {
-			t.j.Persist(t.rings.Return(id))
+	for _, id := range t.table.rings.All() {
+		l, _ := t.table.rings.Lent(id)
+		if x := t.table.jobs[l.Owner]; l.Owner != "" && (x == nil || !slices.Contains(x.Rings, id)) {
+			t.table.j.Persist(t.table.rings.Return(id))
 		}
 	}
 }
@@ -50,56 +50,56 @@ func (t ringJobs) returnStrays() {
 func (t ringJobs) lacks(x *job) bool { return len(x.missing()) > 0 }
 
 func (t ringJobs) free(x *job) []journal.Record {
-	if t.claim != nil && t.claim.id == x.ID {
-		t.rings.Unclaim(x.ID)
-		t.claim = nil
+	if t.table.claim != nil && t.table.claim.id == x.ID {
+		t.table.rings.Unclaim(x.ID)
+		t.table.claim = nil
 	}
 	x.Rings, x.Spares, x.Members, x.Lost = make([]proto.RingID, x.wish.Rings), nil, nil, nil
-	return t.rings.Release(x.ID)
+	return t.table.rings.Release(x.ID)
 }
 
 // settle takes the outcome of the claim that was under way.
 func (t ringJobs) settle() {
-	c := t.claim
-	if c == nil || t.rings.Claiming(c.id) {
+	c := t.table.claim
+	if c == nil || t.table.rings.Claiming(c.id) {
 		return
 	}
-	t.claim = nil
-	x := t.jobs[c.id]
-	if l, ok := t.rings.Lent(c.ring); !ok || l.Owner != c.id {
-		t.tryAt = t.j.Now + tryEvery/10
+	t.table.claim = nil
+	x := t.table.jobs[c.id]
+	if l, ok := t.table.rings.Lent(c.ring); !ok || l.Owner != c.id {
+		t.table.tryAt = t.table.j.Now + tryEvery/10
 		if x.State != Reserved {
-			t.look(x) // the rings that it has
+			t.table.look(x) // the rings that it has
 			return
 		}
-		t.enter(x, Waiting, "a node that was asked could not: the next ones are asked")
-		t.store(x, 1)
+		t.table.enter(x, Waiting, "a node that was asked could not: the next ones are asked")
+		t.table.store(x, 1)
 		return
 	}
 	*x = c.then // as the store has it since the generation was decided, but for its event's number
-	t.store(x, 1)
-	t.look(x)
+	t.table.store(x, 1)
+	t.table.look(x)
 }
 
 // place finds rings for a job that lacks some.
 func (t ringJobs) place(x *job) {
-	if t.claim != nil || !t.rings.Resting() {
-		t.tryAt = min(t.tryAt, t.j.Now+tryAgain) // a generation is under way, and soon over
+	if t.table.claim != nil || !t.table.rings.Resting() {
+		t.table.tryAt = min(t.table.tryAt, t.table.j.Now+tryAgain) // a generation is under way, and soon over
 		return
 	}
-	t.tryAt = min(t.tryAt, t.j.Now+tryEvery)
+	t.table.tryAt = min(t.table.tryAt, t.table.j.Now+tryEvery)
 	missing, spares := x.missing(), max(0, x.wish.Spares-len(x.Spares))
 	again := x.wish.Ring != 0 && x.State != Waiting // it had the ring that it names
 	fresh := len(missing) == len(x.Rings) && !again
 	if !fresh {
 		spares = 0 // what is left of them is there
 	}
-	want := x.wish.want(t.fab(), len(missing), spares)
+	want := x.wish.want(t.table.fab(), len(missing), spares)
 	want.Size, want.Again = x.Size, again
-	s := t.rings.Share(want)
+	s := t.table.rings.Share(want)
 	if s.Why != "" && fresh && x.wish.Policy == Shrink && s.Most > 0 {
 		want.Rings, want.Spares = min(s.Most, want.Rings), 0
-		if s = t.rings.Share(want); s.Why == "" {
+		if s = t.table.rings.Share(want); s.Why == "" {
 			x.Rings = x.Rings[:want.Rings]
 			missing = missing[:want.Rings]
 		}
@@ -111,39 +111,39 @@ func (t ringJobs) place(x *job) {
 	then := *x
 	then.Rings, then.Spares = slices.Clone(x.Rings), append(slices.Clone(x.Spares), s.Spares...)
 	then.Members, then.Lost = nil, nil
-	then.at, then.events = t.j.Now, slices.Clone(x.events)
+	then.at, then.events = t.table.j.Now, slices.Clone(x.events)
 	brings := proto.RingID(0)
 	own := func(ids []proto.RingID) []journal.Record {
 		brings = ids[0]
 		for i, at := range missing {
 			then.Rings[at] = ids[i]
 		}
-		t.enter(&then, Forming, "")
+		t.table.enter(&then, Forming, "")
 		return then.records(1)
 	}
 	if fresh {
-		t.enter(x, Reserved, "")
-		t.store(x, 1)
+		t.table.enter(x, Reserved, "")
+		t.table.store(x, 1)
 		then.Gen, then.events = x.Gen, slices.Clone(x.events)
 	}
-	if records := t.rings.Claim(x.ID, x.Size, s, own); records != nil {
+	if records := t.table.rings.Claim(x.ID, x.Size, s, own); records != nil {
 		*x = then
-		t.store(x, 1, records...)
-		t.look(x)
+		t.table.store(x, 1, records...)
+		t.table.look(x)
 		return
 	}
-	t.claim = &claim{x.ID, then, brings}
+	t.table.claim = &claim{x.ID, then, brings}
 }
 
 // shrink makes the rings of a job smaller that lack a node.
 func (t ringJobs) shrink(x *job) {
 	for _, id := range x.Rings {
-		l, ok := t.rings.Lent(id)
+		l, ok := t.table.rings.Lent(id)
 		if !ok || len(l.Lost) == 0 && len(l.Nodes) == l.Size {
 			continue
 		}
 		for size := l.Size - 1; size > 0; size-- {
-			if l.Size%size == 0 && t.rings.Shrink(id, size) {
+			if l.Size%size == 0 && t.table.rings.Shrink(id, size) {
 				x.hurt = 0
 				return // one generation at a time
 			}
@@ -160,15 +160,15 @@ func (t ringJobs) stand(x *job) (s State, cause string, changed bool) {
 	members := make([][]proto.NodeID, len(x.Rings))
 	var lost []proto.NodeID
 	for i, id := range x.Rings {
-		l, ok := t.rings.Lent(id)
+		l, ok := t.table.rings.Lent(id)
 		if !ok || l.Owner != x.ID {
 			if id != 0 {
 				x.Rings[i] = 0
-				t.tryAt = t.j.Now
+				t.table.tryAt = t.table.j.Now
 				cause = fmt.Sprintf("ring %d has no node left", id)
 				for _, n := range x.members(i) {
 					if !slices.Contains(x.Lost, n) {
-						t.told(x, Event{Event: NodeLost, Ring: id, Node: t.name(n), Cause: cause})
+						t.table.told(x, Event{Event: NodeLost, Ring: id, Node: t.table.name(n), Cause: cause})
 					}
 				}
 			}
@@ -178,9 +178,9 @@ func (t ringJobs) stand(x *job) (s State, cause string, changed bool) {
 		t.news(x, i, &l)
 		for _, n := range l.Lost {
 			lost = append(lost, n.Node)
-			cause = fmt.Sprintf("node %s: %s", t.name(n.Node), n.Why)
+			cause = fmt.Sprintf("node %s: %s", t.table.name(n.Node), n.Why)
 			if !slices.Contains(x.Lost, n.Node) {
-				t.told(x, Event{Event: NodeLost, Ring: id, Node: t.name(n.Node), Cause: n.Why, BypassUS: l.Bypass})
+				t.table.told(x, Event{Event: NodeLost, Ring: id, Node: t.table.name(n.Node), Cause: n.Why, BypassUS: l.Bypass})
 			}
 		}
 	}
@@ -227,7 +227,7 @@ func (t ringJobs) news(x *job, at int, l *hbd.Lend) {
 	for i := range max(len(out), len(in)) {
 		e := Event{Event: Replaced, Ring: l.Ring}
 		if i < len(out) {
-			e.Out = t.name(out[i])
+			e.Out = t.table.name(out[i])
 			if !slices.Contains(x.Lost, out[i]) {
 				e.Cause = "moved"
 			}
@@ -235,12 +235,12 @@ func (t ringJobs) news(x *job, at int, l *hbd.Lend) {
 		if i >= len(in) {
 			e.Event, e.Node, e.Out = Left, e.Out, ""
 		} else {
-			e.In = t.name(in[i])
+			e.In = t.table.name(in[i])
 			place := slices.Index(l.Nodes, in[i])
 			e.Position = &place
 			x.Spares = slices.DeleteFunc(slices.Clone(x.Spares), func(n proto.NodeID) bool { return n == in[i] })
 		}
-		t.told(x, e)
+		t.table.told(x, e)
 	}
 }
 
@@ -253,7 +253,7 @@ func (t ringJobs) state(x *job, lents []hbd.Lend) State {
 			whole, down = false, true
 			continue
 		}
-		whole = whole && l.State == proto.RingInService && len(l.GPUOrder) == l.Size*t.fab().GPUsPerNode
+		whole = whole && l.State == proto.RingInService && len(l.GPUOrder) == l.Size*t.table.fab().GPUsPerNode
 		mend = mend || l.Mend
 		down = down || l.State == proto.RingDown
 	}

@@ -272,23 +272,23 @@ func digests(routes []core.Route, of func(device string) (name string, counts bo
 // wantRoutes asks routers to hold what a job has them hold where it stands now. What
 // that is is worked out again only where the job's place has changed.
 func (t circuitJobs) wantRoutes(x *job, l *core.Lent) {
-	c := t.fab().Core
+	c := t.table.fab().Core
 	if c == nil || len(c.Routers) == 0 {
 		return
 	}
 	var want map[string]string
 	if l.State != proto.JobWaiting && l.State != proto.JobStandby {
-		stamp := t.core.Stamp(x.Number)
+		stamp := t.table.core.Stamp(x.Number)
 		if stamp == x.stamp {
 			return
 		}
 		x.stamp = stamp
-		routes, _ := t.core.Routes(x.Number)()
-		want = digests(routes, func(device string) (string, bool) { return deviceName(t.fab(), device), c.Confirms(device) })
+		routes, _ := t.table.core.Routes(x.Number)()
+		want = digests(routes, func(device string) (string, bool) { return deviceName(t.table.fab(), device), c.Confirms(device) })
 	} else {
 		x.stamp = ""
 	}
-	t.storeRoutes(t.routers.want(x.ID, want, t.j.Wall))
+	t.table.storeRoutes(t.table.routers.want(x.ID, want, t.table.j.Wall))
 }
 
 func (t *Table) storeRoutes(records []journal.Record) {

@@ -127,15 +127,15 @@ func (t ringJobs) show(x *job, v *View, _ bool) {
 	ranks := make([][]proto.RingGPU, len(x.Rings))
 	v.hosts = map[string][]fabric.GPU{}
 	for i, id := range x.Rings {
-		l, ok := t.rings.Lent(id)
+		l, ok := t.table.rings.Lent(id)
 		r := Ring{Ring: id, State: proto.RingDown.String(), Nodes: []string{}, GPUOrder: []GPU{}}
 		if ok && l.Owner == x.ID {
-			r.State, ranks[i] = l.State.String(), t.ranks(&l)
+			r.State, ranks[i] = l.State.String(), t.table.ranks(&l)
 			for _, n := range l.Nodes {
-				r.Nodes = append(r.Nodes, t.name(n))
-				v.hosts[t.name(n)] = t.fab().GPUsOf(n)
+				r.Nodes = append(r.Nodes, t.table.name(n))
+				v.hosts[t.table.name(n)] = t.table.fab().GPUsOf(n)
 			}
-			r.GPUOrder = t.named(l.GPUOrder)
+			r.GPUOrder = t.table.named(l.GPUOrder)
 			v.Links += int(l.Links)
 			v.Confirmed += int(l.LinksConfirmed)
 		}
@@ -143,9 +143,9 @@ func (t ringJobs) show(x *job, v *View, _ bool) {
 		v.Rings = append(v.Rings, r)
 	}
 	for _, n := range x.Spares {
-		v.Spares = append(v.Spares, t.name(n))
+		v.Spares = append(v.Spares, t.table.name(n))
 	}
-	v.CrossToR = t.crossToR(ranks)
+	v.CrossToR = t.table.crossToR(ranks)
 }
 
 // ranks are what exchanges over the data centre network, in order: the nodes of a

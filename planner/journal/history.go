@@ -109,6 +109,12 @@ func aboutSide(k proto.EventKind) bool {
 	return false
 }
 
+// AuditPage answers with a page of the stored chain.
+func (j *Journal) AuditPage(q *proto.OpRequest, r *proto.OpReply) {
+	text, next := j.Chain.Page(q.Page, proto.MaxPart)
+	r.Text, r.Next = proto.Part(text), next
+}
+
 // EventsPage pages by the planner's numbers; Page is the first one wanted, so that
 // what comes between two requests neither repeats nor hides an item.
 func (j *Journal) EventsPage(q *proto.OpRequest, r *proto.OpReply) {

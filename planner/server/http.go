@@ -327,7 +327,7 @@ func (s *server) routes(mux *http.ServeMux) {
 		var is proto.HealthState
 		err := s.Read(r.Context(), func(p *planner.Planner) {
 			o, leads = p.Overview(), s.leads()
-			is, not = planner.NotReady(p, leads)
+			is, not = p.Alarms.NotReady(leads)
 		})
 		if err != nil {
 			not = err.Error()

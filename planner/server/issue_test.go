@@ -91,7 +91,7 @@ func (r *rack) start(listen string) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		clear(r.alarms)
-		for _, a := range p.Alarms() {
+		for _, a := range p.Alarms.List() {
 			r.alarms[a.ID] = true
 		}
 	}

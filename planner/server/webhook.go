@@ -62,7 +62,7 @@ func (s *server) tellAlarms(ctx context.Context) {
 // standing are the alarms that a planner has, by their ids.
 func standing(p *planner.Planner) map[string]alarm {
 	out := map[string]alarm{}
-	for _, a := range p.Alarms() {
+	for _, a := range p.Alarms.List() {
 		x := alarm{AlarmStatus: a, Severity: a.Severity.String()}
 		if a.Node != nil {
 			x.Host = p.Fabric.NodeName(*a.Node)

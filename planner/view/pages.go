@@ -30,7 +30,7 @@ func (v *View) about(r *http.Request) (any, error) {
 func (v *View) status(r *http.Request) (any, error) {
 	var s proto.Status
 	var alarms []proto.AlarmStatus
-	if err := v.source.Read(r.Context(), func(p *planner.Planner) { s, alarms = p.Status(), p.Alarms() }); err != nil {
+	if err := v.source.Read(r.Context(), func(p *planner.Planner) { s, alarms = p.Status(), p.Alarms.List() }); err != nil {
 		return nil, err
 	}
 	causes := slices.DeleteFunc(alarms, func(a proto.AlarmStatus) bool { return a.Under != "" })

@@ -252,7 +252,7 @@ func (j *judge) tried(name string) bool {
 	if j.named == nil {
 		s := j.p.Status()
 		j.named = append([]string{}, s.Waiting...)
-		for _, al := range j.p.Alarms() {
+		for _, al := range j.p.Alarms.List() {
 			text := al.What + ": " + al.Why
 			if al.Node != nil {
 				text = fmt.Sprintf("node %d: %s", *al.Node, text)

@@ -307,7 +307,7 @@ func (b *liars) heals() bool {
 func (b *liars) ails() string {
 	o := b.p.Overview()
 	var bad []string
-	for _, a := range b.p.Alarms() {
+	for _, a := range b.p.Alarms.List() {
 		if a.Check != "light_unproven" { // boards of a fleet have no lock
 			bad = append(bad, a.ID+": "+a.What+" "+a.Why)
 		}
@@ -331,7 +331,7 @@ func (b *liars) standing() string {
 
 // named looks for alarms that name the one that lies, and for others.
 func (b *liars) named(c *lying) (named bool, innocent string) {
-	for _, a := range b.p.Alarms() {
+	for _, a := range b.p.Alarms.List() {
 		switch {
 		case a.Node != nil && *a.Node == b.who.id || strings.Contains(a.What+" "+a.Why+" ", deviceName(b.who.id)+" "):
 			named = true
@@ -457,7 +457,7 @@ func (b *liars) holds(c *lying) (how string, broke []string) {
 			hurt = b.struck(own)
 			b.must(b.inject.apply(&Fault{Verb: NodeDark, Node: hurt}))
 			goOn(b.now+2*time.Second, nil)
-			for _, a := range b.p.Alarms() {
+			for _, a := range b.p.Alarms.List() {
 				if a.Check == "slow" && a.Node != nil && *a.Node != b.who.id && !b.follows(&a) {
 					fails("(b) blamed: %s: %s", a.ID, a.Why)
 				}

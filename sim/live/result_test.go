@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"ringlight/planner"
 	"ringlight/proto"
 )
 
@@ -88,8 +87,8 @@ func TestChangesTellWhatHappened(t *testing.T) {
 		return proto.RingStatus{Ring: id, Generation: gen, Nodes: nodes}
 	}
 	was := &view{rings: []proto.RingStatus{ring(1, 1, 0, 1), ring(2, 1, 3, 4), ring(3, 1, 6, 7)}}
-	now := &view{rings: []proto.RingStatus{ring(1, 1, 0, 1), ring(2, 2, 3, 5), ring(4, 2, 8, 9)},
-		overview: planner.Overview{Generation: 2, Degraded: 1}}
+	now := &view{rings: []proto.RingStatus{ring(1, 1, 0, 1), ring(2, 2, 3, 5), ring(4, 2, 8, 9)}}
+	now.overview.Generation, now.overview.Degraded = 2, 1
 	want := "generation 2: node 5 joins ring 2, node 4 leaves ring 2, ring 4 formed, ring 3 dissolved, 3 rings touched, 1 degraded, in service after 44 ms"
 	if got := changes(was, now, 44*time.Millisecond); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
