@@ -82,7 +82,8 @@ core: build ## jobs between pods: broker, planner, agents of 32 simulated MEMS s
 	@bin/ocs-sim core
 
 test: ## every test
-	$(GO) test -vet=off -parallel 8 -timeout 20m ./... # make lint vets; tests that are parallel wait more than they compute
+	@# make lint vets. Tests that are parallel, and those of the packages named first, wait more than they compute
+	$(GO) test -vet=off -p 4 -parallel 8 -timeout 20m ./sim/testbed ./sim/live ./planner/server ./cmd/ocsctl ./...
 
 race: ## the packages with goroutines (RACE), but for tests of one goroutine that are long, under the race detector (needs a C compiler)
 	@if command -v $${CC:-cc} >/dev/null; then \
