@@ -6,7 +6,7 @@
 // It has rooms: member is a device - a node or a switch - as the planner sees
 // it, hbd plans rings, core plans circuits between pods, and journal is the
 // writing side of them all. What stands here is above them: the term and other
-// planners (fence.go), what comes in (receive.go), timers, the store's start,
+// planners (fence.go, pulse.go), what comes in (receive.go), timers, the store's start,
 // and the operators' nouns. Rings and circuits have generations of their own,
 // so that a slow stage of circuits never delays a ring.
 //
