@@ -86,7 +86,7 @@ func (a *manual) sees(id proto.BundleID, p proto.Path) bool {
 // shone takes light that has come, for those who wait for it.
 func (a *manual) shone(now time.Duration, id proto.BundleID, p proto.Path) {
 	if q := a.ops[id]; q != nil && q.tries && !q.held && q.ask.Path == p {
-		a.optics.bundles[id].optics.Recheck(now) // now that there is something to be read
+		a.optics.bundles[id].optics.Recheck() // now that there is something to be read
 	}
 	a.listeners = slices.DeleteFunc(a.listeners, func(x listener) bool {
 		heard := x.bundle == id && x.path == p

@@ -73,7 +73,7 @@ func TestPatternsGoOverAFibre(t *testing.T) {
 			}
 			counts := func(b int) {
 				t.Helper()
-				r.optics[b].Recheck(r.world.Now())
+				r.optics[b].Recheck()
 				r.run(50 * time.Millisecond)
 				ask(b, proto.PatternCheck)
 				r.run(20 * time.Millisecond)

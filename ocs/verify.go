@@ -140,7 +140,7 @@ const halfMilliDB = 6021
 
 // Recheck reads own light and what comes to the path in use, once more; Verified,
 // Degraded or PathFailed tells.
-func (t *Transceiver) Recheck(now time.Duration) {
+func (t *Transceiver) Recheck() {
 	if t.state == Idle && t.path != proto.Dark && !t.sw.busy() {
 		t.verify.start()
 	}
