@@ -169,16 +169,16 @@ func (a *audit) keptLight(st *station, x *editing, what string) {
 
 // settled: no edit is under way, and where every node is well, all rings stand.
 func (e *editor) settled() bool {
-	return len(e.done) == 0 && e.now == nil || e.now == nil && (!e.well() || e.ringsStand())
+	return len(e.done) == 0 && e.now == nil || e.now == nil && (!e.well() || e.in.ringsStand())
 }
 
 // well: every node of the fabric could carry a ring.
 func (e *editor) well() bool {
-	return !slices.ContainsFunc(e.nodes[:e.cfg.Fabric.Nodes], func(st *station) bool { return !st.well() || st.host == nil || st.lame(e.Run.now) || e.drains(st) })
+	return !slices.ContainsFunc(e.in.nodes[:e.in.cfg.Fabric.Nodes], func(st *station) bool { return !st.well() || st.host == nil || st.lame(e.in.now) || e.drains(st) })
 }
 
 // drains: an operator keeps it out.
-func (e *editor) drains(st *station) bool { return e.audit.reportOf(st).Mode != proto.ModeService }
+func (e *editor) drains(st *station) bool { return e.in.audit.reportOf(st).Mode != proto.ModeService }
 
 // lit is the last look at a fabric that was edited: every ring of the planner is
 // one closed cycle of its nodes, and there are as many as are wanted.

@@ -13,7 +13,7 @@ import (
 // does: it offers the text, asks, drains what must be drained and asks again. What
 // is not answered is asked again.
 type editor struct {
-	*injector
+	in   *injector
 	now  *editing
 	done []edited
 }
@@ -59,13 +59,13 @@ func (e *editor) edit(f *Fault) error {
 	if err != nil {
 		return err
 	}
-	to, err := c.of(e.cfg.Fabric)
+	to, err := c.of(e.in.cfg.Fabric)
 	if err != nil { // no description at all: nobody is asked
 		e.done = append(e.done, edited{Text: f.Edit, Refused: []string{err.Error()}})
 		return nil
 	}
-	e.now = &editing{text: f.Edit, c: c, to: to, raw: to.Encode(), began: e.Run.now, before: e.audit.guard()}
-	if err := e.lay(to); err != nil {
+	e.now = &editing{text: f.Edit, c: c, to: to, raw: to.Encode(), began: e.in.now, before: e.in.audit.guard()}
+	if err := e.in.lay(to); err != nil {
 		return err
 	}
 	e.next()
@@ -86,11 +86,11 @@ func (e *editor) next() {
 	default:
 		q.Noun, q.Rings, q.Moves, q.Author, wait = proto.NounEdit, x.c.ends, x.c.move, "script", editAnswer
 	}
-	e.asked++
-	q.Corr = corrOf(e.asked)
+	e.in.asked++
+	q.Corr = corrOf(e.in.asked)
 	x.asked = q.Corr
-	e.agenda.Push(e.Run.now+wait, task{kind: taskAsk, n: int(e.asked)})
-	e.ask(q)
+	e.in.agenda.Push(e.in.now+wait, task{kind: taskAsk, n: int(e.in.asked)})
+	e.in.ask(q)
 }
 
 func corrOf(n uint64) proto.Corr { return proto.Corr(proto.DigestOf(fmt.Append(nil, n))) }
@@ -101,7 +101,7 @@ func (e *editor) again(asked int) {
 	if x == nil || x.asked != corrOf(uint64(asked)) {
 		return
 	}
-	if e.Run.now-x.began > editPatience {
+	if e.in.now-x.began > editPatience {
 		e.finish(edited{GaveUp: true})
 		return
 	}
@@ -117,7 +117,7 @@ func (e *editor) answered(r *proto.OpReply) {
 	switch {
 	case r.Code == proto.Busy, r.Code == proto.Expired, r.Code == proto.NotFound:
 		x.offered = 0
-		e.agenda.Push(e.Run.now+editAgain, task{kind: taskAsk, n: int(e.asked)})
+		e.in.agenda.Push(e.in.now+editAgain, task{kind: taskAsk, n: int(e.in.asked)})
 	case x.offered < len(x.raw) && r.Code == proto.OK:
 		x.offered = int(r.Next)
 		e.next()
@@ -136,9 +136,9 @@ func (e *editor) answered(r *proto.OpReply) {
 
 func (e *editor) finish(d edited) {
 	x := e.now
-	d.Text, d.Took = x.text, e.Run.now-x.began
+	d.Text, d.Took = x.text, e.in.now-x.began
 	e.now = nil
 	e.done = append(e.done, d)
-	e.tracer.linef("edit %q: %+v", d.Text, d)
-	e.audit.edited(x, &d)
+	e.in.tracer.linef("edit %q: %+v", d.Text, d)
+	e.in.audit.edited(x, &d)
 }

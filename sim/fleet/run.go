@@ -128,7 +128,7 @@ func New(cfg Config) (*Run, error) {
 	r.net.rates, r.net.shed = cfg.Rates, cfg.Shed
 	r.net.lossy = cfg.Shed > 0 || slices.ContainsFunc(cfg.Faults, func(f Fault) bool { return f.Verb == Shed && f.Count > 0 })
 	r.inject = &injector{Run: r, installed: ownSoftware, rolls: slices.ContainsFunc(r.cfg.Faults, func(f Fault) bool { return f.Verb == RolloutRun })}
-	r.edits = &editor{injector: r.inject}
+	r.edits = &editor{in: r.inject}
 	r.audit = newAudit(r)
 	r.measure = measure{r: r, open: map[int]*strike{}, latest: map[proto.RingID]proto.Generation{}, bypasses: map[int][]int64{}, wasted: make([]time.Duration, r.cfg.Fabric.Nodes+1)}
 	r.net.resent = r.measure.lost
