@@ -425,7 +425,7 @@ func (o *crossOptics) addReport(_ time.Duration, r *proto.Reported) {
 	n := 0
 	for i := range r.Circuits { // both in the order of side A
 		c := &r.Circuits[i]
-		c.State = toldAs(c.State, o.agent.wire.beat.features)
+		c.State = c.State.ToldAs(o.agent.wire.beat.features)
 		for n < len(o.circuits) && o.circuits[n].Pair.A < c.A {
 			n++
 		}

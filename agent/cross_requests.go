@@ -44,10 +44,6 @@ func (q *requests) Poll(dst []byte) []byte {
 	return dst
 }
 
-// lights are the words for a circuit's state. Of a box without meters the circuit is made,
-// and nobody says more.
-var lights = map[proto.PortState]string{proto.Tuned: "connected", proto.Unproven: "connected", proto.Tuning: "tuning", proto.Blocked: "blocked"}
-
 func (f *face) View() (v sonic.View) {
 	o := f.optics
 	for side := range v.Ports {
@@ -58,10 +54,7 @@ func (f *face) View() (v sonic.View) {
 	}
 	for _, c := range o.cross.Circuits(nil) {
 		p := sonic.Path{Connection: sonic.Connection{ID: c.Pair.String(), A: portOf(0, int(c.Pair.A)), B: portOf(1, int(c.Pair.B))}, Status: "disabled"}
-		word, known := lights[c.State]
-		if !known {
-			word = "failed"
-		}
+		word := c.State.Light()
 		if c.State.Lit() {
 			p.Status, p.MilliDB = "enabled", int32(max(c.Loss, 0))
 		}

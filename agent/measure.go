@@ -255,9 +255,9 @@ var Measures = []measure{
 			if s.Switch == nil {
 				return
 			}
-			var n [proto.Failed + 1]int64
+			var n [proto.NumPortStates]int64
 			for i := range s.Reported.Circuits {
-				n[min(s.Reported.Circuits[i].State, proto.Failed)]++
+				n[s.Reported.Circuits[i].State]++
 			}
 			for state, count := range n {
 				p.Word(proto.PortState(state).String()).Is(count)

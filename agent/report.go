@@ -64,7 +64,7 @@ func (o *nodeOptics) describeBundle(r *proto.BundleReport) {
 		return // the machine knows where it was
 	}
 	r.Path, r.State, r.Expected, r.Measured = s.Path, s.State, s.Expected, s.Measured
-	r.State = toldAs(r.State, o.agent.wire.beat.features)
+	r.State = r.State.ToldAs(o.agent.wire.beat.features)
 	r.Held, _ = b.optics.Held()
 	if b.calibration != s.Calibration {
 		b.calibration, b.digest = s.Calibration, proto.Digest{}
@@ -117,14 +117,6 @@ func wakeBound(p99 time.Duration) time.Duration {
 		bound *= 2
 	}
 	return bound
-}
-
-// toldAs is a state in words that a planner with features knows.
-func toldAs(s proto.PortState, known proto.Features) proto.PortState {
-	if s == proto.Unproven && !known.Has(proto.FeatureUnproven) {
-		return proto.Tuned
-	}
-	return s
 }
 
 // promptOf is how soon our thread runs, as it is told.

@@ -2,6 +2,8 @@ package agent
 
 import (
 	"bytes"
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -324,5 +326,21 @@ func TestSwitchTellsItsLastReport(t *testing.T) {
 	r.run(3*time.Second, nil)
 	if h := r.health; h.Reported != r.last.Seq || h.Session != r.last.Session || h.Seq < before+2 {
 		t.Errorf("%+v, was %d; the last report is %d", h, before, r.last.Seq)
+	}
+}
+
+// A circuit whose light nobody can judge carries traffic, and has not failed.
+// Method: a switch that reports one circuit of each state, on its page of measures.
+func TestCircuitsAreCountedByTheirState(t *testing.T) {
+	s := &Status{Switch: &SwitchStatus{}}
+	for state := range proto.NumPortStates {
+		s.Reported.Circuits = append(s.Reported.Circuits, proto.CircuitReport{State: proto.PortState(state)})
+	}
+	page := string(measuredBy(s))
+	for state := range proto.NumPortStates {
+		want := fmt.Sprintf("ringlight_agent_circuits{state=%q} 1\n", proto.PortState(state).String())
+		if !strings.Contains(page, want) {
+			t.Errorf("no %q", want)
+		}
 	}
 }

@@ -159,7 +159,7 @@ func New(cfg Config) *Planner {
 	p := &Planner{Fabric: cfg.Fabric, j: journal.New(), seenTerm: cfg.Term, voicesAt: Never, first: cfg.First, new: cfg.Term == 0, alone: cfg.Alone, takeover: cfg.Takeover}
 	p.j.Topics, p.j.Planner, p.j.Life, p.j.Layout = proto.Topics{Fabric: cfg.Fabric.Name}, cfg.PlannerID, cfg.Life, layoutOf(cfg.Fabric)
 	p.j.Term = cfg.Term // it is not ours yet
-	p.pulse = pulse{j: p.j, election: &p.election, host: proto.Clip(cfg.Host), features: proto.FeatureRestart | proto.FeatureUnproven | cfg.Features, uncached: cfg.Uncached, due: Never}
+	p.pulse = pulse{j: p.j, election: &p.election, host: proto.Clip(cfg.Host), features: proto.FeatureRestart | proto.KnownStates() | cfg.Features, uncached: cfg.Uncached, due: Never}
 	p.j.Self = strings.TrimSpace("planner " + p.pulse.host)
 	p.Rings = hbd.New(cfg.Fabric, p.j, above{p})
 	if cfg.Fabric.Core != nil {

@@ -164,11 +164,11 @@ func BenchmarkDecodeReported(b *testing.B) {
 // circuit, and none beyond.
 // Method: one report a state, encoded and decoded.
 func TestEveryPortStateIsReported(t *testing.T) {
-	for s := range PortState(len(portStateNames) + 1) {
+	for s := range PortState(NumPortStates + 1) {
 		r := testReported()
 		r.Bundles[0].State = s
 		payload, err := Encode(&r)
-		if named := int(s) < len(portStateNames); named != (err == nil) {
+		if named := int(s) < NumPortStates; named != (err == nil) {
 			t.Errorf("a bundle that is %v: %v", s, err)
 		} else if named {
 			var got Reported
@@ -191,6 +191,22 @@ func TestAckWords(t *testing.T) {
 	} {
 		if got := c.a.Words(); got != c.want {
 			t.Errorf("%q, want %q", got, c.want)
+		}
+	}
+}
+
+// Goal: no planner is told a state that it does not know, and of no light that it is gone.
+// Method: every state, to planners of which each lacks one feature, and to one with none.
+func TestStatesAreToldInWordsThatAreKnown(t *testing.T) {
+	for s := range PortState(NumPortStates) {
+		if got := s.ToldAs(KnownStates()); got != s {
+			t.Errorf("%v is told as %v to who knows all", s, got)
+		}
+		if got := s.ToldAs(0); portStates[got].needs != 0 || got.Lit() != s.Lit() {
+			t.Errorf("%v is told as %v to who knows none", s, got)
+		}
+		if needs := portStates[s].needs; needs != 0 && s.ToldAs(KnownStates()&^needs) == s {
+			t.Errorf("%v is told to who does not know it", s)
 		}
 	}
 }

@@ -150,7 +150,7 @@ func TestSchemaNamesEveryCode(t *testing.T) {
 		name     func(uint8) string
 	}{
 		{"path", 0, uint8(External2), func(c uint8) string { return Path(c).String() }},
-		{"port-state", 0, uint8(len(portStateNames) - 1), func(c uint8) string { return PortState(c).String() }},
+		{"port-state", 0, uint8(NumPortStates - 1), func(c uint8) string { return PortState(c).String() }},
 		{"override", 0, uint8(PoweredOff), func(c uint8) string { return Override(c).String() }},
 		{"side", 0, uint8(Right), func(c uint8) string { return Side(c).String() }},
 		{"policy", 0, uint8(PolicyHold), func(c uint8) string { return Policy(c).String() }},

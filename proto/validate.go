@@ -278,7 +278,7 @@ func (m *Reported) check() *Error {
 		r.element("bundles", i)
 		r.within("bundle", 0, MaxBundles-1, uint64(b.Bundle))
 		r.within("path", 0, uint64(numPaths)-1, uint64(b.Path))
-		r.within("state", 0, uint64(Unproven), uint64(b.State))
+		r.within("state", 0, uint64(NumPortStates-1), uint64(b.State))
 		r.within("override", 0, uint64(PoweredOff), uint64(b.Override))
 		r.within("lit", 0, 1<<numPaths-1, uint64(b.Lit))
 	}
@@ -292,7 +292,7 @@ func (m *Reported) check() *Error {
 	}
 	for i := range m.Circuits {
 		r.element("circuits", i)
-		r.within("state", 0, uint64(Unproven), uint64(m.Circuits[i].State))
+		r.within("state", 0, uint64(NumPortStates-1), uint64(m.Circuits[i].State))
 	}
 	for i := range m.Alarms {
 		r.element("alarms", i)

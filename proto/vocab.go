@@ -120,12 +120,60 @@ const (
 	Unproven                  // there is light, and nobody can say whether it is good
 )
 
-var portStateNames = [...]string{"blocked", "tuning", "tuned", "failed", "unproven"}
+// portStates is what there is to know of a state.
+var portStates = [...]struct {
+	name  string
+	light string // the word of the switch abstraction for a circuit's light
+	lit   bool
+
+	// Of a state that came after the first release: what a planner has that knows it,
+	// and what others are told.
+	needs Features
+	other PortState
+}{
+	Blocked:  {name: "blocked", light: "blocked"},
+	Tuning:   {name: "tuning", light: "tuning"},
+	Tuned:    {name: "tuned", light: "connected", lit: true},
+	Failed:   {name: "failed", light: "failed"},
+	Unproven: {name: "unproven", light: "connected", lit: true, needs: FeatureUnproven, other: Tuned},
+}
+
+// NumPortStates is how many states a port can be in.
+const NumPortStates = len(portStates)
+
+// KnownStates are the features of a planner that knows all states.
+func KnownStates() (all Features) {
+	for i := range portStates {
+		all |= portStates[i].needs
+	}
+	return all
+}
 
 // Lit reports whether light passes, be it proven to be good or not.
-func (s PortState) Lit() bool { return s == Tuned || s == Unproven }
+func (s PortState) Lit() bool { return int(s) < NumPortStates && portStates[s].lit }
 
-func (s PortState) String() string { return NameOf(portStateNames[:], uint8(s)) }
+// Light is what a circuit's light is called by operators of switches.
+func (s PortState) Light() string {
+	if int(s) < NumPortStates {
+		return portStates[s].light
+	}
+	return portStates[Failed].light
+}
+
+// ToldAs is a state in words that a planner with features knows.
+func (s PortState) ToldAs(known Features) PortState {
+	for int(s) < NumPortStates && !known.Has(portStates[s].needs) {
+		s = portStates[s].other
+	}
+	return s
+}
+
+func (s PortState) String() string {
+	if int(s) < NumPortStates {
+		return portStates[s].name
+	}
+	return NameOf(nil, uint8(s))
+}
 
 // Override is an operator's hold on a port, stronger than any plan.
 type Override uint8
@@ -196,7 +244,7 @@ type Features uint64
 // for that to agents that ask.
 const FeatureRestart Features = 1 << 0
 
-// FeatureUnproven: a planner knows the port state Unproven; others are told Tuned.
+// FeatureUnproven: a planner knows the port state Unproven.
 const FeatureUnproven Features = 1 << 6
 
 // How far the sender is with seals, which come in one step after the other.

@@ -32,9 +32,6 @@ func deviceOf(target string) string {
 	return ""
 }
 
-// lights are the words for a circuit's state; of one that is not reported there is none.
-var lights = map[proto.PortState]string{proto.Tuned: "connected", proto.Unproven: "connected", proto.Tuning: "tuning", proto.Failed: "failed", proto.Blocked: "blocked"}
-
 // view is a switch as the planner knows it.
 func (f facts) view(ctx context.Context, device string) (v sonic.View, err error) {
 	n, bad := strconv.ParseUint(strings.TrimPrefix(device, targetPrefix), 10, 16)
@@ -73,7 +70,7 @@ func (f facts) view(ctx context.Context, device string) (v sonic.View, err error
 			p.Status, p.MilliDB = "enabled", int32(max(c.Loss, 0))
 		}
 		in, to := &v.Ports[0][c.A], &v.Ports[1][c.B]
-		in.Light, in.Target, to.Light, to.Target = lights[c.State], p.B, lights[c.State], p.A
+		in.Light, in.Target, to.Light, to.Target = c.State.Light(), p.B, c.State.Light(), p.A
 		v.Paths = append(v.Paths, p)
 	}
 	return v, nil
