@@ -18,30 +18,30 @@ import (
 // Config is the whole of what a planner is configured with. What is done once,
 // -takeover and -term-above, has no key: a file would do it at every start.
 type Config struct {
-	FabricFile string `json:"fabric_file" doc:"fabric description, JSON; empty: the stored one"`
-	Broker     string `json:"broker" doc:"URL of the MQTT broker, mqtt:// or mqtts://host:port, or several of one cluster with commas between; empty: an embedded one"`
-	Cache      string `json:"cache" doc:"on: the broker keeps plans and decisions for who comes later; off: nothing is left with it, all goes at QoS 0, plans again until they are reported, and agents are called on each connection; for clusters of brokers that lose what they keep, with cache off of the agents"`
-	Listen     string `json:"listen" doc:"address of the embedded broker; empty: 127.0.0.1:18830, or none where broker is given"`
-	HTTP       string `json:"http" doc:"serve live view, metrics and jobs on host:port or unix:PATH, on several with commas; beyond loopback only with ca, cert and key, to those with a certificate; empty: not"`
-	GNMI       string `json:"gnmi" doc:"serve gNMI on host:port; over TLS where ca, cert and key are given, to those with a certificate, else on loopback alone; empty: not"`
-	Webhook    string `json:"webhook" doc:"URL that is told of each alarm as it begins and is over, by CloudEvents; empty: none"`
-	State      string `json:"state" doc:"file of the store, where store is empty"`
-	Store      string `json:"store" doc:"the store: bolt:FILE, or etcd:URL,URL of a cluster that all copies of the planner have open; empty: the file of state"`
-	StoreName  string `json:"store_name" doc:"what the store's keys in etcd begin with: one for each fabric"`
-	StoreCA    string `json:"store_ca" doc:"PEM file of the certificate authority of etcd, for https"`
-	StoreCert  string `json:"store_cert" doc:"PEM file of the own certificate, for etcd over https"`
-	StoreKey   string `json:"store_key" doc:"PEM file of its key, for etcd over https"`
-	CA         string `json:"ca" doc:"PEM file of the certificate authority, for mqtts"`
-	Cert       string `json:"cert" doc:"PEM file of the own certificate, for mqtts"`
-	Key        string `json:"key" doc:"PEM file of its key, for mqtts"`
-	Password   string `json:"password_file" doc:"where the broker asks for user and password: file with user:password, or with the password alone where broker is mqtts://user@host; only its owner may read it; read again at each connection"`
-	Passwords  string `json:"passwords" doc:"of the embedded broker: file of ocsctl pki password with the users that are let in, each with the rights of its name, in the place of certificates; read again when it changes; empty: certificates say who comes"`
-	Insecure   bool   `json:"insecure" doc:"allow mqtt and http to etcd, in the clear, beyond loopback"`
-	Seal       string `json:"seal" doc:"off, warn or enforce: planner's messages are sealed with key unless off; what should be sealed and is not is read, read and logged, or not read"`
-	Trust      string `json:"trust" doc:"trust document of ocsctl pki, whose seals count; read again when it changes, and told to all agents"`
-	Reports    string `json:"reports" doc:"plain or sealed: whether agents seal what they report"`
-	Issuer     string `json:"issuer" doc:"file of ocsctl pki issuer: nodes with a token are given certificates, and all are asked for new keys in time; read again when it changes; empty: they are not"`
-	LogLevel   string `json:"log_level" doc:"debug, info, warn or error; read again at SIGHUP"`
+	FabricFile string `json:"fabric_file" flag:"fabric-file" usage:"fabric description, JSON, - = stdin (default: the stored one)" doc:"fabric description, JSON; empty: the stored one"`
+	Broker     string `json:"broker" flag:"broker" usage:"use this broker, mqtt://host:port or mqtts://host:port, or several of one cluster with commas between, instead of the embedded one" doc:"URL of the MQTT broker, mqtt:// or mqtts://host:port, or several of one cluster with commas between; empty: an embedded one"`
+	Cache      string `json:"cache" flag:"cache" usage:"on, or off: nothing is left with the broker" doc:"on: the broker keeps plans and decisions for who comes later; off: nothing is left with it, all goes at QoS 0, plans again until they are reported, and agents are called on each connection; for clusters of brokers that lose what they keep, with cache off of the agents"`
+	Listen     string `json:"listen" flag:"listen" usage:"address of the embedded broker (default 127.0.0.1:18830)" doc:"address of the embedded broker; empty: 127.0.0.1:18830, or none where broker is given"`
+	HTTP       string `json:"http" flag:"http" usage:"serve live view, metrics and jobs on ADDR, host:port or unix:PATH, several with commas; beyond loopback only with -ca, -cert and -key, to those with a certificate (default: not served)" takes:"ADDR" doc:"serve live view, metrics and jobs on host:port or unix:PATH, on several with commas; beyond loopback only with ca, cert and key, to those with a certificate; empty: not"`
+	GNMI       string `json:"gnmi" flag:"gnmi" usage:"serve gNMI on ADDR, host:port; over TLS with -ca, -cert and -key, to those with a certificate, else on loopback alone (default: not served)" takes:"ADDR" doc:"serve gNMI on host:port; over TLS where ca, cert and key are given, to those with a certificate, else on loopback alone; empty: not"`
+	Webhook    string `json:"webhook" flag:"webhook" usage:"tell this URL of each alarm, by CloudEvents" takes:"URL" doc:"URL that is told of each alarm as it begins and is over, by CloudEvents; empty: none"`
+	State      string `json:"state" flag:"state" usage:"file of the store, where -store is not given" doc:"file of the store, where store is empty"`
+	Store      string `json:"store" flag:"store" usage:"the STORE: bolt:FILE, or etcd:URL,URL, which all copies of the planner have open (default: the file of -state)" takes:"STORE" doc:"the store: bolt:FILE, or etcd:URL,URL of a cluster that all copies of the planner have open; empty: the file of state"`
+	StoreName  string `json:"store_name" flag:"store-name" usage:"what the store's keys in etcd begin with" doc:"what the store's keys in etcd begin with: one for each fabric"`
+	StoreCA    string `json:"store_ca" flag:"store-ca" doc:"PEM file of the certificate authority of etcd, for https"`
+	StoreCert  string `json:"store_cert" flag:"store-cert" doc:"PEM file of the own certificate, for etcd over https"`
+	StoreKey   string `json:"store_key" flag:"store-key" doc:"PEM file of its key, for etcd over https"`
+	CA         string `json:"ca" flag:"ca" doc:"PEM file of the certificate authority, for mqtts"`
+	Cert       string `json:"cert" flag:"cert" doc:"PEM file of the own certificate, for mqtts"`
+	Key        string `json:"key" flag:"key" doc:"PEM file of its key, for mqtts"`
+	Password   string `json:"password_file" flag:"password-file" usage:"FILE with user:password for the broker, which only its owner may read" takes:"FILE" doc:"where the broker asks for user and password: file with user:password, or with the password alone where broker is mqtts://user@host; only its owner may read it; read again at each connection"`
+	Passwords  string `json:"passwords" flag:"passwords" usage:"FILE of ocsctl pki password with the users of the embedded broker, in the place of certificates" takes:"FILE" doc:"of the embedded broker: file of ocsctl pki password with the users that are let in, each with the rights of its name, in the place of certificates; read again when it changes; empty: certificates say who comes"`
+	Insecure   bool   `json:"insecure" flag:"insecure" doc:"allow mqtt and http to etcd, in the clear, beyond loopback"`
+	Seal       string `json:"seal" flag:"seal" usage:"off, warn or enforce: whether messages are sealed, and read when they are not" doc:"off, warn or enforce: planner's messages are sealed with key unless off; what should be sealed and is not is read, read and logged, or not read"`
+	Trust      string `json:"trust" flag:"trust" usage:"trust document of ocsctl pki, with -seal" doc:"trust document of ocsctl pki, whose seals count; read again when it changes, and told to all agents"`
+	Reports    string `json:"reports" flag:"reports" doc:"plain or sealed: whether agents seal what they report"`
+	Issuer     string `json:"issuer" flag:"issuer" usage:"file of ocsctl pki issuer: nodes are given certificates, with -seal and -ca" doc:"file of ocsctl pki issuer: nodes with a token are given certificates, and all are asked for new keys in time; read again when it changes; empty: they are not"`
+	LogLevel   string `json:"log_level" flag:"log-level" usage:"debug, info, warn or error" doc:"debug, info, warn or error; read again at SIGHUP"`
 	LogFormat  string `json:"log_format" doc:"text or json"`
 }
 
@@ -68,39 +68,6 @@ func readConfig(file string, stdin io.Reader) (Config, error) {
 	return c, err
 }
 
-// flags are those that stand for a key, and override it.
-func (c *Config) flags(fs *flag.FlagSet) {
-	fs.StringVar(&c.FabricFile, "fabric-file", c.FabricFile, "fabric description, JSON, - = stdin (default: the stored one)")
-	fs.StringVar(&c.Listen, "listen", c.Listen, "address of the embedded broker (default 127.0.0.1:18830)")
-	fs.StringVar(&c.Broker, "broker", c.Broker, "use this broker, mqtt://host:port or mqtts://host:port, or several of one cluster with commas between, instead of the embedded one")
-	fs.StringVar(&c.Cache, "cache", c.Cache, "on, or off: nothing is left with the broker")
-	fs.StringVar(&c.HTTP, "http", c.HTTP, "serve live view, metrics and jobs on `ADDR`, host:port or unix:PATH, several with commas; beyond loopback only with -ca, -cert and -key, to those with a certificate (default: not served)")
-	fs.StringVar(&c.GNMI, "gnmi", c.GNMI, "serve gNMI on `ADDR`, host:port; over TLS with -ca, -cert and -key, to those with a certificate, else on loopback alone (default: not served)")
-	fs.StringVar(&c.Webhook, "webhook", c.Webhook, "tell this `URL` of each alarm, by CloudEvents")
-	c.storeFlags(fs)
-	fs.StringVar(&c.CA, "ca", c.CA, "PEM file of the certificate authority, for mqtts")
-	fs.StringVar(&c.Cert, "cert", c.Cert, "PEM file of the own certificate, for mqtts")
-	fs.StringVar(&c.Key, "key", c.Key, "PEM file of its key, for mqtts")
-	fs.StringVar(&c.Password, "password-file", c.Password, "`FILE` with user:password for the broker, which only its owner may read")
-	fs.StringVar(&c.Passwords, "passwords", c.Passwords, "`FILE` of ocsctl pki password with the users of the embedded broker, in the place of certificates")
-	fs.StringVar(&c.Seal, "seal", c.Seal, "off, warn or enforce: whether messages are sealed, and read when they are not")
-	fs.StringVar(&c.Trust, "trust", c.Trust, "trust document of ocsctl pki, with -seal")
-	fs.StringVar(&c.Reports, "reports", c.Reports, "plain or sealed: whether agents seal what they report")
-	fs.StringVar(&c.Issuer, "issuer", c.Issuer, "file of ocsctl pki issuer: nodes are given certificates, with -seal and -ca")
-	fs.StringVar(&c.LogLevel, "log-level", c.LogLevel, "debug, info, warn or error")
-}
-
-// storeFlags are those that say where the store is.
-func (c *Config) storeFlags(fs *flag.FlagSet) {
-	fs.StringVar(&c.State, "state", c.State, "file of the store, where -store is not given")
-	fs.StringVar(&c.Store, "store", c.Store, "the `STORE`: bolt:FILE, or etcd:URL,URL, which all copies of the planner have open (default: the file of -state)")
-	fs.StringVar(&c.StoreName, "store-name", c.StoreName, "what the store's keys in etcd begin with")
-	fs.StringVar(&c.StoreCA, "store-ca", c.StoreCA, "PEM file of the certificate authority of etcd, for https")
-	fs.StringVar(&c.StoreCert, "store-cert", c.StoreCert, "PEM file of the own certificate, for etcd over https")
-	fs.StringVar(&c.StoreKey, "store-key", c.StoreKey, "PEM file of its key, for etcd over https")
-	fs.BoolVar(&c.Insecure, "insecure", c.Insecure, "allow mqtt and http to etcd, in the clear, beyond loopback")
-}
-
 // effective is the configuration of the file that -config names, with what was
 // typed over it. typed is the set of flags that was parsed.
 func effective(typed *flag.FlagSet, file string, stdin io.Reader) (Config, error) {
@@ -109,7 +76,7 @@ func effective(typed *flag.FlagSet, file string, stdin io.Reader) (Config, error
 		return c, err
 	}
 	over := cli.NewFlags(typed.Name())
-	c.flags(over)
+	cli.Options(over, &c)
 	typed.Visit(func(f *flag.Flag) {
 		if over.Lookup(f.Name) != nil {
 			err = errors.Join(err, over.Set(f.Name, f.Value.String()))
@@ -158,7 +125,7 @@ func configCommand(_ context.Context, args []string, t cli.Terminal) error {
 	doc := fs.Bool("doc", false, "list every key with its default")
 	asJSON := fs.Bool("json", false, "with -doc: as JSON")
 	typed := defaults()
-	typed.flags(fs)
+	cli.Options(fs, &typed)
 	if _, err := cli.ParseNone(fs, args, `Prints the configuration that run would have, whole, or says what is wrong.
 
 example: ocs-planner config -config /etc/ringlight/planner.json

@@ -36,7 +36,7 @@ func parseRun(args []string, stdin io.Reader) (*runFlags, error) {
 	fs := cli.NewFlags("ocs-planner run")
 	file := fs.String("config", "", "configuration `file`, JSON, - = stdin; flags override it: see ocs-planner config")
 	typed := defaults()
-	typed.flags(fs)
+	cli.Options(fs, &typed)
 	fs.BoolVar(&f.takeover, "takeover", false, "replace a planner that is in service, or rings planned from another description")
 	fs.Uint64Var(&f.above, "term-above", 0, "begin above this term: for agents that know one beyond what a planner believes (see ocsctl why)")
 	fs.BoolVar(&f.json, "json", false, "log and report errors as JSON, one object per line")

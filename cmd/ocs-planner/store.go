@@ -21,7 +21,7 @@ const storePatience = 15 * time.Second
 func storeCommand(ctx context.Context, args []string, t cli.Terminal) error {
 	fs := cli.NewFlags("ocs-planner store")
 	c := defaults()
-	c.storeFlags(fs)
+	cli.Options(fs, &c, "state", "store", "store-name", "store-ca", "store-cert", "store-key", "insecure")
 	asJSON := fs.Bool("json", false, "print JSON")
 	words, err := cli.Parse(fs, args, `export writes what the store holds as lines of JSON, to stdout without a FILE;
 import makes a new store of that; copy makes one of another store, each

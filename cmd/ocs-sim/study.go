@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
 	"ringlight/cmd/cli"
@@ -72,8 +71,9 @@ type studyRun struct {
 	gather func(result) error // instead of printing, and without a clock: study all
 }
 
-// flags makes the flag set with what every study has.
-func (s *studyRun) flags(example string) *flag.FlagSet {
+// flags makes the flag set with what every study has, and a flag of each field of the
+// study's configuration that has one; nil: none.
+func (s *studyRun) flags(example string, cfg any) *flag.FlagSet {
 	s.fs = cli.NewFlags("study " + s.name)
 	s.text = "example: ocs-sim study " + s.name + " " + example
 	s.json = s.fs.Bool("json", false, "print the result as JSON and nothing else")
@@ -81,6 +81,9 @@ func (s *studyRun) flags(example string) *flag.FlagSet {
 	s.svg = s.fs.String("svg", "", "write the charts to `FILE` as SVG")
 	s.seed = s.fs.Uint64("seed", 1, "seed of everything drawn; further runs take the next ones")
 	s.fs.Bool("wide", false, "lines of any length")
+	if cfg != nil {
+		cli.Options(s.fs, cfg)
+	}
 	return s.fs
 }
 
@@ -228,31 +231,4 @@ func bar(w io.Writer, name string) study.Progress {
 		}
 		fmt.Fprintf(w, "\r%s [%s%s] %3d %%%s", name, strings.Repeat("#", full), strings.Repeat(".", width-full), percent, end)
 	}
-}
-
-// intList is a flag of integers separated by commas.
-func intList(fs *flag.FlagSet, name string, list []int, usage string) *[]int {
-	usage += fmt.Sprintf(", `LIST` (default %s)", strings.Trim(strings.ReplaceAll(fmt.Sprint(list), " ", ","), "[]"))
-	return listFlag(fs, name, list, usage, "integer: want a list such as 8,16", strconv.Atoi)
-}
-
-// ratioList is a flag of shares of one separated by commas.
-func ratioList(fs *flag.FlagSet, name string, list []float64, usage string) *[]float64 {
-	usage += fmt.Sprintf(", `LIST` of shares of one, rising (default %v to %v)", list[0], list[len(list)-1])
-	return listFlag(fs, name, list, usage, "number: want a list such as 0.01,0.05", func(s string) (float64, error) { return strconv.ParseFloat(s, 64) })
-}
-
-func listFlag[T any](fs *flag.FlagSet, name string, list []T, usage, want string, read func(string) (T, error)) *[]T {
-	fs.Func(name, usage, func(text string) error {
-		list = nil
-		for _, part := range strings.Split(text, ",") {
-			v, err := read(strings.TrimSpace(part))
-			if err != nil {
-				return fmt.Errorf("%q is no %s", part, want)
-			}
-			list = append(list, v)
-		}
-		return nil
-	})
-	return &list
 }

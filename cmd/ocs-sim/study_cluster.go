@@ -14,34 +14,32 @@ import (
 
 // sized are the flags of a study of a cluster.
 type sized struct {
-	nodes, gpus *int
-	tps         *[]int
-	topology    *string
-	runs        *int
+	study.Size
+	Topology string `flag:"topology" usage:"HBD order, line or ring (default ring, with -faulty line)"`
+	Runs     int    `flag:"runs" usage:"times that the cluster is drawn"`
 }
 
-func (s *studyRun) sized(def study.Size, runs int) sized {
-	return sized{
-		nodes: s.fs.Int("nodes", def.Nodes, "nodes"), gpus: s.fs.Int("gpus", def.GPUsPerNode, "GPUs of a node"),
-		tps:      intList(s.fs, "tp", def.TPs, "GPUs of a group"),
-		topology: s.fs.String("topology", "", "HBD order, line or ring (default ring, with -faulty line)"),
-		runs:     s.fs.Int("runs", runs, "times that the cluster is drawn"),
-	}
+func (s *studyRun) sized(def study.Size, runs int) *sized {
+	z := &sized{Size: def, Runs: runs}
+	cli.Options(s.fs, z)
+	return z
 }
 
-func (z sized) size(topology fabric.Topology) (study.Size, error) {
-	if *z.topology != "" {
-		topology = fabric.Topology(*z.topology)
+// orient takes the order that is asked for, or topology.
+func (z *sized) orient(topology fabric.Topology) error {
+	if z.Topology != "" {
+		topology = fabric.Topology(z.Topology)
 	}
 	if topology != fabric.Line && topology != fabric.Ring {
-		return study.Size{}, &proto.Error{Code: proto.Invalid, Field: "topology", Limit: "line or ring", Reason: fmt.Sprintf("there is no %q", topology)}
+		return invalid("topology", "line or ring", "there is no %q", topology)
 	}
-	return study.Size{Nodes: *z.nodes, GPUsPerNode: *z.gpus, Ring: topology == fabric.Ring, TPs: *z.tps}, nil
+	z.Ring = topology == fabric.Ring
+	return nil
 }
 
 // traced are the flags of a study of a trace.
 type traced struct {
-	sized
+	*sized
 	file     *string
 	siblings *string
 }
@@ -54,18 +52,17 @@ func (s *studyRun) traced(runs int) traced {
 	}
 }
 
-func (s *studyRun) cluster(t traced) (study.ClusterConfig, error) {
-	size, err := t.size(fabric.Ring)
-	if err != nil {
-		return study.ClusterConfig{}, err
+func (s *studyRun) cluster(t traced) (cfg study.ClusterConfig, err error) {
+	if err = t.orient(fabric.Ring); err != nil {
+		return cfg, err
 	}
-	cfg := study.ClusterConfig{Size: size, Runs: *t.runs, Layout: study.Layout{Seed: *s.seed}, Progress: s.progress()}
+	cfg = study.ClusterConfig{Size: t.Size, Runs: t.Runs, Layout: study.Layout{Seed: *s.seed}, Progress: s.progress()}
 	switch *t.siblings {
 	case "apart":
 	case "adjacent":
 		cfg.Adjacent = true
 	default:
-		return cfg, &proto.Error{Code: proto.Invalid, Field: "siblings", Limit: "apart or adjacent", Reason: fmt.Sprintf("there is no %q", *t.siblings)}
+		return cfg, invalid("siblings", "apart or adjacent", "there is no %q", *t.siblings)
 	}
 	if *t.file == "" {
 		return cfg, nil
@@ -78,28 +75,30 @@ func (s *studyRun) cluster(t traced) (study.ClusterConfig, error) {
 }
 
 func studyWaste(ctx context.Context, s *studyRun) error {
-	fs := s.flags("-trace fault_trace.json -tp 32 -svg waste.svg")
+	fs := s.flags("-trace fault_trace.json -tp 32 -svg waste.svg", nil)
 	t := s.traced(20)
 	iid := fs.Bool("iid", false, "independent faults at each of -ratios instead of a trace")
-	ratios := ratioList(fs, "ratios", study.DefaultRatios(), "faulty nodes, with -iid")
+	o := struct {
+		Ratios []float64 `flag:"ratios" usage:"faulty nodes, with -iid"`
+	}{study.DefaultRatios()}
+	cli.Options(fs, &o)
 	chart := fs.String("chart", "cdf", "what -svg shows of a trace: cdf, or time (each day of the first run)")
 	faulty := fs.String("faulty", "", "count for the faulty nodes in `FILE`, a JSON array of node numbers, with -nodes, -gpus and one -tp")
 	if err := s.parse(); err != nil {
 		return err
 	}
 	if *chart != "cdf" && *chart != "time" {
-		return &proto.Error{Code: proto.Invalid, Field: "chart", Limit: "cdf or time", Reason: fmt.Sprintf("there is no %q", *chart)}
+		return invalid("chart", "cdf or time", "there is no %q", *chart)
 	}
 	if *faulty != "" {
 		return s.givenFaults(t.sized, *faulty)
 	}
 	if *iid {
-		size, err := t.size(fabric.Ring)
-		if err != nil {
+		if err := t.orient(fabric.Ring); err != nil {
 			return err
 		}
 		return s.compute(ctx, func() (result, error) {
-			return study.WasteIID(study.IIDConfig{Size: size, Ratios: *ratios, Runs: *t.runs, Seed: *s.seed, Progress: s.progress()})
+			return study.WasteIID(study.IIDConfig{Size: t.Size, Ratios: o.Ratios, Runs: t.Runs, Seed: *s.seed, Progress: s.progress()})
 		})
 	}
 	cfg, err := s.cluster(t)
@@ -119,16 +118,15 @@ func studyWaste(ctx context.Context, s *studyRun) error {
 const maxFaultyBytes = 16 << 20
 
 // givenFaults counts the waste of one list of faulty nodes.
-func (s *studyRun) givenFaults(z sized, name string) error {
-	size, err := z.size(fabric.Line)
-	if err != nil {
+func (s *studyRun) givenFaults(z *sized, name string) error {
+	if err := z.orient(fabric.Line); err != nil {
 		return err
 	}
 	list, err := readFaulty(name)
 	if err != nil {
 		return err
 	}
-	models, err := study.WasteOf(size, list)
+	models, err := study.WasteOf(z.Size, list)
 	if err != nil {
 		return err
 	}
@@ -136,7 +134,7 @@ func (s *studyRun) givenFaults(z sized, name string) error {
 	for _, m := range study.Models {
 		table.Rows = append(table.Rows, []string{string(m), fmt.Sprint(models[m].WastedGPUs)})
 	}
-	chart := study.Chart{Title: fmt.Sprintf("TP-%d, %d of %d nodes faulty", size.TPs[0], len(list), size.Nodes), YLabel: "wasted GPUs", Categories: []string{""}}
+	chart := study.Chart{Title: fmt.Sprintf("TP-%d, %d of %d nodes faulty", z.TPs[0], len(list), z.Nodes), YLabel: "wasted GPUs", Categories: []string{""}}
 	for _, m := range study.Models {
 		chart.Series = append(chart.Series, study.Series{Name: string(m), Y: []float64{float64(models[m].WastedGPUs)}})
 	}
@@ -169,7 +167,7 @@ func readFaulty(name string) ([]int, error) {
 }
 
 func studyJobScale(ctx context.Context, s *studyRun) error {
-	s.flags("-trace fault_trace.json -csv jobscale.csv")
+	s.flags("-trace fault_trace.json -csv jobscale.csv", nil)
 	t := s.traced(20)
 	if err := s.parse(); err != nil {
 		return err
@@ -182,21 +180,21 @@ func studyJobScale(ctx context.Context, s *studyRun) error {
 }
 
 func studyWait(ctx context.Context, s *studyRun) error {
-	fs := s.flags("-trace fault_trace.json -tp 16,32 -scales 0.85,0.9,0.95")
+	fs := s.flags("-trace fault_trace.json -tp 16,32 -scales 0.85,0.9,0.95", nil)
 	t := s.traced(20)
-	scales := ratioList(fs, "scales", study.DefaultScales(), "job sizes")
+	cfg := study.WaitConfig{Scales: study.DefaultScales()}
+	cli.Options(fs, &cfg, "scales")
 	repair := fs.String("repair", "mean", "time to repair: mean (of the trace, as the paper does) or trace (each as it was)")
 	if err := s.parse(); err != nil {
 		return err
 	}
 	if *repair != "mean" && *repair != "trace" {
-		return &proto.Error{Code: proto.Invalid, Field: "repair", Limit: "mean or trace", Reason: fmt.Sprintf("there is no %q", *repair)}
+		return invalid("repair", "mean or trace", "there is no %q", *repair)
 	}
-	cfg, err := s.cluster(t)
-	if err != nil {
+	var err error
+	if cfg.ClusterConfig, err = s.cluster(t); err != nil {
 		return err
 	}
-	return s.compute(ctx, func() (result, error) {
-		return study.Wait(study.WaitConfig{ClusterConfig: cfg, Scales: *scales, TraceRepair: *repair == "trace"})
-	})
+	cfg.TraceRepair = *repair == "trace"
+	return s.compute(ctx, func() (result, error) { return study.Wait(cfg) })
 }

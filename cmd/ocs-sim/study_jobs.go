@@ -24,8 +24,6 @@ func workloadUsage() string {
 	return "generator " + strings.Join(workload.Kinds(), ", ") + ", or a CSV `FILE` of " + workload.Heading + "[,model]"
 }
 
-const jobsUsage = "jobs that the generator draws"
-
 // jobList reads the list that a workload names; nil: it names a generator. What
 // only a generator has may then not be given.
 func (s *studyRun) jobList(name string, gpus int, drawn ...string) ([]workload.Job, error) {
@@ -48,18 +46,17 @@ func (s *studyRun) jobList(name string, gpus int, drawn ...string) ([]workload.J
 
 func studyJCT(ctx context.Context, s *studyRun) error {
 	cfg := study.DefaultJCT()
-	fs := s.flags("-workload w1 -lambda 100,120,140 -strategies best,vclos,ocs -queue fifo,easy -runs 5 -svg jct.svg")
+	fs := s.flags("-workload w1 -lambda 100,120,140 -strategies best,vclos,ocs -queue fifo,easy -runs 5 -svg jct.svg", &cfg)
 	cluster := s.clusterFlag()
 	jobs := fs.String("workload", cfg.Workload.Kind, workloadUsage())
-	fs.IntVar(&cfg.Workload.Jobs, "jobs", cfg.Workload.Jobs, jobsUsage)
-	lambda := intList(fs, "lambda", []int{120}, "mean seconds between arrivals of a generator")
+	o := struct {
+		Lambda []int `flag:"lambda" usage:"mean seconds between arrivals of a generator"`
+	}{[]int{120}}
+	cli.Options(fs, &o)
 	wrong := fs.Float64("estimate-error", 0, "share of its duration by which what a drawn job declares may be off")
 	strategies := fs.String("strategies", strings.Join(cfg.Strategies, ","), "which, separated by commas")
 	queues := fs.String("queue", "fifo", "orders of the queue: "+strings.Join(study.QueueOrders(), ","))
 	fs.StringVar(&cfg.Sharing, "sharing", cfg.Sharing, "how flows share links of a shared core: "+strings.Join(flow.Sharings(), ", "))
-	fs.IntVar(&cfg.Patience, "patience", cfg.Patience, "times that a job is passed by later ones before it becomes the head; 0: no end")
-	fs.IntVar(&cfg.Steps, "steps", cfg.Steps, "steps of compute and collectives that a job is cut into")
-	fs.IntVar(&cfg.Runs, "runs", cfg.Runs, "times that the jobs are drawn")
 	clock := fs.Bool("clock", true, "time decisions, by the processor; without, the same command prints the same bytes")
 	parallel := parallelFlag(fs)
 	if err := s.parse(); err != nil {
@@ -72,7 +69,7 @@ func studyJCT(ctx context.Context, s *studyRun) error {
 	cfg.Seed, cfg.Strategies, cfg.Queues = *s.seed, splitList(*strategies), splitList(*queues)
 	cfg.Workload.EstimateError = int(*wrong*1000 + 0.5)
 	cfg.Gaps = nil
-	for _, l := range *lambda {
+	for _, l := range o.Lambda {
 		cfg.Gaps = append(cfg.Gaps, time.Duration(min(max(l, 0), maxLambda))*time.Second)
 	}
 	cfg.Workload.Kind = *jobs
@@ -116,21 +113,11 @@ func splitList(text string) []string {
 func studyLumos(ctx context.Context, s *studyRun) error {
 	cfg := study.DefaultLumos()
 	in := &cfg.Cases[0].LumosInputs
-	fs := s.flags("-runs 5 -svg lumos.svg")
-	fs.IntVar(&in.GPUs, "gpus-total", in.GPUs, "GPUs of the cluster")
+	fs := s.flags("-runs 5 -svg lumos.svg", &cfg)
+	cli.Options(fs, in)
 	fs.StringVar(&in.Workload, "workload", in.Workload, workloadUsage())
-	fs.IntVar(&cfg.Jobs, "jobs", cfg.Jobs, jobsUsage)
 	load := fs.Float64("load", float64(in.Load)/1000, "share of the GPUs that the drawn jobs ask for ([LUMOS] eq. 9)")
 	talk := fs.Float64("communication", float64(in.Share)/1000, "times what the models send")
-	fs.IntVar(&in.EP, "ep", in.EP, "most GPUs of an expert parallel domain")
-	fs.IntVar(&in.Setup, "setup-ms", in.Setup, "milliseconds until circuits and routes of a new job between pods are there")
-	fs.StringVar(&in.Reduce, "collective", in.Reduce, "of the replicas of a stage: ring, halving-doubling, double-tree or all-to-all")
-	fs.StringVar(&in.Routing, "routing", in.Routing, "of the Clos: balanced, ecmp or ideal")
-	fs.StringVar(&in.Core, "core-routing", in.Core, "of LumosCore: planned (a job's own circuits), or over any between two pods: balanced, ecmp or ideal")
-	fs.BoolVar(&in.Rails, "rails", in.Rails, "like-numbered GPUs of the servers of a pod are at one leaf")
-	fs.IntVar(&in.Faults, "gpu-faults", in.Faults, "of 1,000 GPUs that fail in a year; a job goes back to its last iteration")
-	fs.IntVar(&cfg.Steps, "steps", cfg.Steps, "iterations of a job")
-	fs.IntVar(&cfg.Runs, "runs", cfg.Runs, "times that the jobs are drawn")
 	vary := fs.Bool("vary", true, "also vary each input by itself")
 	parallel := parallelFlag(fs)
 	if err := s.parse(); err != nil {
@@ -153,27 +140,20 @@ func thousandths(v float64) int { return int(max(-1, min(v, 1e6))*1000 + 0.5) }
 
 func studyCompare(ctx context.Context, s *studyRun) error {
 	cfg := study.DefaultCompare()
-	fs := s.flags("-workload w1 -trace fault_trace.json -svg compare.svg")
+	fs := s.flags("-workload w1 -trace fault_trace.json -svg compare.svg", &cfg)
 	cluster := s.clusterFlag()
 	jobs := fs.String("workload", cfg.Workload.Kind, workloadUsage())
-	fs.IntVar(&cfg.Workload.Jobs, "jobs", cfg.Workload.Jobs, jobsUsage)
 	gbps := fs.Int("gbps", 0, "Gb/s of a GPU's port (default that of the cluster)")
-	fs.IntVar(&cfg.ScaleUp, "scale-up-gbps", cfg.ScaleUp, "Gb/s of a GPU to others of its server, or around its ring")
-	fs.IntVar(&cfg.PodLeaves, "pod-leaves", cfg.PodLeaves, "leaves of a pod of LumosCore")
-	fs.IntVar(&cfg.Ring, "ring", cfg.Ring, "most GPUs of a ring of InfiniteHBD")
-	fs.IntVar(&cfg.Hops, "k", cfg.Hops, "how many servers ahead a fibre of InfiniteHBD reaches")
-	fs.StringVar(&cfg.Budget, "budget", cfg.Budget, "what all systems have alike: bandwidth of a GPU's port, or cost of its network")
-	fs.IntVar(&cfg.Dollars, "dollars", cfg.Dollars, "a GPU, with -budget cost (0: what the dearest system costs at -gbps)")
 	load := fs.Float64("load", float64(cfg.Load)/1000, "share of the GPUs that the jobs ask for; a list stands as it is unless this is given")
-	loads := ratioList(fs, "loads", shares(cfg.Loads), "loads of the curve")
-	fs.IntVar(&cfg.FaultRate, "fault-rate", cfg.FaultRate, "traces that lie over each other in the table")
-	rates := intList(fs, "fault-rates", cfg.FaultRates, "fault rates of the curve")
+	o := struct {
+		Loads []float64 `flag:"loads" usage:"loads of the curve"`
+	}{shares(cfg.Loads)}
+	cli.Options(fs, &o)
 	file := s.traceFlag()
 	checkpoint := fs.Int("checkpoint-s", int(cfg.Checkpoint.Seconds()), "seconds between points that a job can go back to")
 	reload := fs.Int("reload-s", int(cfg.Reload.Seconds()), "seconds that a job reloads that has lost a server")
 	setup := fs.Int("setup-ms", int(cfg.Setup.Milliseconds()), "milliseconds until circuits and routes of a job are there")
 	systems := fs.String("systems", strings.Join(cfg.Systems, ","), "which, separated by commas")
-	fs.IntVar(&cfg.Runs, "runs", cfg.Runs, "times that jobs and faults are drawn")
 	parallel := parallelFlag(fs)
 	if err := s.parse(); err != nil {
 		return err
@@ -186,10 +166,10 @@ func studyCompare(ctx context.Context, s *studyRun) error {
 	if given["gbps"] {
 		cfg.Cluster.Gbps = *gbps
 	}
-	cfg.Workload.Kind, cfg.Seed, cfg.Systems, cfg.FaultRates = *jobs, *s.seed, splitList(*systems), *rates
+	cfg.Workload.Kind, cfg.Seed, cfg.Systems = *jobs, *s.seed, splitList(*systems)
 	cfg.Checkpoint, cfg.Reload, cfg.Setup = bounded(*checkpoint, time.Second), bounded(*reload, time.Second), bounded(*setup, time.Millisecond)
 	cfg.Load, cfg.Loads = thousandths(*load), nil
-	for _, l := range *loads {
+	for _, l := range o.Loads {
 		cfg.Loads = append(cfg.Loads, thousandths(l))
 	}
 	if cfg.List, err = s.jobList(*jobs, cfg.Cluster.GPUsTotal(), "jobs"); err != nil {

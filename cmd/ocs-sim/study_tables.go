@@ -11,9 +11,11 @@ import (
 )
 
 func studyDisruption(ctx context.Context, s *studyRun) error {
-	fs := s.flags("-trace fault_trace.json -tp 32 -k 2,3")
+	o := struct {
+		Hops []int `flag:"k" usage:"hops that a fibre may span"`
+	}{[]int{2, 3}}
+	fs := s.flags("-trace fault_trace.json -tp 32 -k 2,3", &o)
 	t := s.traced(1)
-	hops := intList(fs, "k", []int{2, 3}, "hops that a fibre may span")
 	powers := fs.Bool("powers", false, "also with fibres to n +- 2^i, i from 0 to below k, which all-to-all by Binary Exchange wants")
 	moves := fs.String("moves", string(fabric.MoveFew), "whole groups that may move to make one more whole: none, few (8) or any; few is a fabric's default too")
 	if err := s.parse(); err != nil {
@@ -23,17 +25,14 @@ func studyDisruption(ctx context.Context, s *studyRun) error {
 	if err != nil {
 		return err
 	}
-	return s.compute(ctx, func() (result, error) { return study.Disruption(cfg, *hops, *powers, fabric.Moves(*moves)) })
+	return s.compute(ctx, func() (result, error) { return study.Disruption(cfg, o.Hops, *powers, fabric.Moves(*moves)) })
 }
 
 func studyAlignment(ctx context.Context, s *studyRun) error {
 	cfg := study.DefaultAlignment()
-	fs := s.flags("-trace fault_trace.json -tp 32 -servers-per-rack 2,3,4 -svg alignment.svg")
+	fs := s.flags("-trace fault_trace.json -tp 32 -servers-per-rack 2,3,4 -svg alignment.svg", nil)
+	cli.Options(fs, &cfg, "k", "servers-per-rack", "racks-per-domain", "scale")
 	t := s.traced(1)
-	fs.IntVar(&cfg.K, "k", cfg.K, "hops that a fibre may span")
-	racks := intList(fs, "servers-per-rack", cfg.Racks, "servers of 8 GPUs under a ToR switch, every size as often as the others")
-	fs.IntVar(&cfg.Domain, "racks-per-domain", cfg.Domain, "racks under the same aggregation switches")
-	fs.Float64Var(&cfg.Scale, "scale", cfg.Scale, "rings that are wanted, of those that fit")
 	moves := fs.String("moves", string(cfg.Moves), "whole groups that may move: none, few (8 in a look) or any")
 	if err := s.parse(); err != nil {
 		return err
@@ -42,50 +41,40 @@ func studyAlignment(ctx context.Context, s *studyRun) error {
 	if cfg.ClusterConfig, err = s.cluster(t); err != nil {
 		return err
 	}
-	cfg.Racks, cfg.Moves = *racks, fabric.Moves(*moves)
+	cfg.Moves = fabric.Moves(*moves)
 	return s.compute(ctx, func() (result, error) { return study.Alignments(cfg) })
 }
 
 func studyCrossTor(ctx context.Context, s *studyRun) error {
 	cfg := study.DefaultCrossTor()
-	fs := s.flags("-nodes-per-domain 256,1024 -runs 5")
-	fs.IntVar(&cfg.GPUs, "gpus-total", cfg.GPUs, "GPUs of the cluster; Fig. 13a also takes a quarter to four times as many")
-	fs.IntVar(&cfg.GPUsPerNode, "gpus", cfg.GPUsPerNode, "GPUs of a node")
-	fs.IntVar(&cfg.TP, "tp", cfg.TP, "GPUs of a group")
-	fs.IntVar(&cfg.K, "k", cfg.K, "hops that a fibre may span")
-	fs.IntVar(&cfg.PerToR, "nodes-per-tor", cfg.PerToR, "nodes under a ToR switch")
-	domains := intList(fs, "nodes-per-domain", cfg.Domains, "nodes under a group of aggregation switches")
-	fs.IntVar(&cfg.Runs, "runs", cfg.Runs, "times that each cluster is drawn")
+	s.flags("-nodes-per-domain 256,1024 -runs 5", &cfg)
 	if err := s.parse(); err != nil {
 		return err
 	}
-	cfg.Domains, cfg.Seed, cfg.Progress = *domains, *s.seed, s.progress()
+	cfg.Seed, cfg.Progress = *s.seed, s.progress()
 	return s.compute(ctx, func() (result, error) { return study.CrossTor(cfg) })
 }
 
 func studyCost(ctx context.Context, s *studyRun) error {
 	def := study.DefaultSize()
 	def.TPs = []int{32}
-	fs := s.flags("-gpu-cost 25000 -svg cost.svg")
+	cfg := study.CostConfig{GPUCost: study.DefaultGPUCost, IIDConfig: study.IIDConfig{Ratios: study.CostRatios()}}
+	fs := s.flags("-gpu-cost 25000 -svg cost.svg", nil)
+	cli.Options(fs, &cfg, "gpu-cost", "ratios")
 	z := s.sized(def, 50)
-	price := fs.Int("gpu-cost", study.DefaultGPUCost, "price of a GPU in dollars")
-	ratios := ratioList(fs, "ratios", study.CostRatios(), "faulty nodes")
 	if err := s.parse(); err != nil {
 		return err
 	}
-	size, err := z.size(fabric.Ring)
-	if err != nil {
+	if err := z.orient(fabric.Ring); err != nil {
 		return err
 	}
-	cfg := study.CostConfig{GPUCost: *price, IIDConfig: study.IIDConfig{Size: size, Ratios: *ratios, Runs: *z.runs, Seed: *s.seed, Progress: s.progress()}}
+	cfg.Size, cfg.Runs, cfg.Seed, cfg.Progress = z.Size, z.Runs, *s.seed, s.progress()
 	return s.compute(ctx, func() (result, error) { return study.Cost(cfg) })
 }
 
 func studyBounds(ctx context.Context, s *studyRun) error {
-	cfg := study.BoundsConfig{}
-	fs := s.flags("-runs 1000 -json")
-	fs.IntVar(&cfg.GPUs, "gpus-total", study.DefaultSize().GPUsTotal(), "GPUs of the cluster that is drawn")
-	fs.IntVar(&cfg.Runs, "runs", 400, "times that it is drawn")
+	cfg := study.BoundsConfig{GPUs: study.DefaultSize().GPUsTotal(), Runs: 400}
+	s.flags("-runs 1000 -json", &cfg)
 	if err := s.parse(); err != nil {
 		return err
 	}
@@ -94,7 +83,7 @@ func studyBounds(ctx context.Context, s *studyRun) error {
 }
 
 func studyMFU(ctx context.Context, s *studyRun) error {
-	fs := s.flags("-gpus-total 16384 -model llama405b-mha -tp-max 8 -json")
+	fs := s.flags("-gpus-total 16384 -model llama405b-mha -tp-max 8 -json", nil)
 	gpus := fs.Int("gpus-total", 0, "print the best strategy for so many GPUs instead of the paper's tables")
 	name := fs.String("model", "", "with -gpus-total: llama405b-mha or gpt-moe-1.1t (default llama405b-mha)")
 	tpMax := fs.Int("tp-max", study.MaxTP, "with -gpus-total: largest TP, a power of two")

@@ -17,10 +17,10 @@ import (
 // AlignmentConfig is rings in racks of several sizes, through a trace.
 type AlignmentConfig struct {
 	ClusterConfig
-	K      int
-	Racks  []int // servers of a rack: every size as often as the others, drawn from the seed
-	Domain int   // racks under the same aggregation switches
-	Scale  float64
+	K      int     `flag:"k" usage:"hops that a fibre may span"`
+	Racks  []int   `flag:"servers-per-rack" usage:"servers of 8 GPUs under a ToR switch, every size as often as the others"`
+	Domain int     `flag:"racks-per-domain" usage:"racks under the same aggregation switches"`
+	Scale  float64 `flag:"scale" usage:"rings that are wanted, of those that fit"`
 	Moves  fabric.Moves
 }
 

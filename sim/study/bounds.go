@@ -38,8 +38,8 @@ type BoundRow struct {
 
 // BoundsConfig says how often the clusters are drawn.
 type BoundsConfig struct {
-	GPUs int // of the cluster; 0: the paper's 10K cluster, 9,792
-	Runs int
+	GPUs int `flag:"gpus-total" usage:"GPUs of the cluster that is drawn"`
+	Runs int `flag:"runs" usage:"times that it is drawn"`
 	Seed uint64
 	Progress
 }

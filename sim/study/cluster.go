@@ -37,10 +37,10 @@ const (
 
 // Size is a cluster and the group sizes looked at.
 type Size struct {
-	Nodes       int   `json:"nodes"`
-	GPUsPerNode int   `json:"gpus_per_node"`
+	Nodes       int   `json:"nodes" flag:"nodes" usage:"nodes"`
+	GPUsPerNode int   `json:"gpus_per_node" flag:"gpus" usage:"GPUs of a node"`
 	Ring        bool  `json:"ring"` // the last node is a neighbour of the first
-	TPs         []int `json:"tps"`
+	TPs         []int `json:"tps" flag:"tp" usage:"GPUs of a group"`
 }
 
 // GPUsTotal of the cluster.

@@ -36,25 +36,25 @@ const (
 // CompareConfig is one workload on all systems.
 type CompareConfig struct {
 	Cluster    JCTCluster      // its leaves, and the rate of a GPU's port
-	PodLeaves  int             // leaves of a pod of LumosCore
-	Ring       int             // most GPUs of a ring of InfiniteHBD
-	Hops       int             // that a fibre of it may span, K
-	ScaleUp    int             // Gb/s of a GPU to others of its server, or around its ring
-	Budget     string          //
-	Dollars    int             // a GPU, with BudgetCost; 0: what the dearest system costs at the rate of the cluster
+	PodLeaves  int             `flag:"pod-leaves" usage:"leaves of a pod of LumosCore"`
+	Ring       int             `flag:"ring" usage:"most GPUs of a ring of InfiniteHBD"`
+	Hops       int             `flag:"k" usage:"how many servers ahead a fibre of InfiniteHBD reaches"`
+	ScaleUp    int             `flag:"scale-up-gbps" usage:"Gb/s of a GPU to others of its server, or around its ring"`
+	Budget     string          `flag:"budget" usage:"what all systems have alike: bandwidth of a GPU's port, or cost of its network"`
+	Dollars    int             `flag:"dollars" usage:"a GPU, with -budget cost (0: what the dearest system costs at -gbps)"`
 	Workload   workload.Config // its Gap and Seed are those of loads and Runs
 	List       []workload.Job  // of one's own, instead of the workload
 	Name       string          // of the list
 	Load       int             // thousandths of the GPUs that the jobs ask for; 0: a list as it stands
 	Loads      []int           // of the curve
-	FaultRate  int             // traces that lie over each other
-	FaultRates []int           // of the curve
+	FaultRate  int             `flag:"fault-rate" usage:"traces that lie over each other in the table"`
+	FaultRates []int           `flag:"fault-rates" usage:"fault rates of the curve"`
 	Source                     // of the faults
 	Checkpoint time.Duration   // of running time between two points that a job can go back to
 	Reload     time.Duration   // of a job that lost a server, before it goes on
 	Setup      time.Duration   // of circuits and routes of a job
 	Systems    []string
-	Runs       int // with following seeds
+	Runs       int `flag:"runs" usage:"times that jobs and faults are drawn"`
 	Seed       uint64
 }
 

@@ -22,7 +22,7 @@ const maxGPUCost = 10_000_000
 // CostConfig is Table 6 and Fig. 13d.
 type CostConfig struct {
 	IIDConfig
-	GPUCost int // dollars
+	GPUCost int `flag:"gpu-cost" usage:"price of a GPU in dollars"`
 }
 
 // CostRatios are 0 to 20 % in steps of half a per cent: the paper's crossing

@@ -22,13 +22,13 @@ var methods = []Method{Exact, Paper, Baseline}
 
 // CrossTorConfig is [IHBD] Fig. 13a-c.
 type CrossTorConfig struct {
-	GPUs        int // of the cluster for Fig. 13b and c
-	GPUsPerNode int
-	TP          int
-	K           int
-	PerToR      int   // nodes under one ToR
-	Domains     []int // nodes under one group of aggregation switches, rising
-	Runs        int
+	GPUs        int   `flag:"gpus-total" usage:"GPUs of the cluster; Fig. 13a also takes a quarter to four times as many"`
+	GPUsPerNode int   `flag:"gpus" usage:"GPUs of a node"`
+	TP          int   `flag:"tp" usage:"GPUs of a group"`
+	K           int   `flag:"k" usage:"hops that a fibre may span"`
+	PerToR      int   `flag:"nodes-per-tor" usage:"nodes under a ToR switch"`
+	Domains     []int `flag:"nodes-per-domain" usage:"nodes under a group of aggregation switches"`
+	Runs        int   `flag:"runs" usage:"times that each cluster is drawn"`
 	Seed        uint64
 	Progress
 }

@@ -16,13 +16,13 @@ import (
 
 // ExchangeConfig is the comparison.
 type ExchangeConfig struct {
-	Groups   []int // nodes, powers of two
-	Ks       []int // spans of fibres, as many as a node has bundles
-	Gbps     int   // of a bundle
-	Bytes    int   // from each node to each other
-	Reduce   int   // bytes that each node has for AllReduce
-	Compute  time.Duration
-	Dark     []time.Duration // while a transceiver switches
+	Groups   []int           `flag:"groups" usage:"nodes of a group, powers of two"`
+	Ks       []int           `flag:"k" usage:"spans of fibres, to n +- 2^i for i below k"`
+	Gbps     int             `flag:"gbps" usage:"bandwidth of a bundle, Gb/s"`
+	Bytes    int             `flag:"bytes" usage:"from each node to each other"`
+	Reduce   int             `flag:"reduce" usage:"bytes of the AllReduce beside which it is looked at"`
+	Compute  time.Duration   `flag:"compute" usage:"before the first step, nothing is sent"`
+	Dark     []time.Duration `flag:"switching" usage:"for so long a transceiver is dark that switches"`
 	Progress Progress
 }
 

@@ -37,20 +37,26 @@ const (
 // FlowsConfig is jobs on a leaf-spine network that start in their order as
 // GPUs become free, each on whole servers, routed by ECMP.
 type FlowsConfig struct {
-	Leaves, Spines, GPUsPerLeaf, GPUsPerServer int
-	Gbps                                       int // of a GPU's port and of an uplink; a leaf has as many uplinks as GPUs
-	Patterns                                   []string
-	Jobs                                       int           // that reduce
-	AllToAllJobs                               int           // of the pattern all-to-all
-	MinGPUs, MaxGPUs, Iterations, Megabytes    int           // of a job; what a rank reduces, or sends to all others together
-	Compute                                    time.Duration // of an iteration, times 0.5 to 1.5 by job
-	Packed                                     bool          // a job takes the first free servers, not any
-	Sets                                       int           // of jobs, a pattern, on which the models of sharing are compared
-	Live                                       int           // flows at once whose memory is measured; 0: none
-	Faults                                     FaultsConfig
-	Seed                                       uint64
-	Clock                                      func() time.Duration // processor time; nil: nobody asks
-	Memory                                     func() int64         // bytes in use; nil: nobody asks
+	Leaves        int `flag:"leaves" usage:"leaves of the network"`
+	Spines        int `flag:"spines" usage:"spines of the network"`
+	GPUsPerLeaf   int `flag:"gpus-per-leaf" usage:"GPUs below a leaf, and its uplinks"`
+	GPUsPerServer int `flag:"gpus-per-server" usage:"GPUs of a server, which reach each other by links of their own"`
+	Gbps          int `flag:"gbps" usage:"Gb/s of a GPU's port and of an uplink"`
+	Patterns      []string
+	Jobs          int           `flag:"jobs" usage:"jobs of a pattern other than all-to-all"`
+	AllToAllJobs  int           `flag:"all-to-all-jobs" usage:"jobs of the pattern all-to-all"`
+	MinGPUs       int           `flag:"min-gpus" usage:"GPUs of the smallest job"`
+	MaxGPUs       int           `flag:"max-gpus" usage:"GPUs of the largest job"`
+	Iterations    int           `flag:"iterations" usage:"iterations of a job"`
+	Megabytes     int           `flag:"megabytes" usage:"MB that a rank reduces in an iteration, or sends to all others together"`
+	Compute       time.Duration // of an iteration, times 0.5 to 1.5 by job
+	Packed        bool          `flag:"packed" usage:"a job takes the first free servers, not any"`
+	Sets          int           `flag:"sets" usage:"sets of jobs, a pattern, on which models of sharing are compared; 0: none"`
+	Live          int           `flag:"live" usage:"flows under way at once whose memory is measured; 0: none"`
+	Faults        FaultsConfig
+	Seed          uint64
+	Clock         func() time.Duration // processor time; nil: nobody asks
+	Memory        func() int64         // bytes in use; nil: nobody asks
 	Progress
 }
 

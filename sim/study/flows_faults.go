@@ -26,8 +26,8 @@ const (
 
 // FaultsConfig is what a lost node costs.
 type FaultsConfig struct {
-	Days   int           // of the trace; 0: no faults are played
-	Spares int           // nodes that may take the place of any, one in a ring
+	Days   int           `flag:"days" usage:"days of faults that jobs on rings live through; 0: none"`
+	Spares int           `flag:"spares" usage:"spare nodes on the rings"`
 	Bypass time.Duration // for which a ring is dark that goes around a node
 	Reload time.Duration // from when a job has all its nodes again until it goes on
 	Trace  *trace.Trace  // nil: the built-in generator's

@@ -9,7 +9,7 @@ import (
 // IIDConfig is a study under independent faults ([IHBD] Fig. 10, 18).
 type IIDConfig struct {
 	Size
-	Ratios []float64 // of nodes that are faulty, rising
+	Ratios []float64 `flag:"ratios" usage:"faulty nodes"`
 	Runs   int
 	Seed   uint64
 	Progress

@@ -122,10 +122,10 @@ type JCTConfig struct {
 	Gaps       []time.Duration // mean between arrivals
 	Strategies []string
 	Queues     []string // isolate.Order by name
-	Patience   int      // times that a job is passed before it becomes the head; 0: no end of it
+	Patience   int      `flag:"patience" usage:"times that a job is passed by later ones before it becomes the head; 0: no end"`
 	Sharing    string   // of a shared core, flow.Sharing by name
-	Steps      int      // in which a job computes and talks
-	Runs       int      // with following seeds
+	Steps      int      `flag:"steps" usage:"steps of compute and collectives that a job is cut into"`
+	Runs       int      `flag:"runs" usage:"times that the jobs are drawn"`
 	Seed       uint64
 	Clock      func() time.Duration // tells how long a decision takes; nil: nobody asks
 }

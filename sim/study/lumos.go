@@ -32,17 +32,17 @@ const (
 
 // LumosInputs is what a comparison depends on.
 type LumosInputs struct {
-	GPUs     int    `json:"gpus_total" column:"gpus"`
+	GPUs     int    `json:"gpus_total" column:"gpus" flag:"gpus-total" usage:"GPUs of the cluster"`
 	Workload string `json:"workload"`
 	Load     int    `json:"load_mille"`
-	Share    int    `json:"communication_mille"`           // of what the models send
-	EP       int    `json:"ep_max"`                        // most GPUs of an expert parallel domain
-	Setup    int    `json:"setup_ms"`                      // circuits and routes of a new job between pods
-	Reduce   string `json:"collective"`                    // of replicas
-	Routing  string `json:"routing,omitempty"`             // of the Clos
-	Core     string `json:"core_routing,omitempty"`        // of LumosCore: any circuit between two pods, but planned
-	Rails    bool   `json:"rails,omitempty"`               // like-numbered GPUs of a pod's servers are at one leaf
-	Faults   int    `json:"gpu_faults,omitempty"`          // of 1,000 GPUs in a year
+	Share    int    `json:"communication_mille"` // of what the models send
+	EP       int    `json:"ep_max" flag:"ep" usage:"most GPUs of an expert parallel domain"`
+	Setup    int    `json:"setup_ms" flag:"setup-ms" usage:"milliseconds until circuits and routes of a new job between pods are there"`
+	Reduce   string `json:"collective" flag:"collective" usage:"of the replicas of a stage: ring, halving-doubling, double-tree or all-to-all"`
+	Routing  string `json:"routing,omitempty" flag:"routing" usage:"of the Clos: balanced, ecmp or ideal"`
+	Core     string `json:"core_routing,omitempty" flag:"core-routing" usage:"of LumosCore: planned (a job's own circuits), or over any between two pods: balanced, ecmp or ideal"`
+	Rails    bool   `json:"rails,omitempty" flag:"rails" usage:"like-numbered GPUs of the servers of a pod are at one leaf"`
+	Faults   int    `json:"gpu_faults,omitempty" flag:"gpu-faults" usage:"of 1,000 GPUs that fail in a year; a job goes back to its last iteration"`
 	Gbps     int    `json:"clos_gbps,omitempty" table:"-"` // of the ports of the Clos; 0: what its chips allow
 }
 
@@ -55,10 +55,10 @@ type LumosCase struct {
 // LumosConfig is jobs on networks of [LUMOS], case by case.
 type LumosConfig struct {
 	Cases []LumosCase
-	Jobs  int            // of a run
+	Jobs  int            `flag:"jobs" usage:"jobs that the generator draws"`
 	List  []workload.Job // of one's own, instead of a workload and its load
-	Steps int            // iterations of a job
-	Runs  int            // with following seeds
+	Steps int            `flag:"steps" usage:"iterations of a job"`
+	Runs  int            `flag:"runs" usage:"times that the jobs are drawn"`
 	Seed  uint64
 }
 

@@ -17,13 +17,13 @@ import (
 
 // PhasesConfig is the comparison.
 type PhasesConfig struct {
-	Servers       int
-	GPUsPerServer int
-	Degree        int
-	Gbps          int // of an interface
+	Servers       int `flag:"servers" usage:"servers of a job"`
+	GPUsPerServer int `flag:"gpus" usage:"GPUs of a server"`
+	Degree        int `flag:"degree" usage:"interfaces of a server"`
+	Gbps          int `flag:"gbps" usage:"bandwidth of an interface, Gb/s"`
 	Models        []*model.Model
-	Stages        []int           // of a pipeline, for models that can have one
-	Dark          []time.Duration // while links move
+	Stages        []int           `flag:"stages" usage:"stages of a pipeline, for models without tables"`
+	Dark          []time.Duration `flag:"switching" usage:"for so long links are dark that move"`
 	Seed          uint64
 	Progress      Progress
 }

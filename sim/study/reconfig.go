@@ -15,13 +15,14 @@ import (
 
 // ReconfigConfig is the comparison.
 type ReconfigConfig struct {
-	Servers       int
-	GPUsPerServer int
-	Degree        int
-	Gbps          int // of an interface
+	Servers       int `flag:"servers" usage:"servers of a job"`
+	GPUsPerServer int `flag:"gpus" usage:"GPUs of a server"`
+	Degree        int `flag:"degree" usage:"interfaces of a server"`
+	Gbps          int `flag:"gbps" usage:"bandwidth of an interface, Gb/s"`
 	Models        []*model.Model
-	Period, Dark  time.Duration
-	Iterations    int
+	Period        time.Duration `flag:"period" usage:"between two looks at what is unsent"`
+	Dark          time.Duration `flag:"dark" usage:"while links are made"`
+	Iterations    int           `flag:"iterations" usage:"of a job"`
 	Seed          uint64
 	Progress      Progress
 }

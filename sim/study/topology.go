@@ -10,14 +10,14 @@ import (
 
 // TopologyConfig is the experiments of [TOPO] sec 5.
 type TopologyConfig struct {
-	Servers       int
-	GPUsPerServer int
-	Degrees       []int
-	Gbps          []int // of an interface
+	Servers       int   `flag:"servers" usage:"servers of a job"`
+	GPUsPerServer int   `flag:"gpus" usage:"GPUs of a server"`
+	Degrees       []int `flag:"degree" usage:"interfaces of a server"`
+	Gbps          []int `flag:"gbps" usage:"bandwidth of an interface, Gb/s"`
 	Models        []*model.Model
-	Batches       []int // of the all-to-all sweep
-	Shared        int   // times that jobs are drawn on the shared cluster; 0: not run
-	ShareLayers   bool  // searches may share dense layers among servers
+	Batches       []int `flag:"batch" usage:"batches of the all-to-all sweep"`
+	Shared        int   `flag:"shared" usage:"times that jobs are drawn on 432 shared servers; 0: not run"`
+	ShareLayers   bool  `flag:"share-layers" usage:"searches may share dense layers among servers"`
 	Seed          uint64
 	Progress      Progress
 }

@@ -9,7 +9,7 @@ import (
 // WaitConfig is a study of how long jobs of some sizes wait.
 type WaitConfig struct {
 	ClusterConfig
-	Scales []float64 // job size over all GPUs, rising
+	Scales []float64 `flag:"scales" usage:"job sizes"`
 	// TraceRepair takes every repair time from the trace; the paper, and we
 	// without it, give all faults the mean one.
 	TraceRepair bool

@@ -21,7 +21,7 @@ const (
 // Config is what a generator draws.
 type Config struct {
 	Kind          string        // one of Kinds
-	Jobs          int           // how many
+	Jobs          int           `flag:"jobs" usage:"jobs that the generator draws"`
 	Gap           time.Duration // mean between arrivals, which are Poisson
 	EstimateError int           // a declared duration is off by up to so many thousandths, either way
 	Seed          uint64
