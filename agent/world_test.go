@@ -112,7 +112,7 @@ func known(per []*sim.Personality) *ocs.Calibration {
 	const pi = 3.14159265358979
 	for _, p := range per {
 		m := &ocs.ModuleCalibration{Serial: p.Serial()}
-		for k := range m.Cells {
+		for k := range m.Cells[:hal.BenesCells] {
 			truth := p.Cell(k)
 			m.Cells[k] = ocs.CellCalibration{OffsetMicrorad: int32(truth.OffsetRadian * 1e6),
 				PiMicrowatt: uint32(truth.PiMilliwatt * 1000), MilliOhm: uint32(truth.Ohm * 1000)}

@@ -95,12 +95,13 @@ type Latch struct {
 // The cells of one module, each with one heater. They lie on the channels of its
 // DACs in order.
 const (
-	Lanes       = 8            // 0-3 upper half, 4-7 lower half
-	HalfLanes   = 4            //
-	CellMZI1    = 0            // + lane: internal or external
-	CellMZI2    = CellMZI1 + 8 // + lane: external 1 or external 2
-	CellMatrix  = CellMZI2 + 8 // + coupler
-	MatrixCells = 20           // at most
+	Lanes       = 8                                   // 0-3 upper half, 4-7 lower half
+	HalfLanes   = 4                                   //
+	CellMZI1    = 0                                   // + lane: internal or external
+	CellMZI2    = CellMZI1 + 8                        // + lane: external 1 or external 2
+	CellMatrix  = CellMZI2 + 8                        // + coupler
+	MatrixCells = 28                                  // at most: a cell for every two lanes, since no two may meet twice
+	BenesCells  = CellMatrix + MatrixStages*HalfLanes // of a module with the Benes network
 	CellsPerMod = CellMatrix + MatrixCells
 )
 

@@ -11,8 +11,10 @@ import (
 // lane and ends at the loopback diode of that in which it is then.
 type Matrix [][2]uint8
 
-// MatrixCells is the most couplers of a matrix.
-const MatrixCells = 20
+// MatrixCells is the most couplers of a matrix: where no two lanes meet twice (see clean),
+// there is one for every two. A mesh of so many makes any unitary of the lanes (Reck et al.
+// 1994, Clements et al. 2016).
+const MatrixCells = Lanes * (Lanes - 1) / 2
 
 // Benes is the 8 x 8 Benes network: five columns of four cells.
 var Benes = Matrix{
@@ -183,23 +185,33 @@ func (x Matrix) Check() error {
 // however wrong the others still are. (With the loopback's own setting, two wrong cells
 // of a pair of lines hide each other.)
 func (x Matrix) clean() (Setting, error) {
-	for s := range Setting(1) << len(x) {
-		if lines := x.Lines(s); meetOnce(&lines) {
-			return s, nil
-		}
+	if s, ok := x.apart(straight, [Lanes]uint8{}); ok {
+		return s, nil
 	}
 	return 0, errors.New("mzi: in every setting of the matrix two lanes meet twice: its cells cannot be told apart")
 }
 
-func meetOnce(lines *[Lanes]Line) bool {
-	for a := range lines {
-		for b := range a {
-			if lines[a].meets(&lines[b]) > 1 {
-				return false
-			}
-		}
+// apart is the first setting in which no two lines meet twice, from the last cell of the
+// matrix on, seen from their ends: line at[w] is in waveguide w, and met[l] has a bit for
+// every line that l has met.
+func (x Matrix) apart(at Permutation, met [Lanes]uint8) (Setting, bool) {
+	last := len(x) - 1
+	if last < 0 {
+		return 0, true
 	}
-	return true
+	a, b := &at[x[last][0]], &at[x[last][1]]
+	if met[*a]>>*b&1 != 0 {
+		return 0, false
+	}
+	met[*a] |= 1 << *b
+	met[*b] |= 1 << *a
+	bar := at
+	*a, *b = *b, *a
+	if s, ok := x[:last].apart(at, met); ok {
+		return s, true
+	}
+	s, ok := x[:last].apart(bar, met)
+	return s | 1<<last, ok
 }
 
 // cover are lines of a setting that have every cell between them, those first that have

@@ -49,6 +49,7 @@ var others = map[string]Matrix{
 	"banyan":                 {{0, 4}, {1, 5}, {2, 6}, {3, 7}, {0, 2}, {1, 3}, {4, 6}, {5, 7}, {0, 1}, {2, 3}, {4, 5}, {6, 7}},
 	"diamond, no crossings":  {{3, 4}, {2, 3}, {4, 5}, {1, 2}, {3, 4}, {5, 6}, {0, 1}, {2, 3}, {4, 5}, {6, 7}, {1, 2}, {3, 4}, {5, 6}, {2, 3}, {4, 5}, {3, 4}},
 	"diamond, two more":      {{0, 1}, {6, 7}, {3, 4}, {2, 3}, {4, 5}, {1, 2}, {3, 4}, {5, 6}, {0, 1}, {2, 3}, {4, 5}, {6, 7}, {1, 2}, {3, 4}, {5, 6}, {2, 3}, {4, 5}, {3, 4}},
+	"rectangle":              {{0, 1}, {2, 3}, {4, 5}, {6, 7}, {1, 2}, {3, 4}, {5, 6}, {0, 1}, {2, 3}, {4, 5}, {6, 7}, {1, 2}, {3, 4}, {5, 6}, {0, 1}, {2, 3}, {4, 5}, {6, 7}, {1, 2}, {3, 4}, {5, 6}, {0, 1}, {2, 3}, {4, 5}, {6, 7}, {1, 2}, {3, 4}, {5, 6}},
 	"Benes, couplers turned": {{1, 0}, {3, 2}, {5, 4}, {7, 6}, {2, 0}, {6, 4}, {3, 1}, {7, 5}, {4, 0}, {6, 2}, {5, 1}, {7, 3}, {2, 0}, {6, 4}, {3, 1}, {7, 5}, {1, 0}, {3, 2}, {5, 4}, {7, 6}},
 }
 
@@ -108,8 +109,8 @@ func TestSearchSettings(t *testing.T) {
 func TestFindsEveryCellOfOtherMatrices(t *testing.T) {
 	for name, x := range others {
 		for seed := range uint64(3) {
-			m, cfg := newModel(seed), testConfig(seed)
-			m.matrix, cfg.Matrix = x, x
+			m, cfg := newOddModel(seed, oddness{matrix: x}), testConfig(seed)
+			cfg.Matrix = x
 			s, err := NewSearch(cfg)
 			if err != nil {
 				t.Fatal(err)

@@ -51,12 +51,16 @@ type oddness struct {
 	noise, offset, gain   float64
 	rin, wander           float64
 	saturation            float64 // watt
+	matrix                Matrix  // Benes
 }
 
 func newModel(seed uint64) *model { return newOddModel(seed, oddness{}) }
 
 func newOddModel(seed uint64, odd oddness) *model {
-	m := &model{rng: rand.New(rand.NewPCG(seed, 1)), matrix: Benes, open: -1, short: -1, cold: -1, dead: -1, walk: -1}
+	m := &model{rng: rand.New(rand.NewPCG(seed, 1)), matrix: odd.matrix, open: -1, short: -1, cold: -1, dead: -1, walk: -1}
+	if m.matrix == nil {
+		m.matrix = Benes
+	}
 	u := func(lo, hi float64) float64 { return lo + (hi-lo)*m.rng.Float64() }
 	for _, d := range []struct {
 		x     *float64
@@ -68,7 +72,7 @@ func newOddModel(seed uint64, odd oddness) *model {
 	}
 	m.odd = odd
 	leak := math.Asin(math.Pow(10, -28.0/20))
-	for k := range Cells {
+	for k := range m.has() {
 		m.offset[k] = u(-math.Pi, math.Pi)
 		m.piPower[k] = odd.piMilliwatt / 1000 * u(1-odd.piSpread, 1+odd.piSpread)
 		m.ohm[k] = odd.ohm * u(0.95, 1.05)
@@ -82,7 +86,7 @@ func newOddModel(seed uint64, odd oddness) *model {
 			b = -b
 		}
 		m.split[k] = [2]float64{math.Pi/4 + (a+b)/2, math.Pi/4 + (a-b)/2}
-		for j := range Cells {
+		for j := range m.has() {
 			switch d := max(k-j, j-k); {
 			case d == 0:
 				m.near[k][j] = 1
@@ -123,12 +127,15 @@ func (m *model) settle(seconds float64) {
 	if m.odd.tau > 0 {
 		left = math.Exp(-seconds / m.odd.tau)
 	}
-	for k := range m.warm {
+	for k := range m.has() {
 		goal := m.watt(k, m.volt[k])
 		m.warm[k] = goal + (m.warm[k]-goal)*left
 	}
 	m.seconds += seconds
 }
+
+// has says how many cells there are.
+func (m *model) has() int { return CellMatrix + len(m.matrix) }
 
 // power is that of a lane's laser now.
 func (m *model) power(l int) float64 {
@@ -140,7 +147,7 @@ func (m *model) power(l int) float64 {
 
 func (m *model) phase(k int) float64 {
 	sum := m.offset[k]
-	for j := range Cells {
+	for j := range m.has() {
 		if j == m.open || j == m.short || j == m.cold {
 			continue
 		}
@@ -170,7 +177,7 @@ func power(a complex128) float64 { return real(a)*real(a) + imag(a)*imag(a) }
 // lanes is the power on every loopback diode and both taps.
 func (m *model) lanes(lasers uint8) (loop [Lanes]float64, tap [2]float64) {
 	var cells [Cells][2][2]complex128
-	for k := range Cells {
+	for k := range m.has() {
 		cells[k] = m.cell(k)
 	}
 	for l := range Lanes {
@@ -218,7 +225,7 @@ func (m *model) measure(d *Drive, settling time.Duration) (s Sample) {
 	m.settle(settling.Seconds() + 42e-6 + 250e-6*m.rng.Float64())
 	if d.Read == ReadRail {
 		amp := chipAmpere
-		for k, v := range m.volt {
+		for k, v := range m.volt[:m.has()] {
 			switch {
 			case k == m.open:
 			case k == m.short && v > 0:
@@ -257,7 +264,7 @@ func (m *model) run(s *Search) {
 
 // put sets the result's codes: reg1 and reg2 are the toggle nets.
 func (m *model) put(r *Result, net0, net1 int) {
-	for k := range Cells {
+	for k := range m.has() {
 		reg := 0
 		switch {
 		case k < CellMZI2:

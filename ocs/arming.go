@@ -58,7 +58,7 @@ func (a *arming) run(d *chipDrive, now time.Duration) {
 		var codes *heater.Allowed
 		if d.cal != nil {
 			m := d.cal.result.Modules[i]
-			codes, _ = d.trx.heat.allow(i, m, &m.Codes)
+			codes, _ = d.trx.heat.allow(i, m, m.codes())
 		} else {
 			codes = d.trx.heat.allowed(i)
 		}

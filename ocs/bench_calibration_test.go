@@ -103,7 +103,7 @@ func TestNamesThePlantedCell(t *testing.T) {
 	var seconds tally
 	for seed := range boardSeeds(t, 6) {
 		kind := kinds[seed%len(kinds)]
-		cell := (seed*23 + 7) % hal.CellsPerMod // 23 and 36 have no divisor in common: every cell in turn
+		cell := (seed*23 + 7) % hal.BenesCells // 23 and 36 have no divisor in common: every cell in turn
 		r := bare(t, 1, 1, uint64(seed+1), sim.Fault{Kind: kind.fault, Index: cell})
 		end, took := r.ends()
 		seconds = append(seconds, took.Seconds())

@@ -216,7 +216,7 @@ func (c *calibrating) stage(d *chipDrive, now time.Duration) {
 	c.latch.out = 0
 	for i := range d.trx.bundle.Modules {
 		m := c.result.Modules[i]
-		codes, cuts := d.trx.heat.allow(i, m, &m.Codes)
+		codes, cuts := d.trx.heat.allow(i, m, m.codes())
 		if cuts > 0 {
 			d.trx.heat.limitErrors += cuts
 			c.fail(d, now, i, hal.ErrOutOfRange)

@@ -8,6 +8,7 @@ import (
 
 	"ringlight/hal"
 	"ringlight/mzi"
+	"ringlight/ocs/heater"
 	"ringlight/ocs/stored"
 	"ringlight/proto"
 )
@@ -46,10 +47,10 @@ type FarCalibration struct {
 // ModuleCalibration is what was found out about one module. It is read-only
 // once made, and shared by all bundles that hold it.
 type ModuleCalibration struct {
-	Serial string                           `cbor:"1,keyasint"` // as in the module's EEPROM
-	Cells  [hal.CellsPerMod]CellCalibration `cbor:"2,keyasint"`
+	Serial string                   `cbor:"1,keyasint"` // as in the module's EEPROM
+	Cells  perCell[CellCalibration] `cbor:"2,keyasint"`
 	// Codes of every heater: register A and B. Matrix cells have one.
-	Codes [hal.CellsPerMod][2]uint16 `cbor:"3,keyasint"`
+	Codes perCell[[2]uint16] `cbor:"3,keyasint"`
 	// What the module's own diodes see when all is well.
 	LaneLoop [hal.Lanes]proto.MilliDBm    `cbor:"4,keyasint"` // lane diodes in loopback
 	LaneTap  [2][hal.Lanes]proto.MilliDBm `cbor:"5,keyasint"` // each lane's share on its path's Tx tap
@@ -61,7 +62,7 @@ type ModuleCalibration struct {
 	BoardMillis  uint32 `cbor:"9,keyasint"`
 	// Extinction of every cell with these codes, in thousandths of a dB, as the
 	// diodes behind it saw it; 0 from software that did not note it.
-	Extinction [hal.CellsPerMod]int32 `cbor:"10,keyasint"`
+	Extinction perCell[int32] `cbor:"10,keyasint"`
 	// After which heat stands still; 0 from software that did not measure it.
 	SettleMicros uint32 `cbor:"11,keyasint,omitempty"`
 	// What heaters beyond Reach do: Common each of them, and Far some.
@@ -74,6 +75,18 @@ type ModuleCalibration struct {
 	DarkTap [2]int32 `cbor:"15,keyasint,omitzero"`
 	// Which matrix it is of, 0: the Benes network, or a passport does not say.
 	Matrix uint32 `cbor:"16,keyasint,omitempty"`
+}
+
+// perCell is what a module has of every cell.
+type perCell[T comparable] [hal.CellsPerMod]T
+
+// MarshalCBOR is an array of hal.BenesCells, and of more only of a module that has more.
+func (p perCell[T]) MarshalCBOR() ([]byte, error) {
+	n := len(p)
+	for n > hal.BenesCells && p[n-1] == *new(T) {
+		n--
+	}
+	return stored.Marshal(p[:n])
 }
 
 // matrixSum tells matrices by their couplers, 0: the Benes network.
@@ -190,6 +203,8 @@ func (m *ModuleCalibration) cells() (n int) {
 	}
 	return n
 }
+
+func (m *ModuleCalibration) codes() *heater.Codes { return (*heater.Codes)(&m.Codes) }
 
 // Extinctions are those of the cells that the module has.
 func (m *ModuleCalibration) Extinctions() []int32 { return m.Extinction[:m.cells()] }

@@ -19,7 +19,7 @@ func sample() *Calibration {
 	c := &Calibration{Timing: Timing{DetectMax: 150_123, DetectMin: 40_456, SwitchMax: 250_789, SwitchMin: 75_012}}
 	for i := range 3 {
 		m := &ModuleCalibration{Serial: "RL0000000001", CaseMillicelsius: -12_345, Matrix: 9, RailMillivolt: 12_000, Measurements: 4185, BoardMillis: 3495}
-		for k := range m.Cells {
+		for k := range m.Cells[:hal.BenesCells] {
 			x := &m.Cells[k]
 			x.OffsetMicrorad, x.PiMicrowatt, x.MilliOhm = int32(k*100_000-1_800_000), uint32(25_000+k), uint32(1_000_000-k*i)
 			for j := range x.Near {

@@ -103,7 +103,7 @@ func (r *rooms) make(t *Transceiver, module int, moved *ModuleCalibration) {
 	if !r.own {
 		model, _ = moved.model(&t.bundle.Modules[module].Optics().Heater)
 	}
-	began, volts := voltages(&cal.Codes), voltages(codes)
+	began, volts := voltages(cal.codes()), voltages(codes)
 	allowed := leastCellLeak
 	if t.path == proto.Loopback {
 		allowed = leastPathLeak

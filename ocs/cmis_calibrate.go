@@ -39,7 +39,7 @@ type mciProbe struct {
 	over  bool
 	state [cmis.CalibratingBytes]byte
 	heats []cmis.Request // of the drive
-	codes [2 * hal.CellsPerMod]byte
+	codes [2 * cmis.Cells]byte
 	page  [128]byte
 	warm  [2]byte
 }
@@ -290,7 +290,7 @@ func (c *mciSearch) ended(now time.Duration) {
 			break
 		}
 		m := c.probes[i].result
-		if _, cuts := m.fit(&c.d.trx.bundle.Modules[i].Optics().Heater, &m.Codes); cuts > 0 {
+		if _, cuts := m.fit(&c.d.trx.bundle.Modules[i].Optics().Heater, m.codes()); cuts > 0 {
 			c.d.trx.heat.limitErrors += cuts
 			c.blame(i, hal.ErrOutOfRange)
 		}

@@ -46,7 +46,7 @@ func TestEdgesInTheMidstOfStagingAreHarmless(t *testing.T) {
 		worst := int32(1 << 30)
 		frames := 0
 		for cut := 0; cut <= frames; cut++ {
-			before, _ := d.AllowAll(&cal.Codes)
+			before, _ := d.AllowAll((*heater.Codes)(&cal.Codes))
 			r.alone(hw.SPI, d.Stage(before)...)
 			allowed, _ := d.AllowAll(&after)
 			msgs := d.Load(allowed)

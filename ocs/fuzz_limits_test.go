@@ -112,7 +112,7 @@ func (m *misuse) bench(arg byte) {
 		}
 	}
 	do(d.Cold())
-	for cell := range hal.CellsPerMod {
+	for cell := range hal.BenesCells {
 		do(d.Poke(d.Allow(cell, 0, uint16(m.rng.Uint32()))))
 		if arg&4 != 0 {
 			do(d.Poke(d.Allow(cell, 0, 0)))

@@ -15,7 +15,7 @@ func (h *heat) codes(module int) *heater.Codes {
 	if module < len(h.inForce) && h.inForce[module] != nil {
 		return h.inForce[module]
 	}
-	return &h.t.cfg.Calibration.Modules[module].Codes
+	return h.t.cfg.Calibration.Modules[module].codes()
 }
 
 // allowed is what of them the limits let pass.

@@ -48,8 +48,8 @@ func (m *ModuleCalibration) model(bears *hal.HeaterLimits) (model *mzi.Module, m
 }
 
 // maxFar bounds what of a module's crosstalk is kept beyond each cell's
-// neighbours: chosen: three for each cell, and the passport has room for it.
-const maxFar = 3 * hal.CellsPerMod
+// neighbours: chosen: three for each cell of most modules, and the passport has room for it.
+const maxFar = 3 * hal.BenesCells
 
 // What heaters do to each other is kept in steps of so many millionths, and to as
 // much. chosen: a whole turn times a step is a twentieth of a milliradian.

@@ -22,7 +22,7 @@ import (
 //
 //	0  "RLCP"
 //	4  version, 2
-//	5  0
+//	5  cells beyond 36
 //	6  length of the body, two bytes, high byte first as everywhere
 //	8  number, four bytes: the valid slot of the higher number counts
 //
@@ -40,15 +40,14 @@ import (
 // some of them the cell that feels it, the heater's own (one each) and its share as
 // above, to the end of the body.
 const (
+	passportMagic   = "RLCP"
 	passportVersion = 2
 	passportHead    = 12
 	passportSerial  = 24
-	passportLevels  = 3 * hal.Lanes
 	passportCell    = 4 + 2 + 3 + 2 + 2*2 + 2*2*Reach
-	passportBody    = 1 + passportSerial + 4*4 + 4 + 2 + 4 + 4 + 2*passportLevels + hal.CellsPerMod*passportCell
-	passportMore    = 4 + 2*4 + 2*4 + 4
+	passportLeast   = 1 + passportSerial + 4*4 + 4 + 2 + 4 + 4 + 2*3*hal.Lanes + hal.BenesCells*passportCell + 4 + 2*4 + 2*4 + 4 // of a body
 	passportFar     = 1 + 1 + 2
-	passportMost    = passportHead + passportBody + passportMore + maxFar*passportFar + 4
+	passportMost    = passportHead + passportLeast + maxFar*passportFar + 4 // of a Benes network
 
 	// The slots. chosen: behind the first KiB, which identity and users may
 	// have; whole pages.
@@ -57,10 +56,13 @@ const (
 	passportSlots = 2
 )
 
-var passportMagic = [4]byte{'R', 'L', 'C', 'P'}
-
 // A passport lies within its slot.
-var _ [passportSlot - passportMost]struct{}
+var _ [passportSlot - passportMost - (hal.CellsPerMod-hal.BenesCells)*passportCell]struct{}
+
+// passportBytes are the most that a passport takes of a module.
+func passportBytes(m *hal.Module) int {
+	return passportMost + max(m.Optics().Cells()-hal.BenesCells, 0)*passportCell
+}
 
 // hasRoom reports whether a memory holds both slots; one that does not holds an
 // identity alone.
@@ -79,108 +81,136 @@ type passport struct {
 // slotAddr is where a slot begins.
 func slotAddr(slot int) uint16 { return uint16(passportFirst + slot*passportSlot) }
 
+// passportBody is a body that is written or read, by the same list of its fields.
+type passportBody struct {
+	b    []byte
+	read bool
+	err  error // the first that does not fit its width
+}
+
+func field[T ~int32 | ~int64 | ~uint8 | ~uint16 | ~uint32](w *passportBody, name string, v *T, bytes int, signed bool) {
+	if w.read {
+		x := uint64(0)
+		for _, y := range w.b[:bytes] {
+			x = x<<8 | uint64(y)
+		}
+		if shift := 64 - 8*bytes; signed {
+			x = uint64(int64(x<<shift) >> shift)
+		}
+		w.b, *v = w.b[bytes:], T(x)
+		return
+	}
+	x, least, most := int64(*v), int64(0), int64(1)<<(8*bytes)
+	if signed {
+		least, most = -most/2, most/2
+	}
+	if w.err == nil && (x < least || x >= most) {
+		w.err = fmt.Errorf("ocs: passport: %w: %s %d does not fit %d bytes", hal.ErrOutOfRange, name, x, bytes)
+	}
+	for i := bytes - 1; i >= 0; i-- {
+		w.b = append(w.b, byte(x>>(8*i)))
+	}
+}
+
+func (w *passportBody) share(v *int32) {
+	x := *v / shareStep
+	if field(w, "crosstalk", &x, 2, true); w.read {
+		*v = x * shareStep
+	}
+}
+
+func (w *passportBody) level(v *proto.MilliDBm) {
+	x := max(*v, math.MinInt16) // less is dark all the same
+	if field(w, "level", &x, 2, true); w.read && x == math.MinInt16 {
+		*v = hal.DarkMilliDBm
+	} else if w.read {
+		*v = x
+	}
+}
+
+// fields are all of a module of so many cells.
+func (w *passportBody) fields(p *passport, cells int) {
+	m := p.module
+	n := uint8(len(m.Serial))
+	serial := make([]byte, passportSerial)
+	copy(serial, m.Serial)
+	field(w, "serial", &n, 1, false)
+	for i := range serial {
+		field(w, "serial", &serial[i], 1, false)
+	}
+	if w.read {
+		m.Serial = string(serial[:min(n, passportSerial)])
+	}
+	for _, d := range []*time.Duration{&p.timing.DetectMax, &p.timing.DetectMin, &p.timing.SwitchMax, &p.timing.SwitchMin} {
+		field(w, "timing", d, 4, false)
+	}
+	field(w, "case", &m.CaseMillicelsius, 4, true)
+	field(w, "rail", &m.RailMillivolt, 2, false)
+	field(w, "measurements", &m.Measurements, 4, false)
+	field(w, "board time", &m.BoardMillis, 4, false)
+	for _, levels := range [3]*[hal.Lanes]proto.MilliDBm{&m.LaneLoop, &m.LaneTap[0], &m.LaneTap[1]} {
+		for l := range levels {
+			w.level(&levels[l])
+		}
+	}
+	for k := range cells {
+		c := &m.Cells[k]
+		field(w, "offset", &c.OffsetMicrorad, 4, true)
+		field(w, "power", &c.PiMicrowatt, 2, false)
+		field(w, "resistance", &c.MilliOhm, 3, false)
+		field(w, "extinction", &m.Extinction[k], 2, false)
+		for register := range m.Codes[k] {
+			field(w, "code", &m.Codes[k][register], 2, false)
+		}
+		for i := range c.Near {
+			if i != Reach {
+				w.share(&c.Near[i])
+			} else if w.read && c.MilliOhm > 0 {
+				c.Near[i] = 1_000_000
+			}
+		}
+	}
+	field(w, "settling", &m.SettleMicros, 4, false)
+	for i := range m.Paths {
+		field(w, "path", &m.Paths[i], 4, true)
+	}
+	for i := range m.DarkTap {
+		field(w, "dark", &m.DarkTap[i], 4, true)
+	}
+	field(w, "crosstalk", &m.Common, 4, true)
+	for i := range m.Far {
+		field(w, "cell", &m.Far[i].Cell, 1, false)
+		field(w, "cell", &m.Far[i].From, 1, false)
+		w.share(&m.Far[i].Share)
+	}
+}
+
 // appendPassport appends the bytes of a slot. It fails where a value does not fit
 // its width.
 func appendPassport(dst []byte, p *passport) ([]byte, error) {
 	m := p.module
-	if n := len(m.Serial); n == 0 || n > passportSerial {
+	switch n := len(m.Serial); {
+	case n == 0 || n > passportSerial:
 		return dst, fmt.Errorf("ocs: passport: %w: serial number of %d bytes: want 1 to %d", hal.ErrOutOfRange, n, passportSerial)
+	case len(m.Far) > maxFar:
+		return dst, fmt.Errorf("ocs: passport: %w: crosstalk of %d heaters further away: want at most %d", hal.ErrOutOfRange, len(m.Far), maxFar)
 	}
-	w := passportWriter{b: dst, from: len(dst)}
-	w.b = append(w.b, passportMagic[:]...)
-	w.put("version", passportVersion, 1)
-	w.put("reserved", 0, 1)
-	w.put("length", int64(passportBody+passportMore+len(m.Far)*passportFar), 2)
-	w.put("number", int64(p.number), 4)
-	w.put("serial", int64(len(m.Serial)), 1)
-	w.b = append(w.b, m.Serial...)
-	w.b = append(w.b, make([]byte, passportSerial-len(m.Serial))...)
-	for _, d := range []time.Duration{p.timing.DetectMax, p.timing.DetectMin, p.timing.SwitchMax, p.timing.SwitchMin} {
-		w.put("timing", int64(d), 4)
+	cells := max(m.cells(), hal.BenesCells)
+	beyond := cells - hal.BenesCells
+	from := len(dst)
+	dst = append(append(dst, passportMagic...), passportVersion, byte(beyond))
+	dst = binary.BigEndian.AppendUint16(dst, uint16(passportLeast+beyond*passportCell+len(m.Far)*passportFar))
+	w := passportBody{b: binary.BigEndian.AppendUint32(dst, p.number)}
+	if w.fields(p, cells); w.err != nil {
+		return dst[:from], w.err
 	}
-	w.putSigned("case", int64(m.CaseMillicelsius), 4)
-	w.put("rail", int64(m.RailMillivolt), 2)
-	w.put("measurements", int64(m.Measurements), 4)
-	w.put("board time", int64(m.BoardMillis), 4)
-	for _, levels := range [3]*[hal.Lanes]proto.MilliDBm{&m.LaneLoop, &m.LaneTap[0], &m.LaneTap[1]} {
-		for _, l := range levels {
-			w.putSigned("level", max(int64(l), math.MinInt16), 2) // less is dark all the same
-		}
-	}
-	for k := range m.Cells {
-		c := &m.Cells[k]
-		w.putSigned("offset", int64(c.OffsetMicrorad), 4)
-		w.put("power", int64(c.PiMicrowatt), 2)
-		w.put("resistance", int64(c.MilliOhm), 3)
-		w.put("extinction", int64(m.Extinction[k]), 2)
-		for _, code := range m.Codes[k] {
-			w.put("code", int64(code), 2)
-		}
-		for i, x := range c.Near {
-			if i != Reach {
-				w.putSigned("crosstalk", int64(x/shareStep), 2)
-			}
-		}
-	}
-	w.put("settling", int64(m.SettleMicros), 4)
-	for _, x := range m.Paths {
-		w.putSigned("path", int64(x), 4)
-	}
-	for _, x := range m.DarkTap {
-		w.putSigned("dark", int64(x), 4)
-	}
-	w.putSigned("crosstalk", int64(m.Common), 4)
-	if len(m.Far) > maxFar {
-		w.refuse("crosstalk of", int64(len(m.Far)), maxFar*passportFar)
-	}
-	for _, f := range m.Far {
-		w.put("cell", int64(f.Cell), 1)
-		w.put("cell", int64(f.From), 1)
-		w.putSigned("crosstalk", int64(f.Share/shareStep), 2)
-	}
-	if w.err != nil {
-		return dst, w.err
-	}
-	return binary.BigEndian.AppendUint32(w.b, crc32.ChecksumIEEE(w.b[w.from:])), nil
-}
-
-// passportWriter appends fields and keeps the first that does not fit.
-type passportWriter struct {
-	b    []byte
-	from int
-	err  error
-}
-
-func (w *passportWriter) put(field string, v int64, bytes int) {
-	if v < 0 || v >= 1<<(8*bytes) {
-		w.refuse(field, v, bytes)
-	}
-	w.raw(v, bytes)
-}
-
-func (w *passportWriter) putSigned(field string, v int64, bytes int) {
-	if limit := int64(1) << (8*bytes - 1); v < -limit || v >= limit {
-		w.refuse(field, v, bytes)
-	}
-	w.raw(v, bytes)
-}
-
-func (w *passportWriter) raw(v int64, bytes int) {
-	for i := bytes - 1; i >= 0; i-- {
-		w.b = append(w.b, byte(v>>(8*i)))
-	}
-}
-
-func (w *passportWriter) refuse(field string, v int64, bytes int) {
-	if w.err == nil {
-		w.err = fmt.Errorf("ocs: passport: %w: %s %d does not fit %d bytes", hal.ErrOutOfRange, field, v, bytes)
-	}
+	return binary.BigEndian.AppendUint32(w.b, crc32.ChecksumIEEE(w.b[from:])), nil
 }
 
 // passportNumber is the number in the head of a slot; ok says whether it is a
 // head of ours at all.
 func passportNumber(head []byte) (number uint32, ok bool) {
-	if len(head) < passportHead || [4]byte(head[:4]) != passportMagic {
+	if len(head) < passportHead || string(head[:4]) != passportMagic {
 		return 0, false
 	}
 	return binary.BigEndian.Uint32(head[8:]), true
@@ -196,83 +226,21 @@ func parsePassport(b []byte) (*passport, error) {
 	if b[4] != passportVersion {
 		return nil, fmt.Errorf("passport: version %d, want %d: %w", b[4], passportVersion, stored.ErrVersion)
 	}
-	length := int(binary.BigEndian.Uint16(b[6:]))
-	far, end := length-passportBody-passportMore, passportHead+length+4
+	cells, end := hal.BenesCells+int(b[5]), passportHead+int(binary.BigEndian.Uint16(b[6:]))
+	far := end - passportHead - passportLeast - int(b[5])*passportCell
 	switch {
-	case far < 0 || far%passportFar != 0 || far > maxFar*passportFar || len(b) < end:
+	case cells > hal.CellsPerMod || far < 0 || far%passportFar != 0 || far > maxFar*passportFar || len(b) < end+4:
 		return nil, fmt.Errorf("passport: %d bytes: %w", len(b), stored.ErrMismatch)
-	case crc32.ChecksumIEEE(b[:end-4]) != binary.BigEndian.Uint32(b[end-4:]):
+	case crc32.ChecksumIEEE(b[:end]) != binary.BigEndian.Uint32(b[end:]):
 		return nil, fmt.Errorf("passport: %w", stored.ErrDamaged)
 	}
-	r := passportReader{b: b[passportHead : end-4]}
-	p := &passport{number: number, module: new(ModuleCalibration)}
-	m := p.module
-	n := min(int(r.take(1)), passportSerial)
-	m.Serial = string(r.b[:n])
-	r.b = r.b[passportSerial:]
-	for _, d := range []*time.Duration{&p.timing.DetectMax, &p.timing.DetectMin, &p.timing.SwitchMax, &p.timing.SwitchMin} {
-		*d = time.Duration(r.take(4))
-	}
-	m.CaseMillicelsius = int32(r.takeSigned(4))
-	m.RailMillivolt = int32(r.take(2))
-	m.Measurements, m.BoardMillis = uint32(r.take(4)), uint32(r.take(4))
-	for _, levels := range [3]*[hal.Lanes]proto.MilliDBm{&m.LaneLoop, &m.LaneTap[0], &m.LaneTap[1]} {
-		for l := range levels {
-			levels[l] = proto.MilliDBm(r.takeSigned(2))
-			if levels[l] == math.MinInt16 {
-				levels[l] = hal.DarkMilliDBm
-			}
-		}
-	}
-	for k := range m.Cells {
-		c := &m.Cells[k]
-		c.OffsetMicrorad = int32(r.takeSigned(4))
-		c.PiMicrowatt, c.MilliOhm = uint32(r.take(2)), uint32(r.take(3))
-		m.Extinction[k] = int32(r.take(2))
-		for i := range m.Codes[k] {
-			m.Codes[k][i] = uint16(r.take(2))
-		}
-		for i := range c.Near {
-			if i != Reach {
-				c.Near[i] = int32(r.takeSigned(2)) * shareStep
-			}
-		}
-		if c.MilliOhm > 0 {
-			c.Near[Reach] = 1_000_000
-		}
-	}
-	m.SettleMicros = uint32(r.take(4))
-	for i := range m.Paths {
-		m.Paths[i] = int32(r.takeSigned(4))
-	}
-	for i := range m.DarkTap {
-		m.DarkTap[i] = int32(r.takeSigned(4))
-	}
-	m.Common = int32(r.takeSigned(4))
-	for len(r.b) > 0 {
-		m.Far = append(m.Far, FarCalibration{Cell: uint8(r.take(1)), From: uint8(r.take(1)), Share: int32(r.takeSigned(2)) * shareStep})
-	}
-	if m.Serial == "" {
+	p := &passport{number: number, module: &ModuleCalibration{Far: make([]FarCalibration, far/passportFar)}}
+	(&passportBody{b: b[passportHead:end], read: true}).fields(p, cells)
+	if p.module.Serial == "" {
 		return nil, fmt.Errorf("passport: %w: no serial number", stored.ErrMismatch)
 	}
-	if err := (&Calibration{Modules: []*ModuleCalibration{m}, Timing: p.timing}).check(); err != nil {
+	if err := (&Calibration{Modules: []*ModuleCalibration{p.module}, Timing: p.timing}).check(); err != nil {
 		return nil, fmt.Errorf("passport: %w: %w", stored.ErrMismatch, err)
 	}
 	return p, nil
-}
-
-// passportReader takes fields off a body whose length was checked.
-type passportReader struct{ b []byte }
-
-func (r *passportReader) take(bytes int) (v uint64) {
-	for _, x := range r.b[:bytes] {
-		v = v<<8 | uint64(x)
-	}
-	r.b = r.b[bytes:]
-	return v
-}
-
-func (r *passportReader) takeSigned(bytes int) int64 {
-	shift := 64 - 8*bytes
-	return int64(r.take(bytes)<<shift) >> shift
 }

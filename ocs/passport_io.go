@@ -127,7 +127,7 @@ func (p *passportIO) completed(q *work.Queue, now time.Duration, c *hal.Completi
 	case ioHeads:
 		p.headsRead(q)
 	case ioSlot, ioCheck:
-		if p.at += passportChunk; p.at < passportMost {
+		if p.at += passportChunk; p.at < len(p.buf) {
 			p.readChunk(q)
 		} else {
 			p.slotRead(q)
@@ -167,7 +167,7 @@ func (p *passportIO) headsRead(q *work.Queue) {
 func (p *passportIO) read(q *work.Queue, slot int) {
 	p.slot, p.at = slot, 0
 	if p.buf == nil {
-		p.buf = make([]byte, passportMost)
+		p.buf = make([]byte, passportBytes(p.hw))
 	}
 	if p.step != ioCheck {
 		p.step = ioSlot
@@ -177,14 +177,14 @@ func (p *passportIO) read(q *work.Queue, slot int) {
 
 func (p *passportIO) readChunk(q *work.Queue) {
 	p.w = p.chip.AppendRead(p.w[:0], slotAddr(p.slot)+uint16(p.at))
-	p.submit(q, hal.Msg{W: p.w, R: p.buf[p.at:min(p.at+passportChunk, passportMost)]})
+	p.submit(q, hal.Msg{W: p.w, R: p.buf[p.at:min(p.at+passportChunk, len(p.buf))]})
 }
 
 // slotRead judges a slot that was read.
 func (p *passportIO) slotRead(q *work.Queue) {
 	if p.step == ioCheck {
 		p.end(nil)
-		if !bytes.Equal(p.buf[:len(p.image)], p.image) {
+		if !bytes.HasPrefix(p.buf, p.image) {
 			p.err = errPassportReadBack
 		}
 		return

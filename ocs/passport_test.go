@@ -17,7 +17,7 @@ import (
 
 func somePassport() *passport {
 	m := &ModuleCalibration{Serial: "RL0000012345", CaseMillicelsius: -1500, RailMillivolt: 11_988, Measurements: 4713, BoardMillis: 15_900}
-	for k := range m.Cells {
+	for k := range hal.BenesCells {
 		m.Cells[k] = CellCalibration{OffsetMicrorad: int32(k*170_000 - 3_000_000), PiMicrowatt: uint32(23_000 + k), MilliOhm: uint32(951_000 + k)}
 		for i := range m.Cells[k].Near {
 			m.Cells[k].Near[i] = int32(i*40_000 - 2000 + 10*k)
@@ -29,7 +29,7 @@ func somePassport() *passport {
 	m.SettleMicros, m.Paths, m.Common = 212, [2]int32{21_400, 130}, -140
 	m.DarkTap = [2]int32{15_600, 3}
 	for i := range maxFar {
-		m.Far = append(m.Far, FarCalibration{Cell: uint8(i % hal.CellsPerMod), From: uint8((i + 7) % hal.CellsPerMod), Share: int32(300*i - 15_000)})
+		m.Far = append(m.Far, FarCalibration{Cell: uint8(i % hal.BenesCells), From: uint8((i + 7) % hal.BenesCells), Share: int32(300*i - 15_000)})
 	}
 	for l := range hal.Lanes {
 		m.LaneLoop[l], m.LaneTap[0][l], m.LaneTap[1][l] = proto.MilliDBm(-2300-l), proto.MilliDBm(-1000+l), hal.DarkMilliDBm
@@ -39,12 +39,16 @@ func somePassport() *passport {
 
 // Goal: what is written into a module is what is read, to the last digit, and it
 // fits its slot.
-// Method: a passport with values at the ends of their ranges, there and back; one of a
-// module of fewer cells; one with a gap.
+// Method: a passport with values at the ends of their ranges, there and back; of a module
+// of as many cells as there can be, and of fewer; one with a gap.
 func TestPassportKeepsEverything(t *testing.T) {
-	for _, cells := range []int{hal.CellsPerMod, 24} {
+	for _, cells := range []int{hal.BenesCells, hal.CellsPerMod, 24} {
 		want := somePassport()
-		clear(want.module.Cells[cells:])
+		m := want.module
+		for k := hal.BenesCells; k < cells; k++ {
+			m.Cells[k], m.Codes[k], m.Extinction[k] = m.Cells[k-8], [2]uint16{uint16(1000 * k), uint16(60_000 - k)}, int32(27_000+k)
+		}
+		clear(m.Cells[cells:])
 		raw, err := appendPassport(nil, want)
 		if err != nil {
 			t.Fatal(err)

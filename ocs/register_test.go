@@ -197,7 +197,7 @@ func TestPokesStayWithinTheirLimits(t *testing.T) {
 		t.Errorf("beyond 4.5 V: %v", err)
 	}
 	refused := 0
-	for cell := range hal.CellsPerMod {
+	for cell := range hal.BenesCells {
 		err := h.poke(fmt.Sprintf("0/0/dac%d/code%da", cell/16, cell%16), 0x7000)
 		if errors.Is(err, hal.ErrOutOfRange) {
 			refused++
@@ -207,7 +207,7 @@ func TestPokesStayWithinTheirLimits(t *testing.T) {
 	}
 	l := h.w.Limits(0)
 	if refused != 0 {
-		t.Errorf("%d of %d refused: what any heater may have", refused, hal.CellsPerMod)
+		t.Errorf("%d of %d refused: what any heater may have", refused, hal.BenesCells)
 	}
 	if int64(l.Module) > hal.Standard().Heater.ModuleMicrowatt*1000*11/10 || int64(l.Heater) > hal.Standard().Heater.MaxMicrowatt*1000*11/10 {
 		t.Errorf("limits %+v", l)

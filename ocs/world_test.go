@@ -197,7 +197,7 @@ func truth(per []*sim.Personality) *ocs.Calibration {
 		SwitchMax: 250 * time.Microsecond, SwitchMin: 75 * time.Microsecond}}
 	for _, p := range per {
 		m := &ocs.ModuleCalibration{Serial: p.Serial()}
-		for k := range m.Cells {
+		for k := range m.Cells[:hal.BenesCells] {
 			t := p.Cell(k)
 			m.Cells[k] = ocs.CellCalibration{OffsetMicrorad: int32(t.OffsetRadian * 1e6), PiMicrowatt: uint32(t.PiMilliwatt * 1000), MilliOhm: uint32(t.Ohm * 1000)}
 			for register := range 2 {

@@ -65,9 +65,9 @@ type mci struct {
 	lower   [128]byte
 	pages   map[uint8]*[128]byte
 	nets    [2]bool
-	staged  [2][hal.CellsPerMod]uint16
-	forced  [2][hal.CellsPerMod]uint16 // applied last
-	applied bool                       // what is staged is what the heaters have
+	staged  [2][cmis.Cells]uint16
+	forced  [2][cmis.Cells]uint16 // applied last
+	applied bool                  // what is staged is what the heaters have
 	todo    []mciWork
 	draws   uint64
 	warm    uint8 // temperature flags that stand
@@ -83,7 +83,7 @@ type mci struct {
 
 // controllerPower is what drives the heaters of a module of kind cmis: how it
 // does is its own affair, so there is no chip.
-type controllerPower [(hal.CellsPerMod + controllerChannels - 1) / controllerChannels]controllerSupply
+type controllerPower [(cmis.Cells + controllerChannels - 1) / controllerChannels]controllerSupply
 
 // controllerSupply holds codes of 10 V for both levels of the nets.
 type controllerSupply struct {
@@ -398,7 +398,7 @@ func (c *mci) take() {
 
 // drive brings the codes applied last to the DACs.
 func (c *mci) drive() {
-	for k := range hal.CellsPerMod {
+	for k := range cmis.Cells {
 		d, ch := k/controllerChannels, k%controllerChannels
 		for register := range 2 {
 			c.power[d].code[ch][register], _ = c.trimmedCode(k, register)

@@ -70,7 +70,7 @@ func (c *mci) beginSearch(mode byte) cmis.Answer {
 	p[cmis.CalMode-128], p[cmis.CalLasers-128], p[cmis.CalDriven-128] = 1, 0, byte(cmis.AnswerNone)
 	c.search = true
 	c.freeze()
-	c.lock.trim, c.lock.large = [hal.CellsPerMod]float64{}, [mciLockCells]float64{}
+	c.lock.trim, c.lock.large = [cmis.Cells]float64{}, [mciLockCells]float64{}
 	c.rail.reg[ina219.RegConfig] = mciRailConfig
 	*c.power = controllerPower{}
 	c.m.driveAll()

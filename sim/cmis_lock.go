@@ -37,12 +37,12 @@ type mciLock struct {
 	k      int
 	side   int // 0: none, 1: below, 2: above
 	seen   float64
-	trim   [hal.CellsPerMod]float64 // radian
-	large  [mciLockCells]float64    // errors that the last look found and did not move
-	dither float64                  // of cell k
-	stuck  bool                     // a cell of this look could not be moved as far as it should
-	most   float64                  // largest error of this look
-	cell   int                      // whose it is
+	trim   [cmis.Cells]float64   // radian
+	large  [mciLockCells]float64 // errors that the last look found and did not move
+	dither float64               // of cell k
+	stuck  bool                  // a cell of this look could not be moved as far as it should
+	most   float64               // largest error of this look
+	cell   int                   // whose it is
 	shots  uint64
 }
 
@@ -172,7 +172,7 @@ func (c *mci) carry(cells int) (spread float64) {
 		common *= max(0, 1-float64(spread*math.Pi/2)/float64(cells)/float64(common*common))
 	}
 	spread = math.Sqrt(spread)
-	for k := hal.CellMatrix; k < hal.CellsPerMod; k++ {
+	for k := hal.CellMatrix; k < cmis.Cells; k++ {
 		if math.Abs(common-l.trim[k]) >= mciCarryLeast {
 			l.trim[k] = common
 			if !c.nudge(k) {

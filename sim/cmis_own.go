@@ -17,7 +17,7 @@ type ownCodes struct {
 	failed      bool // and the last time came to nothing
 	other       bool // Default was set by a host
 	def         byte
-	code        [2][hal.CellsPerMod]uint16
+	code        [2][cmis.Cells]uint16
 	lane        [hal.NumLOS][hal.Lanes]float64 // milliwatts that each diode shows
 }
 
@@ -54,7 +54,7 @@ func (o *ownCodes) path(c *mci) byte {
 
 // stage brings the own codes to the heaters.
 func (o *ownCodes) stage(c *mci) {
-	c.lock.trim, c.lock.large = [hal.CellsPerMod]float64{}, [mciLockCells]float64{}
+	c.lock.trim, c.lock.large = [cmis.Cells]float64{}, [mciLockCells]float64{}
 	c.forced, c.applied = o.code, true
 	c.freeze()
 	c.drive()
@@ -146,15 +146,15 @@ func (o *ownCodes) solve(c *mci) {
 	m := c.m
 	m.refresh()
 	var phase [hal.CellsPerMod]float64
-	var heat [2][hal.CellsPerMod]float64
+	var heat [2][cmis.Cells]float64
 	for range ownRounds {
 		for path := range hal.NumLOS {
 			var warm padded
-			for k := range hal.CellsPerMod {
+			for k := range cmis.Cells {
 				warm[k+crosstalkBand] = m.per.warmthOf(k, float64(heaterMicrovolt(o.code[ownRegister(k, path)][k]))/1e6)
 			}
-			m.standing(&warm, allCells, &phase)
-			for k := range hal.CellsPerMod {
+			m.standing(&warm, m.wired.all, &phase)
+			for k := range cmis.Cells {
 				side, used := ownSide(k, path)
 				if !used {
 					continue

@@ -67,7 +67,7 @@ func (m *module) knotsAt(n int64) *knots {
 	}
 	if k.n != n {
 		k.n = n
-		for i := range k.at {
+		for i := range m.wired.Cells() {
 			a, b := driftKnotAt(derive(m.seed, uint64(i)), n)
 			k.at[i], k.step[i] = a, b-a
 		}
@@ -136,7 +136,7 @@ func (m *module) refresh() {
 	t := (now / epoch) * epoch
 	add := caseRadPerK * (float64(m.board.ambientMilli)/1000 + m.caseAdd(t) - caseNominal)
 	drift, part := m.knotsAt(int64(t/driftKnot)), driftPart(t)
-	for k := range hal.CellsPerMod {
+	for k := range m.wired.Cells() {
 		m.base[k] = m.per.cells[k].offset + add + (drift.at[k] + float64(part*drift.step[k]))
 		if walking>>k&1 != 0 {
 			seed := derive(m.seed, uint64(k)) ^ detmath.Golden

@@ -51,11 +51,11 @@ type faultRow struct {
 }
 
 var faults = [numFaultKinds]faultRow{
-	HeaterStuck: {"stuck", "bundle/module/cell", hal.CellsPerMod, onModule(func(m *module, f Fault, broken bool, _ int) {
+	HeaterStuck: {"stuck", "bundle/module/cell", 0, onModule(func(m *module, f Fault, broken bool, _ int) {
 		setBit(&m.planted.open, f.Index, broken)
 		m.driveAll()
 	})},
-	HeaterShort: {"short", "bundle/module/cell", hal.CellsPerMod, onModule(func(m *module, f Fault, broken bool, _ int) {
+	HeaterShort: {"short", "bundle/module/cell", 0, onModule(func(m *module, f Fault, broken bool, _ int) {
 		setBit(&m.planted.short, f.Index, broken)
 		m.driveAll()
 	})},
@@ -86,7 +86,7 @@ var faults = [numFaultKinds]faultRow{
 		}
 	}},
 	BusStuck: {"bus", "bus", 0, func(b *board, f Fault, broken bool, _ int) { b.buses[f.Bus].stuck = broken }},
-	CellWalk: {"walk", "bundle/module/cell", hal.CellsPerMod, onModule(func(m *module, f Fault, broken bool, _ int) {
+	CellWalk: {"walk", "bundle/module/cell", 0, onModule(func(m *module, f Fault, broken bool, _ int) {
 		setBit(&m.planted.walk, f.Index, broken)
 		m.epoch = 0
 	})},
@@ -295,6 +295,8 @@ func (b *board) check(f Fault) error {
 			limit = len(b.bundles)
 		case "module":
 			limit = len(b.bundles[f.Bundle].modules)
+		case "cell":
+			limit = b.hw.Bundles[f.Bundle].Modules[f.Module].Optics().Cells()
 		case "path":
 			limit = hal.NumLOS
 		case "bus":

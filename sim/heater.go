@@ -210,8 +210,6 @@ func (s *scratch) freeTransit(tr *transit) {
 // padded is the warmth of all cells, with room for the band on either side.
 type padded [hal.CellsPerMod + 2*crosstalkBand]float64
 
-const allCells uint64 = 1<<hal.CellsPerMod - 1
-
 // phases puts the phases of these cells at time t into phase, with the crosstalk of all
 // heaters in reach; of those underway all others are at their level.
 func (m *module) phases(t int64, cells, underway uint64, phase *[hal.CellsPerMod]float64, d *decay) {

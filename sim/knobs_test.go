@@ -164,12 +164,12 @@ func TestHeatGoesByPlace(t *testing.T) {
 	for _, hot := range []int{0, 7, 13, 20, 35} {
 		add := 0.02 * 8 * m.per.cells[hot].piPower / 1000
 		var cold, warm, soon [hal.CellsPerMod]float64
-		m.phases(int64(w.now), allCells, m.moving.underway(int64(w.now), m.per), &cold, &decay{})
+		m.phases(int64(w.now), m.wired.all, m.moving.underway(int64(w.now), m.per), &cold, &decay{})
 		m.setLevel(hot, 1)
 		start := int64(w.now) + int64(m.per.settle[hot/16])
-		m.phases(start+int64(50*time.Microsecond), allCells, m.moving.underway(start+int64(50*time.Microsecond), m.per), &soon, &decay{})
-		m.phases(start+int64(time.Second), allCells, m.moving.underway(start+int64(time.Second), m.per), &warm, &decay{})
-		for k := range warm {
+		m.phases(start+int64(50*time.Microsecond), m.wired.all, m.moving.underway(start+int64(50*time.Microsecond), m.per), &soon, &decay{})
+		m.phases(start+int64(time.Second), m.wired.all, m.moving.underway(start+int64(time.Second), m.per), &warm, &decay{})
+		for k := range hal.BenesCells {
 			want, got := add, warm[k]-cold[k]
 			tol := 1e-9
 			switch d := max(k-hot, hot-k); {
@@ -203,7 +203,7 @@ func TestTransitsGoWhereNobodyLooks(t *testing.T) {
 	id := r.board(2)
 	m, other := r.w.module(id, 0, 0), r.w.module(id, 0, 1)
 	phases := func() (all [hal.CellsPerMod]float64) {
-		m.phases(int64(r.w.now), allCells, m.moving.underway(int64(r.w.now), m.per), &all, &decay{})
+		m.phases(int64(r.w.now), m.wired.all, m.moving.underway(int64(r.w.now), m.per), &all, &decay{})
 		return all
 	}
 	m.setLevel(3, 1)

@@ -36,7 +36,7 @@ func staged(d int, loop, ext1, ext2 *[hal.CellsPerMod]uint16) (w []byte) {
 	source := [2]uint16{ltc2688.SourceTGP0, ltc2688.SourceTGP1}
 	for ch := range ltc2688.Channels {
 		k := d*ltc2688.Channels + ch
-		if k >= hal.CellsPerMod {
+		if k >= hal.BenesCells {
 			break
 		}
 		set, a, z := ltc2688.Setting(ltc2688.Span10V, ltc2688.SourceSoftware), loop[k], loop[k]

@@ -190,7 +190,7 @@ func (m *module) fill(x *instant, cells uint64) {
 // later is what the stages of the matrix behind the first make of light.
 func (m *module) later(x *instant, ports uint8, g *gram) {
 	var mat matrix
-	m.fill(x, allCells&^behindMask)
+	m.fill(x, m.wired.all&^behindMask)
 	cells := &m.board.scratch.cells
 	m.per.couple(&x.phase, x.known, cells)
 	x.known = x.steady
@@ -218,7 +218,7 @@ func (m *module) loopLanes(x *instant) (sum [hal.Lanes]float64) {
 }
 
 func (m *module) matrixRoutes(x *instant, ports uint8) [hal.Lanes][hal.Lanes]float64 {
-	m.fill(x, allCells&^(1<<hal.CellMatrix-1))
+	m.fill(x, m.wired.all&^(1<<hal.CellMatrix-1))
 	return m.ways(&x.phase, ports)
 }
 

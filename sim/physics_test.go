@@ -238,7 +238,7 @@ func TestCatalogue(t *testing.T) {
 			t.Errorf("serial %s twice", p.Serial())
 		}
 		serials[p.Serial()] = true
-		for k := range hal.CellsPerMod {
+		for k := range hal.BenesCells {
 			c := p.Cell(k)
 			lo, hi = min(lo, c.OffsetRadian), max(hi, c.OffsetRadian)
 			if c.PiMilliwatt < 22.5 || c.PiMilliwatt > 27.5 || c.Ohm < 950 || c.Ohm > 1050 {

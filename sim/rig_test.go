@@ -184,7 +184,7 @@ func (r *rig) codes(m *module, external, second bool) (code [hal.CellsPerMod]uin
 		for k := range warm {
 			sum := m.base[k]
 			for j, x := range m.per.crosstalk[k] {
-				if n := k + j - crosstalkBand; n >= 0 && n < hal.CellsPerMod && n != k {
+				if n := k + j - crosstalkBand; n >= 0 && n < hal.BenesCells && n != k {
 					sum += float64(float64(pi*x) * warm[n])
 				}
 			}

@@ -62,7 +62,7 @@ func (m *module) settledPhases(nets [2]bool, phase *[hal.CellsPerMod]float64) {
 			warm[k+crosstalkBand] = m.per.warmthOf(k, m.cellVolts(k, nets))
 		}
 	}
-	m.standing(&warm, allCells, phase)
+	m.standing(&warm, m.wired.all, phase)
 }
 
 // Personality is the optics of one module; for reports and tests, not for
@@ -83,10 +83,10 @@ func (w *World) LaneTruth(id BoardID, bundle, mod int, codes *[hal.CellsPerMod]u
 		m.settledPhases([2]bool{}, &phase)
 	} else {
 		var warm padded
-		for k, code := range codes {
+		for k, code := range codes[:m.wired.Cells()] {
 			warm[k+crosstalkBand] = m.per.warmthOf(k, float64(heaterMicrovolt(code))/1e6)
 		}
-		m.standing(&warm, allCells, &phase)
+		m.standing(&warm, m.wired.all, &phase)
 	}
 	routes := m.ways(&phase, allPorts)
 	for i := range routes {

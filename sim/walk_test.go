@@ -175,7 +175,7 @@ func TestSwapSlackIsSafe(t *testing.T) {
 		}
 		base := m.base
 		corner := func(h uint64, x float64) bool {
-			for k := hal.CellMatrix; k < hal.CellsPerMod; k++ {
+			for k := hal.CellMatrix; k < hal.BenesCells; k++ {
 				m.base[k] = base[k] + x
 				if detmath.Mix(h+uint64(k))&1 == 0 {
 					m.base[k] = base[k] - x
@@ -196,7 +196,7 @@ func TestSwapSlackIsSafe(t *testing.T) {
 		}
 		until := m.steadyUntil(0.002)
 		from := (r.w.now / driftEpoch) * driftEpoch
-		for k := hal.CellMatrix; k < hal.CellsPerMod; k++ {
+		for k := hal.CellMatrix; k < hal.BenesCells; k++ {
 			seed := derive(m.seed, uint64(k))
 			if d := driftAt(seed, until-driftEpoch) - driftAt(seed, from); d > 0.002 || d < -0.002 {
 				t.Errorf("board %d: cell %d drifts by %v until %v", n, k, d, until)

@@ -15,12 +15,13 @@ type wired struct {
 	sees     [numADCs][ads7138.Channels]uint8   // which light is on a channel
 	assert   float64                            // LOS of a half-sum, milliwatt
 	clear    float64
-	benes    bool // its matrix is hal.Benes
-	straight bool // light n is on channel n of both ADCs
+	benes    bool   // its matrix is hal.Benes
+	all      uint64 // its cells, by bit
+	straight bool   // light n is on channel n of both ADCs
 }
 
 func wire(o *hal.Optics) *wired {
-	w := &wired{Optics: o, straight: true, benes: slices.Equal(o.Couplers, hal.Benes),
+	w := &wired{Optics: o, straight: true, benes: slices.Equal(o.Couplers, hal.Benes), all: 1<<o.Cells() - 1,
 		assert: hal.HalfLanes * detmath.FromDB(float64(o.LOSAssertMilliDBm)/1000),
 		clear:  hal.HalfLanes * detmath.FromDB(float64(o.LOSClearMilliDBm)/1000)}
 	for adc, senses := range [numADCs][]hal.Sense{guardADC: o.Guard[:], laneADC: o.Lanes[:]} {

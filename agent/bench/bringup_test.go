@@ -128,7 +128,7 @@ func TestBringUpOfABoard(t *testing.T) {
 		t.Errorf("failed %v, skipped %d, %d calibrations", bad, r.Skipped, len(kept))
 	}
 	for _, m := range r.Modules {
-		if want := w.Personality(0, m.Bundle, m.Module).Serial(); m.Serial != want || len(m.Ohm) != hal.CellsPerMod || len(m.LaneBest) != hal.Lanes || len(m.LoopLevel) != hal.Lanes {
+		if want := w.Personality(0, m.Bundle, m.Module).Serial(); m.Serial != want || len(m.Ohm) != hal.BenesCells || len(m.LaneBest) != hal.Lanes || len(m.LoopLevel) != hal.Lanes {
 			t.Errorf("%+v, want serial %s", m, want)
 		}
 		for cell, ohm := range m.Ohm {

@@ -71,7 +71,7 @@ func TestBoardFiles(t *testing.T) {
 // lines by name. cage: CMIS modules behind a mux of ours, memories of 256 bytes. tower:
 // slow chips behind muxes that are behind a mux, all of ours, parts by other names. porch:
 // a latch made of lines of the machine. veranda: that, and DACs behind bridges from I2C.
-// arbour: matrices of 16 and of 8 couplers, on two DACs.
+// arbour: matrices of 28 couplers, on three DACs, and of 8, on two.
 func TestForeignBoardsRunOfTheirFiles(t *testing.T) {
 	for _, name := range foreign {
 		file, err := filepath.Abs("../../hal/boardfile/testdata/" + name + ".json")
@@ -112,7 +112,7 @@ func TestOtherMatricesAreFound(t *testing.T) {
 		t.Fatalf("exit %d, %v: %s%s", code, err, out, errs)
 	}
 	for i, m := range found.Modules {
-		if x := m.Truth; len(m.ExtinctionMB) != []int{32, 24}[i] || x == nil || x.MZI < 25 || x.Matrix < 25 || x.PathLoss > 0.5 {
+		if x := m.Truth; len(m.ExtinctionMB) != []int{44, 24}[i] || x == nil || x.MZI < 25 || x.Matrix < 25 || x.PathLoss > 0.5 {
 			t.Errorf("module %d: %d cells, truth %+v", i, len(m.ExtinctionMB), x)
 		}
 	}

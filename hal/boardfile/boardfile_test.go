@@ -111,7 +111,7 @@ var wrong = []struct {
 	{"types[0].couplers", 0, []string{`"benes-8x8"`, `"couplers"`}},
 	{"types[0].couplers[1]", 0, []string{`"benes-8x8"`, `"couplers", "couplers": [[0, 4], [1, 8]]`}},
 	{"types[0].couplers[0]", 0, []string{`"benes-8x8"`, `"couplers", "couplers": [[3, 3]]`}},
-	{"types[0].couplers", 0, []string{`"benes-8x8"`, `"couplers", "couplers": [` + strings.Repeat("[0, 1], ", 20) + `[0, 1]]`}},
+	{"types[0].couplers", 0, []string{`"benes-8x8"`, `"couplers", "couplers": [` + strings.Repeat("[0, 1], ", 28) + `[0, 1]]`}},
 	{"types[0].cells", 0, []string{`"cells": 36`, `"cells": 64`}},
 	{"types[0].dac", 0, []string{`"dac": "ltc2688"`, `"dac": "dac80508"`}},
 	{"types[0].heaters[0]", 1, []string{`["mzi1/0", `, `[`}},

@@ -88,7 +88,8 @@ func DefaultOf(dac hal.Part, gpus, bundles, modules int) (hal.Board, error) {
 	for c := range t.Heaters {
 		t.Heaters[c] = make([]string, part.Channels)
 	}
-	for k, out := range hal.OutputsInOrder(dac) {
+	outputs := hal.OutputsInOrder(dac)
+	for k, out := range outputs[:hal.BenesCells] {
 		t.Heaters[out.Chip][out.Channel] = cellName(k)
 	}
 	for i := range f.Bundles {

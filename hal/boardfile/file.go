@@ -74,7 +74,7 @@ type Type struct {
 	Matrix  string `json:"matrix"`  // loopback matrix: benes-8x8, of 20 cells; chips: couplers, as listed
 	Cells   int    `json:"cells"`   // heated cells in all: 16 and the matrix's; benes-8x8: 36
 
-	Couplers [][]int `json:"couplers,omitempty"` // matrix couplers: per cell the two lanes whose waveguides it joins, in an order in which light meets them, at most 20. Light ends at the diode of the lane in whose waveguide it then is
+	Couplers [][]int `json:"couplers,omitempty"` // matrix couplers: per cell the two lanes whose waveguides it joins, in an order in which light meets them, at most 28, one for every two lanes. Light ends at the diode of the lane in whose waveguide it then is
 
 	DAC         string `json:"dac,omitempty"`         // chips: what drives the heaters, role dac
 	ADC         string `json:"adc,omitempty"`         // chips: what reads the diodes, role adc; two a module

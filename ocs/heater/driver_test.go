@@ -43,7 +43,7 @@ func newDesk(t *testing.T, dac hal.Part) *desk {
 
 // known tells the driver of every heater's resistance.
 func (d *desk) known() {
-	for cell := range hal.CellsPerMod {
+	for cell := range hal.BenesCells {
 		d.dacs.Know(cell, 900_000)
 	}
 }
@@ -85,7 +85,7 @@ func (d *desk) all(codes *heater.Codes) *heater.Allowed {
 
 // ladder are codes of which no two are the same, all within the limits.
 func ladder() (codes heater.Codes) {
-	for k := range codes {
+	for k := range codes[:hal.BenesCells] {
 		codes[k] = [2]uint16{uint16(0x1000 + 0x100*k), uint16(0x1080 + 0x100*k)}
 	}
 	return codes
@@ -252,7 +252,7 @@ func patternsStayWithinTheLimits(d *desk) {
 		msgs, codes := d.dacs.Pattern(pattern)
 		d.do(msgs)
 		read := d.do(d.dacs.ReadBack(nil))
-		if n, wrong, err := d.dacs.PatternHeld(codes, read); wrong != 0 || n < hal.CellsPerMod {
+		if n, wrong, err := d.dacs.PatternHeld(codes, read); wrong != 0 || n < hal.BenesCells {
 			t.Errorf("%#x: %d of %d wrong, %v", pattern, wrong, n, err)
 		}
 		if most, module := d.hottest(read, 450); most > 60 || module > 2000 {
@@ -303,7 +303,7 @@ func limitsAreOfOneModule(d *desk) {
 		write()
 	}
 	d.do(d.dacs.Cold())
-	for cell := range hal.CellsPerMod {
+	for cell := range hal.BenesCells {
 		fresh := heater.For(d.hw)
 		fresh.Know(cell, 1_100_000)
 		d.do(fresh.Set([]heater.Setting{fresh.Allow(cell, 0, 0xFFFF)}))
@@ -334,7 +334,7 @@ func limitsAreOfOneModule(d *desk) {
 	d.known()
 	early := d.dacs.Allow(0, 0, 0xB000)
 	full := heater.Codes{}
-	for k := 1; k < hal.CellsPerMod; k++ {
+	for k := 1; k < hal.BenesCells; k++ {
 		full[k][0] = 0xB800
 	}
 	d.dacs.AllowAll(&full)

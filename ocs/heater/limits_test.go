@@ -21,7 +21,7 @@ func TestEveryLimitHolds(t *testing.T) {
 	for _, milliohm := range []uint32{0, 1, 900_000, 950_000, 1_000_000, 1_050_000, 2_000_000} {
 		g := known()
 		module := 0.0
-		for k := range hal.CellsPerMod {
+		for k := range hal.BenesCells {
 			if milliohm != 0 {
 				g.Know(k, milliohm)
 			}
@@ -43,10 +43,10 @@ func TestEveryLimitHolds(t *testing.T) {
 			t.Errorf("%d mOhm: the module gets %.1f mW", milliohm, module)
 		}
 		most := Codes{}
-		for k := range most {
+		for k := range most[:hal.BenesCells] {
 			most[k] = [2]uint16{0xFFFF, 0xFFFF}
 		}
-		if _, cuts := g.AllowAll(&most); cuts != hal.CellsPerMod+hal.CellMatrix {
+		if _, cuts := g.AllowAll(&most); cuts != hal.BenesCells+hal.CellMatrix {
 			t.Errorf("%d mOhm: %d cuts counted, want every one", milliohm, cuts)
 		}
 	}
@@ -59,7 +59,7 @@ func TestEveryLimitHolds(t *testing.T) {
 func TestGoodCodesAreLeftAlone(t *testing.T) {
 	g := known()
 	code := hal.HeaterCode(5_000_000)
-	for k := range hal.CellsPerMod {
+	for k := range hal.BenesCells {
 		g.Know(k, 1_000_000)
 		for register := range 2 {
 			if got := g.Allow(k, register, code).Code(); got != code {
@@ -68,10 +68,10 @@ func TestGoodCodesAreLeftAlone(t *testing.T) {
 		}
 	}
 	full := hal.HeaterCode(7_700_000)
-	for k := range hal.CellsPerMod {
+	for k := range hal.BenesCells {
 		g.Allow(k, 0, full)
 	}
-	if g.Allow(hal.CellsPerMod-1, 0, full).Code() == full {
+	if g.Allow(hal.BenesCells-1, 0, full).Code() == full {
 		t.Fatal("36 heaters of 59 mW fit into 2 W")
 	}
 	g.Allow(0, 0, 0)
@@ -80,7 +80,7 @@ func TestGoodCodesAreLeftAlone(t *testing.T) {
 	g.Allow(1, 1, 0)
 	g.Allow(2, 0, 0)
 	g.Allow(2, 1, 0)
-	if got := g.Allow(hal.CellsPerMod-1, 0, full).Code(); got != full {
+	if got := g.Allow(hal.BenesCells-1, 0, full).Code(); got != full {
 		t.Errorf("heat given back is not to be had: %#x of %#x", got, full)
 	}
 }
@@ -92,7 +92,7 @@ func TestGoodCodesAreLeftAlone(t *testing.T) {
 func TestWhatIsHeldIsJudgedAnew(t *testing.T) {
 	g := known()
 	full := hal.HeaterCode(7_300_000)
-	last := hal.CellsPerMod - 1
+	last := hal.BenesCells - 1
 	for k := range last {
 		g.Know(k, 900_000)
 		g.Allow(k, 0, full)

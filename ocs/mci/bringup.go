@@ -29,12 +29,12 @@ const (
 )
 
 // pages are both pages of codes, A and B.
-type pages [2][2 * hal.CellsPerMod]byte
+type pages [2][2 * cmis.Cells]byte
 
 // put fills the pages with a module's codes, in the form that the module reads.
 func (p *pages) put(hw *hal.Module, codes *heater.Allowed) {
 	for register := range p {
-		for k := range hal.CellsPerMod {
+		for k := range cmis.Cells {
 			binary.BigEndian.PutUint16(p[register][2*k:], codes.Code(hw, k, register))
 		}
 	}

@@ -17,7 +17,8 @@ var (
 )
 
 var (
-	encMode = mustMode(cbor.CoreDetEncOptions().EncMode())
+	// Marshal is a part of a document, deterministic.
+	Marshal = mustMode(cbor.CoreDetEncOptions().EncMode()).Marshal
 	decMode = mustMode(cbor.DecOptions{
 		DupMapKey: cbor.DupMapKeyEnforcedAPF, IndefLength: cbor.IndefLengthForbidden,
 		MaxArrayElements: 128, MaxMapPairs: 32, MaxNestedLevels: 8,
@@ -33,7 +34,7 @@ func mustMode[M any](m M, err error) M {
 
 // Encode is a document of ours as it is kept.
 func Encode(document any) []byte {
-	b, err := encMode.Marshal(document)
+	b, err := Marshal(document)
 	if err != nil {
 		panic("ocs: what was measured always encodes: " + err.Error())
 	}

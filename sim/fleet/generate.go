@@ -180,7 +180,7 @@ func (g *generator) other(at time.Duration) {
 	case 2:
 		g.add(Fault{At: at, Verb: FibreFlap, Port: g.port(), Way: g.way(), Span: g.r.between(time.Millisecond, 50*time.Millisecond), Count: 2 + g.r.below(19)})
 	case 3:
-		board(sim.Fault{Kind: sim.HeaterStuck, Index: g.r.below(hal.CellsPerMod)}, g.back(at))
+		board(sim.Fault{Kind: sim.HeaterStuck, Index: g.r.below(hal.BenesCells)}, g.back(at))
 	case 4:
 		board(sim.Fault{Kind: sim.LaserDead, Index: g.r.below(hal.Lanes)}, g.back(at))
 	case 5:
@@ -188,7 +188,7 @@ func (g *generator) other(at time.Duration) {
 	case 6:
 		f := sim.Fault{Kind: sim.DriftWalk}
 		if g.r.next()&1 == 0 {
-			f = sim.Fault{Kind: sim.CellWalk, Index: g.r.below(hal.CellsPerMod)}
+			f = sim.Fault{Kind: sim.CellWalk, Index: g.r.below(hal.BenesCells)}
 		}
 		until := g.back(at)
 		board(f, until)
