@@ -13,7 +13,6 @@ import (
 
 	"ringlight/planner"
 	"ringlight/planner/fabric"
-	"ringlight/planner/jobapi/client"
 	"ringlight/proto"
 	"ringlight/proto/guard"
 	"ringlight/proto/limit"
@@ -159,7 +158,7 @@ func Run(ctx context.Context, cfg Config) (err error) {
 	if cfg.Ready != nil {
 		cfg.Ready(broker, start)
 	}
-	go s.tellAlarms(ctx)
+	s.tellAlarms(ctx)
 	return s.loop(ctx)
 }
 
@@ -168,7 +167,7 @@ func (c *Config) Check() error {
 	if c.State == "" {
 		return &proto.Error{Code: proto.Invalid, Field: "state", Limit: "a file", Reason: "empty"}
 	}
-	if err := client.CheckPost("webhook", c.Webhook); err != nil && c.Webhook != "" {
+	if err := c.checkOutlets(); err != nil {
 		return err
 	}
 	for _, h := range c.http() {

@@ -47,7 +47,7 @@ func receiver(t *testing.T, fails int) (url string, got chan event) {
 // what was not taken comes again, first; one that ended and began between two looks is both.
 func TestAlarmsAreToldOnce(t *testing.T) {
 	url, got := receiver(t, 2)
-	h := hook{url: url, fabric: "f1", told: map[string]alarm{}}
+	h := teller{post: hook(url, "f1"), told: map[string]alarm{}}
 	var taken []string
 	look := func(stand ...alarm) {
 		now := map[string]alarm{}
@@ -87,7 +87,7 @@ func TestRedirectTakesNoAlarm(t *testing.T) {
 		}
 	}))
 	defer srv.Close()
-	h := hook{url: srv.URL, fabric: "f1", told: map[string]alarm{}}
+	h := teller{post: hook(srv.URL, "f1"), told: map[string]alarm{}}
 	if err := h.tell(t.Context(), map[string]alarm{"3/a": {}}); err == nil || !strings.Contains(err.Error(), "302 Found") || len(h.told) > 0 {
 		t.Errorf("%v, told %v", err, h.told)
 	}
@@ -142,7 +142,7 @@ func TestExampleCordonsNodes(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = script.Process.Kill(); _ = script.Wait() }()
-	h := hook{url: "http://" + address, fabric: "f1", told: map[string]alarm{}}
+	h := teller{post: hook("http://"+address, "f1"), told: map[string]alarm{}}
 	of := func(id, severity string) alarm {
 		return alarm{AlarmStatus: proto.AlarmStatus{ID: id, SinceMillis: 1}, Severity: severity, Host: "gpu-7"}
 	}
