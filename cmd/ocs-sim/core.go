@@ -35,8 +35,7 @@ func core(ctx context.Context, args []string, t cli.Terminal) error {
 	grow := fs.String("grow", "", "with -runs: numbers of pods, of leaves, or of servers joined directly that the core comes to have while jobs run, as 8,6; planner and agents die meanwhile")
 	trace := fs.Bool("trace", false, "with -runs: print strikes, violations and the planner's log on stderr")
 	fs.Bool("wide", false, "lines of any length")
-	asJSON := fs.Bool("json", false, "print the result as JSON and nothing else")
-	verbose := fs.Bool("v", false, "log state changes too")
+	o := outputFlags(fs)
 	if _, err := cli.ParseNone(fs, args, `Jobs come and go on a core of optical switches; each change of circuits is
 judged by the light itself.
 
@@ -86,17 +85,17 @@ example: ocs-sim core -kind direct -servers 16 -runs 20 -changes 8 -grow 24,20`)
 		return err
 	}
 	if *runs > 0 {
-		return coreSeeds(ctx, t, fs, args, &cfg, sizes, kinds, switches, *runs, *phases, *traffic, *ahead, *kill, *trace, *asJSON)
+		return coreSeeds(ctx, t, fs, args, &cfg, sizes, kinds, switches, *runs, *phases, *traffic, *ahead, *kill, *trace, o.JSON)
 	}
 	if cfg.Hold {
 		cfg.Listen = holdAddress
 	}
-	cfg.Log = logger(t, *verbose)
-	if !*asJSON {
+	cfg.Log = logger(t, o.Verbose)
+	if !o.JSON {
 		cfg.Screen = cli.Folded(t.Out, strings.Repeat(" ", 9)) // behind the name of a line
 	}
 	var printed error
-	if *asJSON {
+	if o.JSON {
 		cfg.Finished = func(r *live.CoreResult) { printed = cli.PrintJSON(t.Out, r) }
 	}
 	res, err := live.Core(ctx, cfg)

@@ -25,6 +25,18 @@ func logger(t cli.Terminal, verbose bool) *slog.Logger {
 	return slog.New(slog.NewTextHandler(t.Err, &slog.HandlerOptions{Level: level}))
 }
 
+// output is how a command tells what it did.
+type output struct {
+	JSON    bool `flag:"json" usage:"print the result as JSON and nothing else"`
+	Verbose bool `flag:"v" usage:"log state changes too"`
+}
+
+func outputFlags(fs *flag.FlagSet) *output {
+	var o output
+	cli.Options(fs, &o)
+	return &o
+}
+
 // progress is where long work tells how far it is: a terminal, and nobody who
 // reads JSON or a file.
 func progress(t cli.Terminal, asJSON bool) io.Writer {

@@ -23,9 +23,10 @@ import (
 var fleetRates = fleet.Rates{Loss: 500, Repeat: 500, Reorder: 500}
 
 func runFleet(ctx context.Context, args []string, t cli.Terminal) error {
-	cfg := live.FleetConfig{Params: fabric.DefaultParams(), Rates: fleetRates}
+	cfg := live.FleetConfig{Params: fabric.DefaultParams(), Rates: fleetRates, Modules: hal.MaxModules, Catalogue: fleet.CatalogueSize, Seed: 1, Runs: 1, Health: time.Minute, FaultRate: 0.5}
 	p := &cfg.Params
 	fs := cli.NewFlags("fleet")
+	cli.Options(fs, &cfg)
 	fs.IntVar(&p.Nodes, "nodes", p.Nodes, "nodes")
 	fs.IntVar(&p.GPUsPerNode, "gpus", p.GPUsPerNode, "GPUs of a node")
 	fs.IntVar(&p.K, "k", p.K, "hops that a fibre may span")
@@ -33,22 +34,13 @@ func runFleet(ctx context.Context, args []string, t cli.Terminal) error {
 	fs.IntVar(&p.TP, "tp", p.TP, "GPUs of a ring")
 	fs.IntVar(&p.Spares, "spares", p.Spares, "nodes kept free")
 	sizes := fs.String("ring-sizes", "", "rings that are not of -tp, as GPUS:RINGS,..; those of -tp fill what is left")
-	fs.IntVar(&cfg.Modules, "modules", hal.MaxModules, "modules of a bundle")
-	fs.IntVar(&cfg.Catalogue, "catalogue", fleet.CatalogueSize, "different modules that are made and calibrated; all others are like one of them")
 	physics, costs := physicsFlag(fs), costsFlag(fs)
 	coreOf := fabric.CoreFlags(fs, "kind", fabric.DefaultCore(0), live.DemoLeafSpine())
 	topology := fs.String("topology", string(p.Topology), "line or ring")
 	moves := fs.String("moves", string(fabric.MoveFew), "whole rings that may be moved to make one more whole: none, few (8, up to 64 as outages teach) or any")
 	fs.IntVar(&p.MovePriceMS, "move-price-ms", fabric.DefaultMovePriceMS, "with moves few: for how long a ring lacks nodes, for each whole one that moves for it beyond those that may at once")
-	fs.Uint64Var(&cfg.Seed, "seed", 1, "seed of everything drawn")
-	fs.IntVar(&cfg.Runs, "runs", 1, "seeds to run, from -seed on")
 	hours := fs.Float64("hours", 1, "virtual hours of faults")
-	fs.DurationVar(&cfg.Health, "health", time.Minute, "time of one health round over a node's modules, virtual")
 	faults := fs.String("faults", "random", "FILE with a script, - is stdin; random; or trace:FILE")
-	fs.Float64Var(&cfg.FaultRate, "fault-rate", 0.5, "random faults per node or optical switch and day")
-	fs.Float64Var(&cfg.Loss, "loss", 0, "share of messages, 0 to 0.5, that are lost above TCP on the way to the broker, and again on the way from it: a queue sheds them, and nobody sends them again by itself; until the faults are over")
-	fs.Float64Var(&cfg.Starve, "starve", 0, "share of a processor, 0.01 to 1, that each agent has, in slices of 3 ms; 0: all of it")
-	fs.BoolVar(&cfg.Exchange, "exchange", false, "rings, of as many nodes as a power of two, go through the steps of Binary Exchange, over -spans 1,2,4: pairs over each span")
 	asJSON := fs.Bool("json", false, "print the result as JSON and nothing else")
 	out := fs.String("trace-out", "", "write faults and violations to this file")
 	if _, err := cli.ParseNone(fs, args, `Runs a fleet on a virtual clock and checks every light and every answer.

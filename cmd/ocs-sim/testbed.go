@@ -21,7 +21,7 @@ const maxBedNodes = 64
 func testbedUp(ctx context.Context, args []string, t cli.Terminal) error {
 	cfg := testbed.Config{Listen: "127.0.0.1:0", HTTP: "127.0.0.1:0"}
 	fs := cli.NewFlags("testbed")
-	bedFlags(fs, &cfg, t)
+	bedFlags(fs, &cfg, &cfg, t)
 	bgp := fs.Bool("bgp", false, "leaves and spines of pods route by FRR's bgpd")
 	verbose := fs.Bool("v", false, "log state changes too")
 	files, err := cli.Parse(fs, args, `Makes of a fabric's nodes, leaves and spines network namespaces, whose links are
@@ -77,15 +77,10 @@ func testbedRing(ctx context.Context, args []string, t cli.Terminal) error {
 	p.Nodes, p.Spares = 8, 0
 	cfg := testbed.RingConfig{Cuts: 10, Rate: 1000, Config: testbed.Config{Listen: "127.0.0.1:0"}}
 	fs := cli.NewFlags("testbed ring")
-	bedFlags(fs, &cfg.Config, t)
+	o := outputFlags(fs)
+	bedFlags(fs, &cfg, &cfg.Config, t)
 	fs.IntVar(&p.Nodes, "nodes", p.Nodes, "nodes of the ring")
 	fs.IntVar(&p.GPUsPerNode, "gpus", p.GPUsPerNode, "GPUs of a node")
-	fs.IntVar(&cfg.Cuts, "cuts", cfg.Cuts, "times that a node's power is cut and comes back")
-	fs.IntVar(&cfg.Rate, "rate", cfg.Rate, "records a second of each stream")
-	fs.BoolVar(&cfg.Train, "train", false, "every second node runs a process that sums up with the others (gloo), and those between are cut; needs PyTorch")
-	fs.BoolVar(&cfg.Fibres, "fibres", false, "every second time all fibres of the node are cut, and not its power")
-	verbose := fs.Bool("v", false, "log state changes too")
-	asJSON := fs.Bool("json", false, "print the result as JSON and nothing else")
 	if _, err := cli.ParseNone(fs, args, `A ring of nodes that are network namespaces and forward around it: a constant
 stream of datagrams and a TCP connection go round while the power of one node after the
 other is cut and comes back. The gap that packets saw stands beside the bypass by
@@ -113,8 +108,8 @@ example: ocs-sim testbed ring -nodes 8 -cuts 100`); err != nil {
 			return cli.AsUsage(err)
 		}
 	}
-	cfg.Log = logger(t, *verbose)
-	if !*asJSON {
+	cfg.Log = logger(t, o.Verbose)
+	if !o.JSON {
 		fmt.Fprintf(t.Out, "%s\n", " node  light  ledger  calm  gap of datagrams  lost  gap of TCP  joins again: gap  lost")
 		cfg.Told = func(c testbed.Cut) {
 			fmt.Fprintf(t.Out, "%5d %6.1f %7.1f %5.1f %17.1f %5d %11.1f %17.1f %5d  ms\n", c.Node, ms(c.LightMicros), ms(c.LedgerMicros), ms(c.CalmMicros), ms(c.GapMicros), c.Lost,
@@ -125,7 +120,7 @@ example: ocs-sim testbed ring -nodes 8 -cuts 100`); err != nil {
 	if err != nil {
 		return err
 	}
-	if *asJSON {
+	if o.JSON {
 		return cli.PrintJSON(t.Out, res)
 	}
 	ringRows(t, res)
@@ -172,8 +167,9 @@ func ringRows(t cli.Terminal, res *testbed.RingResult) {
 
 func ms(micros int64) float64 { return float64(micros) / float64(time.Millisecond/time.Microsecond) }
 
-// bedFlags are those of every testbed.
-func bedFlags(fs *flag.FlagSet, cfg *testbed.Config, t cli.Terminal) {
+// bedFlags are those of every testbed, and what of its own configuration has a flag, of
+// which that of all is a part.
+func bedFlags(fs *flag.FlagSet, own any, cfg *testbed.Config, t cli.Terminal, only ...string) {
 	fs.BoolFunc("used", "say at the end what it took: namespaces, memory, processor time", func(word string) error {
 		on, err := strconv.ParseBool(word)
 		if cfg.Used = nil; on {
@@ -181,14 +177,14 @@ func bedFlags(fs *flag.FlagSet, cfg *testbed.Config, t cli.Terminal) {
 		}
 		return err
 	})
-	cfg.Modules = 1
+	cfg.Modules, cfg.Seed = 1, 1
 	fs.Func("modules", fmt.Sprintf("`NUMBER` of modules of a bundle, 1 to %d (default 1)", hal.MaxModules), func(word string) (err error) {
 		if cfg.Modules, err = strconv.Atoi(word); err != nil || cfg.Modules < 1 || cfg.Modules > hal.MaxModules {
 			return fmt.Errorf("want 1 to %d", hal.MaxModules)
 		}
 		return nil
 	})
-	fs.Uint64Var(&cfg.Seed, "seed", 1, "seed of optics and mirrors")
+	cli.Options(fs, own, only...)
 }
 
 // bedReady is where ocsctl stands, for a testbed that operators change: refused is what this

@@ -47,18 +47,13 @@ func testbedBGP(ctx context.Context, args []string, t cli.Terminal) error {
 	c := bgpCore(4)
 	cfg := testbed.PodsConfig{Changes: 8, Flows: 4, Rate: 50, Config: testbed.Config{Listen: "127.0.0.1:0", HTTP: "127.0.0.1:0"}}
 	fs := cli.NewFlags("testbed bgp")
-	bedFlags(fs, &cfg.Config, t)
+	o := outputFlags(fs)
+	bedFlags(fs, &cfg, &cfg.Config, t)
 	scales := fs.String("pods", "2,3,4", "`NUMBERS` of pods, a testbed of each")
 	modes := fs.String("drain", "no,yes", "whether routers drain their ports before light moves: `no`, yes or both")
 	fs.IntVar(&c.LeavesPerPod, "leaves", c.LeavesPerPod, "leaves of a pod")
 	fs.IntVar(&c.SpinesPerPod, "spines", c.SpinesPerPod, "spines of a pod")
 	fs.IntVar(&c.SpinePorts, "spine-ports", c.SpinePorts, "ports of a spine to optical switches")
-	fs.IntVar(&cfg.Changes, "changes", cfg.Changes, "times that light goes or comes")
-	fs.IntVar(&cfg.Flows, "flows", cfg.Flows, "streams of datagrams from each pod to each other")
-	fs.BoolVar(&cfg.Kill, "kill", false, "at each change, in turn: kill three switches' agents and a spine's bgpd as light moves, or the planner, and start them again; or a spine's bgpd hangs until light moves past it")
-	fs.IntVar(&cfg.Rate, "rate", cfg.Rate, "datagrams a second of each")
-	verbose := fs.Bool("v", false, "log state changes too")
-	asJSON := fs.Bool("json", false, "print the result as JSON and nothing else")
 	if _, err := cli.ParseNone(fs, args, `Pods whose leaves and spines are network namespaces that route by FRR's bgpd,
 unnumbered, over circuits between pods. ocsctl, which stands beside this command, takes
 links and switches out and lets them in, while datagrams go between all pods: how long until no
@@ -75,7 +70,7 @@ example: ocs-sim testbed bgp -pods 4 -changes 16`); err != nil {
 	if cfg.Changes < 1 || cfg.Flows < 1 || cfg.Flows > 64 || cfg.Rate < 1 || cfg.Rate > 1000 {
 		return cli.AsUsage(invalid("changes", "1 and up, flows 1 to 64, rate 1 to 1000", "%d changes, %d flows at %d", cfg.Changes, cfg.Flows, cfg.Rate))
 	}
-	if cfg.Ocsctl, err = bedReady(t, &cfg.Config, *verbose, testbed.LacksRouters()); err != nil {
+	if cfg.Ocsctl, err = bedReady(t, &cfg.Config, o.Verbose, testbed.LacksRouters()); err != nil {
 		return err
 	}
 	for i := range runs {
@@ -92,7 +87,7 @@ example: ocs-sim testbed bgp -pods 4 -changes 16`); err != nil {
 		if cfg.Fabric, err = fabric.New(fabric.Params{Name: "testbed", Core: &core}); err != nil {
 			return cli.AsUsage(err)
 		}
-		if !*asJSON {
+		if !o.JSON {
 			fmt.Fprintf(t.Out, "%d pods, %s drained\n moved   of  asked to first light  to last  to last route  routes    sent  lost  strays  struck\n", r.Pods, map[bool]string{true: "routers", false: "nothing"}[r.Drain])
 			cfg.Told = func(x testbed.PodsChange) {
 				fmt.Fprintf(t.Out, "%6d %4d %18.2f s %6.2f s %11.2f s %7d %7d %5d %7d  %s\n", x.Moved, x.Links, ms(x.AskedMicros)/1000, ms(x.LightMicros)/1000, ms(x.ConvergeMicros)/1000, x.Routes, x.Sent, x.Lost, x.Stray, x.Struck)
@@ -102,7 +97,7 @@ example: ocs-sim testbed bgp -pods 4 -changes 16`); err != nil {
 			return err
 		}
 	}
-	if *asJSON {
+	if o.JSON {
 		return cli.PrintJSON(t.Out, runs)
 	}
 	bgpTables(t, runs)

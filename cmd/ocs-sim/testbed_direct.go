@@ -13,18 +13,13 @@ import (
 func testbedDirect(ctx context.Context, args []string, t cli.Terminal) error {
 	c := fabric.DefaultDirect()
 	c.GPUsPerServer, c.Direct.Servers = 1, 12
-	cfg := testbed.DirectConfig{Mbit: 10, Bytes: 100_000, Flips: 10, Rate: 250, Config: testbed.Config{Listen: "127.0.0.1:0"}}
+	cfg := testbed.DirectConfig{Mbit: 10, For: 10 * time.Second, Bytes: 100_000, Flips: 10, Rate: 250, Config: testbed.Config{Listen: "127.0.0.1:0"}}
 	fs := cli.NewFlags("testbed direct")
-	bedFlags(fs, &cfg.Config, t)
+	o := outputFlags(fs)
+	bedFlags(fs, &cfg, &cfg.Config, t)
 	fs.IntVar(&c.Direct.Servers, "servers", c.Direct.Servers, "servers")
 	fs.IntVar(&c.Direct.Degree, "degree", c.Direct.Degree, "interfaces of each")
 	percent := fs.Int64("ratio", 78, "all-to-all traffic of the job, `PERCENT` of AllReduce")
-	fs.IntVar(&cfg.Mbit, "mbit", cfg.Mbit, "Mb/s of every link")
-	fs.DurationVar(&cfg.For, "for", 10*time.Second, "`TIME` that each collective runs")
-	fs.IntVar(&cfg.Flips, "flips", cfg.Flips, "times that the next job starts")
-	fs.IntVar(&cfg.Rate, "rate", cfg.Rate, "datagrams a second from each server to two others meanwhile")
-	verbose := fs.Bool("v", false, "log state changes too")
-	asJSON := fs.Bool("json", false, "print the result as JSON and nothing else")
 	if _, err := cli.ParseNone(fs, args, `Servers without packet switches that are network namespaces and send on for each other
 by the planner's tables: AllReduce and all-to-all, the bytes of all links over those sent
 beside the bandwidth tax of the search, and flips to the next job while datagrams go.
@@ -46,10 +41,10 @@ example: ocs-sim testbed direct -flips 100`); err != nil {
 	if err := cfg.Ask(*percent); err != nil {
 		return cli.AsUsage(err)
 	}
-	if cfg.Ocsctl, err = bedReady(t, &cfg.Config, *verbose); err != nil {
+	if cfg.Ocsctl, err = bedReady(t, &cfg.Config, o.Verbose); err != nil {
 		return err
 	}
-	if !*asJSON {
+	if !o.JSON {
 		cfg.Told = func(f testbed.Flip) {
 			fmt.Fprintf(t.Out, "flip: dark %.1f ms, gap %.1f ms, lost %d, outside of it %d, routes changed %v\n", ms(f.LightMicros), ms(f.GapMicros), f.Lost, f.Outside, f.Routes)
 		}
@@ -58,7 +53,7 @@ example: ocs-sim testbed direct -flips 100`); err != nil {
 	if err != nil {
 		return err
 	}
-	if *asJSON {
+	if o.JSON {
 		return cli.PrintJSON(t.Out, res)
 	}
 	var dark, gap []int64

@@ -22,15 +22,12 @@ func testbedIsolate(ctx context.Context, args []string, t cli.Terminal) error {
 	c := fabric.DefaultLeafSpine()
 	c.GPUsPerServer = 2
 	c.LeafSpine = &fabric.LeafSpine{Leaves: 32, Spines: 4, GPUsPerLeaf: 4, Switches: 4, AnyToAny: true}
-	cfg := testbed.IsolateConfig{Mbit: 5, Bytes: 250_000, Config: testbed.Config{Listen: "127.0.0.1:0"}}
+	cfg := testbed.IsolateConfig{Mbit: 5, For: 20 * time.Second, Bytes: 250_000, Config: testbed.Config{Listen: "127.0.0.1:0"}}
 	fs := cli.NewFlags("testbed isolate")
-	bedFlags(fs, &cfg.Config, t)
+	o := outputFlags(fs)
+	bedFlags(fs, &cfg, &cfg.Config, t)
 	jobs := fs.Int("jobs", 20, "jobs, four of 6 GPUs to one of 8")
 	fs.IntVar(&c.LeafSpine.Leaves, "leaves", c.LeafSpine.Leaves, "leaves of 4 GPUs")
-	fs.IntVar(&cfg.Mbit, "mbit", cfg.Mbit, "Mb/s of every link")
-	fs.DurationVar(&cfg.For, "for", 20*time.Second, "`TIME` that jobs send under each routing")
-	verbose := fs.Bool("v", false, "log state changes too")
-	asJSON := fs.Bool("json", false, "print the result as JSON and nothing else")
 	if _, err := cli.ParseNone(fs, args, `Jobs on leaves and spines that are network namespaces, each between all pairs of its
 GPUs, all jobs at once: what a GPU sends where each job has circuits of its own, fixed links
 of its own, and where jobs share fixed links by source routing and by hash, at the same
@@ -47,7 +44,7 @@ example: ocs-sim testbed isolate -jobs 20`); err != nil {
 		cfg.Jobs = append(cfg.Jobs, map[bool]int{true: 8, false: 6}[i%5 == 4])
 	}
 	var err error
-	if cfg.Ocsctl, err = bedReady(t, &cfg.Config, *verbose); err != nil {
+	if cfg.Ocsctl, err = bedReady(t, &cfg.Config, o.Verbose); err != nil {
 		return err
 	}
 	var rows []isolateRow
@@ -72,7 +69,7 @@ example: ocs-sim testbed isolate -jobs 20`); err != nil {
 		}
 		rows = append(rows, of...)
 	}
-	if *asJSON {
+	if o.JSON {
 		return cli.PrintJSON(t.Out, rows)
 	}
 	fmt.Fprintln(t.Out, "strategy            jobs  GPUs  Mb/s of a GPU: mean  slowest job  run time/vClos  theirs  links  of two jobs  frames")

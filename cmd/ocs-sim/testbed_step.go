@@ -17,15 +17,12 @@ var theirStep = map[int]string{30: "1175.4", 60: "1112.8", 90: "1103.2", 0: "110
 
 func testbedStep(ctx context.Context, args []string, t cli.Terminal) error {
 	c := bgpCore(4)
-	cfg := testbed.StepConfig{Elements: 1 << 18, PodsConfig: testbed.PodsConfig{Config: testbed.Config{Listen: "127.0.0.1:0", HTTP: "127.0.0.1:0"}}}
+	cfg := testbed.StepConfig{Elements: 1 << 18, For: 3 * time.Minute, Compute: time.Second, PodsConfig: testbed.PodsConfig{Config: testbed.Config{Listen: "127.0.0.1:0", HTTP: "127.0.0.1:0"}}}
 	fs := cli.NewFlags("testbed step")
-	bedFlags(fs, &cfg.Config, t)
-	every := fs.String("every", "30,60,90,0", "`SECONDS` between two moves of light, each for itself; 0: none moves")
-	fs.DurationVar(&cfg.For, "for", 3*time.Minute, "`TIME` that each takes")
-	fs.DurationVar(&cfg.Compute, "compute", time.Second, "`TIME` of a step before its sum")
+	o := outputFlags(fs)
+	bedFlags(fs, &cfg, &cfg.Config, t, "seed", "for", "compute")
 	fs.BoolVar(&cfg.Drain, "drain", false, "routers drain their ports before light moves")
-	verbose := fs.Bool("v", false, "log state changes too")
-	asJSON := fs.Bool("json", false, "print the result as JSON and nothing else")
+	every := fs.String("every", "30,60,90,0", "`SECONDS` between two moves of light, each for itself; 0: none moves")
 	if _, err := cli.ParseNone(fs, args, `Four pods that route by BGP over circuits, of which two leaves each run a process that
 computes and sums up with the others (PyTorch's gloo), while a quarter of the light between
 pods goes, or comes, every so often: how long a step takes, [LUMOS] Table 5. ocsctl stands
@@ -46,7 +43,7 @@ example: ocs-sim testbed step -every 30,0 -for 2m`); err != nil {
 	}
 	_, python := testbed.Python()
 	var err error
-	if cfg.Ocsctl, err = bedReady(t, &cfg.Config, *verbose, testbed.LacksRouters(), python); err != nil {
+	if cfg.Ocsctl, err = bedReady(t, &cfg.Config, o.Verbose, testbed.LacksRouters(), python); err != nil {
 		return err
 	}
 	if cfg.Drain {
@@ -60,7 +57,7 @@ example: ocs-sim testbed step -every 30,0 -for 2m`); err != nil {
 	if err != nil {
 		return err
 	}
-	if *asJSON {
+	if o.JSON {
 		return cli.PrintJSON(t.Out, out)
 	}
 	fmt.Fprintln(t.Out, "light moves every  times  steps  a step, ms  p50     max     wrong  theirs, ms")

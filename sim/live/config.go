@@ -17,15 +17,15 @@ import (
 
 // DemoConfig says what a demo run is.
 type DemoConfig struct {
-	Nodes   int
-	GPUs    int // of a node
-	K       int
-	TP      int
-	Spares  int
-	Modules int // of a bundle
-	Days    int
-	Seed    uint64
-	Health  time.Duration // of one round over all modules of a node
+	Nodes   int           `flag:"nodes" usage:"nodes"`
+	GPUs    int           `flag:"gpus" usage:"GPUs of a node"`
+	K       int           `flag:"k" usage:"hops that a fibre may span"`
+	TP      int           `flag:"tp" usage:"GPUs of a ring"`
+	Spares  int           `flag:"spares" usage:"nodes kept free"`
+	Modules int           `flag:"modules" usage:"modules of a bundle"`
+	Days    int           `flag:"days" usage:"days of the trace"`
+	Seed    uint64        `flag:"seed" usage:"seed of everything drawn"`
+	Health  time.Duration `flag:"health" usage:"time of one health round over a node's modules, virtual"`
 	Physics *sim.Physics  // of every board; nil: sim.DefaultPhysics
 	Costs   sim.Costs     // of every board's computer
 	// Trace to replay; nil is the built-in generator. TraceName is what the

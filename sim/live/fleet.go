@@ -24,21 +24,21 @@ import (
 // FleetConfig says what fleets to run: one for each seed from Seed on.
 type FleetConfig struct {
 	Params    fabric.Params
-	Modules   int
-	Seed      uint64
-	Runs      int
+	Modules   int    `flag:"modules" usage:"modules of a bundle"`
+	Seed      uint64 `flag:"seed" usage:"seed of everything drawn"`
+	Runs      int    `flag:"runs" usage:"seeds to run, from -seed on"`
 	Span      time.Duration
-	Health    time.Duration
-	FaultRate float64       // of random faults, per node and day
+	Health    time.Duration `flag:"health" usage:"time of one health round over a node's modules, virtual"`
+	FaultRate float64       `flag:"fault-rate" usage:"random faults per node or optical switch and day"`
 	Script    []fleet.Fault // in their place, when not nil
 	Trace     *trace.Trace  // in their place, when not nil
-	Catalogue int           // personalities; 0: fleet.CatalogueSize
+	Catalogue int           `flag:"catalogue" usage:"different modules that are made and calibrated; all others are like one of them"`
 	Physics   *sim.Physics  // of every board; nil: sim.DefaultPhysics
 	Costs     sim.Costs     // of every board's computer; without a source: sim.DefaultCosts
 	Rates     fleet.Rates
-	Loss      float64                  // share of messages that are lost above TCP, each way
-	Exchange  bool                     // rings go through the steps of Binary Exchange
-	Starve    float64                  // share of a processor that agents have; 0: all of it
+	Loss      float64                  `flag:"loss" usage:"share of messages, 0 to 0.5, that are lost above TCP on the way to the broker, and again on the way from it: a queue sheds them, and nobody sends them again by itself; until the faults are over"`
+	Exchange  bool                     `flag:"exchange" usage:"rings, of as many nodes as a power of two, go through the steps of Binary Exchange, over -spans 1,2,4: pairs over each span"`
+	Starve    float64                  `flag:"starve" usage:"share of a processor, 0.01 to 1, that each agent has, in slices of 3 ms; 0: all of it"`
 	Replay    func(seed uint64) string // the command that runs one seed again
 	Progress  io.Writer                // nil: none
 	TraceOut  io.Writer                // faults and violations as text, of all seeds; nil: none

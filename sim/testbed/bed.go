@@ -23,8 +23,8 @@ import (
 // Config says what stands on a testbed.
 type Config struct {
 	Fabric  *fabric.Fabric
-	Modules int // of a bundle
-	Seed    uint64
+	Modules int    // of a bundle
+	Seed    uint64 `flag:"seed" usage:"seed of optics and mirrors"`
 	Listen  string // of the broker
 	HTTP    string // where the live view is served; "": nowhere
 	Log     *slog.Logger

@@ -17,12 +17,12 @@ import (
 type DirectConfig struct {
 	Config
 	Ocsctl  string
-	Request topo.Request // of the job, and of those that come after it
-	Mbit    int          // a second, of every link
-	Bytes   int64        // that a server sends another in a step
-	For     time.Duration
-	Flips   int
-	Rate    int // datagrams a second from each server to two others
+	Request topo.Request  // of the job, and of those that come after it
+	Mbit    int           `flag:"mbit" usage:"Mb/s of every link"`
+	Bytes   int64         // that a server sends another in a step
+	For     time.Duration `flag:"for" usage:"TIME that each collective runs" takes:"TIME"`
+	Flips   int           `flag:"flips" usage:"times that the next job starts"`
+	Rate    int           `flag:"rate" usage:"datagrams a second from each server to two others meanwhile"`
 	Told    func(Flip)
 }
 

@@ -30,11 +30,11 @@ const (
 type IsolateConfig struct {
 	Config
 	Ocsctl   string
-	Jobs     []int    // GPUs of each
-	Routings []string // one after the other; of those behind the first, places of two: the planner's, and any
-	Mbit     int      // a second, of every link
-	Bytes    int64    // that each rank sends in a step
-	For      time.Duration
+	Jobs     []int         // GPUs of each
+	Routings []string      // one after the other; of those behind the first, places of two: the planner's, and any
+	Mbit     int           `flag:"mbit" usage:"Mb/s of every link"`
+	Bytes    int64         // that each rank sends in a step
+	For      time.Duration `flag:"for" usage:"TIME that jobs send under each routing" takes:"TIME"`
 }
 
 // IsolateResult is what one routing came to.

@@ -25,13 +25,11 @@ type PodsConfig struct {
 	Ocsctl  string     // the command of operators
 	Drain   bool       // it has routers drain ports, where the fabric says so
 	Parts   [][]string // of the core: those of one are taken out, then let in, then those of the next
-	Changes int        // of light
-	Flows   int        // of datagrams from each pod to each other
-	Rate    int        // datagrams a second of each
-	// Kill strikes at each change, in turn: agents of three switches and bgpd of a spine, or
-	// the planner, are killed as light moves; or bgpd of a spine answers nobody until light moves past it.
-	Kill bool
-	Told func(PodsChange)
+	Changes int        `flag:"changes" usage:"times that light goes or comes"`
+	Flows   int        `flag:"flows" usage:"streams of datagrams from each pod to each other"`
+	Rate    int        `flag:"rate" usage:"datagrams a second of each"`
+	Kill    bool       `flag:"kill" usage:"at each change, in turn: kill three switches' agents and a spine's bgpd as light moves, or the planner, and start them again; or a spine's bgpd hangs until light moves past it"`
+	Told    func(PodsChange)
 }
 
 // PodsChange is what one change of light came to.

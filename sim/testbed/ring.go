@@ -19,13 +19,10 @@ import (
 // cut, or their fibres, one node at a time.
 type RingConfig struct {
 	Config
-	Cuts int
-	Rate int // records a second of each stream
-	// Train has every second node run a process that sums up with the others (gloo), and
-	// cuts only those between.
-	Train bool
-	// Fibres has all fibres of a node be cut every second time, and not its power.
-	Fibres bool
+	Cuts   int  `flag:"cuts" usage:"times that a node's power is cut and comes back"`
+	Rate   int  `flag:"rate" usage:"records a second of each stream"`
+	Train  bool `flag:"train" usage:"every second node runs a process that sums up with the others (gloo), and those between are cut; needs PyTorch"`
+	Fibres bool `flag:"fibres" usage:"every second time all fibres of the node are cut, and not its power"`
 	Told   func(Cut)
 }
 

@@ -12,9 +12,9 @@ import (
 type StepConfig struct {
 	PodsConfig
 	Every    []time.Duration // light moves; 0: never
-	For      time.Duration   // each
+	For      time.Duration   `flag:"for" usage:"TIME that each takes" takes:"TIME"`
 	Elements int             // of the sums
-	Compute  time.Duration   // of a step, before it sums up
+	Compute  time.Duration   `flag:"compute" usage:"TIME of a step before its sum" takes:"TIME"`
 }
 
 // Steps is what one interval came to.
