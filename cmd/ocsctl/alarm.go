@@ -44,24 +44,12 @@ func alarmOf(a *proto.AlarmStatus) alarmLine {
 
 func alarmsIn(r *proto.OpReply) []proto.AlarmStatus { return r.Alarms }
 
-const alarmHelp = `list shows what the checks of ocsctl status find, the worst first and what is
-acknowledged last, and behind each what follows from it, with two dots. SINCE is -
-where nobody knows. * behind the severity: it takes light or capacity from a ring or
-a job now, by itself or by what follows from it.
-ack says that an alarm is known, with a reason; that stays with it until it is
-over, over restarts of the planner. What is raised anew is unknown again. ALARM
-is an id as list shows it.
-
-  ocsctl alarm list -open
-  ocsctl alarm ack 7/offline -reason "power supply ordered, ticket 4711"
-`
-
 func alarm(ctx context.Context, args []string, out io.Writer) error {
 	var c clientFlags
 	fs := cli.NewFlags("alarm")
 	reason := fs.String("reason", "", "ack: what is known, `TEXT`")
 	open := fs.Bool("open", false, "list: only those that nobody acknowledged")
-	words, err := c.read(fs, args, alarmHelp)
+	words, err := c.read(fs, args, help("alarm"))
 	if err != nil {
 		return err
 	}

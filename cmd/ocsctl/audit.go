@@ -16,23 +16,6 @@ import (
 	"ringlight/proto"
 )
 
-const auditHelp = `list shows what operators asked for, what came of it, and what the planner
-decided that changes light, from the audit chain: each record holds the hash of
-the one before. verify holds the whole chain against its hashes, and against
--known, a newest record that was kept elsewhere; without that nobody finds out
-who writes the whole store anew. The planner's log has the newest record after
-each change, too. FILE, - for stdin: what list -raw or ocs-planner store audit
-wrote. The last 65536 records are kept. Who is not marked * said so himself.
-follow writes the lines as they are kept, one a record, those that there are and
-each new one, until interrupted: for a log elsewhere. It goes on over restarts of
-the planner, and ends with an error where the chain does not go on from what it
-wrote last.
-
-  ocsctl audit list -who alice -since 24h
-  ocsctl audit verify -known 812:9f2c...e1
-  ocsctl audit follow -after 812 | logger -t ringlight-audit
-`
-
 // errAudit is what verify ends with when the chain is not as it was written.
 var errAudit = errors.New("the audit chain is not as it was written")
 
@@ -67,7 +50,7 @@ func auditNoun(ctx context.Context, args []string, out io.Writer) error {
 	raw := fs.Bool("raw", false, "list: the lines as they are kept, all of them, for verify")
 	after := fs.Uint64("after", 0, "follow: only records after this `NUMBER`")
 	known := fs.String("known", "", "verify: `NUMBER:SHA256` of a newest record that was kept elsewhere")
-	words, err := c.read(fs, args, auditHelp)
+	words, err := c.read(fs, args, help("audit"))
 	if err != nil {
 		return err
 	}

@@ -13,55 +13,6 @@ import (
 	"ringlight/proto"
 )
 
-const circuitHelp = `ocsctl circuit list | show JOB | tables [JOB] | apply FILE | plan FILE | flip JOB |
-drain PART | undrain PART | connect SWITCH CIRCUIT... | disconnect SWITCH CIRCUIT... [flags]
-
-Jobs between pods, on leaves and spines, or on servers joined directly, and the
-circuits of optical switches that carry them. list: every circuit with its switch, ports, job, state and loss,
-and what jobs wait for. show: one job. tables, of leaves and spines: for each leaf
-of a job which uplink a port sends to, for each spine a VRF; of all jobs without
-JOB. With -o, of any core, each device's routes in the words of iproute2 (ip -batch), FRR
-(pbr-map) or nftables (marks, and ip for their tables); addresses as of ocsctl job files.
-apply: FILE has all jobs that should run; those in it as they were before stay
-where they are. Where jobs that run or wait are no longer in it, apply names them
-and does nothing; with -prune they end. Jobs that asked by name (ocsctl job submit
--circuits) are beside the list: nothing of it ends them. plan: what apply would do, and no more:
-jobs that end, circuits made and removed, links that move, stages, links realised.
-flip: JOB, which stands by, starts; who has its servers ends. With PHASE, JOB goes
-to that one of its phases. With -dry-run it only says so.
-drain: PART is given to no job: a server by its name, SERVER/gpu1, leaf3, leaf3/up1,
-pod0-spine1 or spine1, switch3, switch3/a5 or b5, SERVER/if1 of servers joined
-directly. A job that has some of it gets other servers or links, another place, or where
-there is none is named degraded. undrain lets it in again. Both take -dry-run and -reason.
-connect: SWITCH, such as switch-3, makes circuits such as 7A-9B, ports from 1, at ports
-that no plan uses, all of them or none; what was made by hand there gives way. They
-stay until disconnect, or until a job needs a port.
-
-FILE is JSON, "-" is stdin:
-  {"jobs": [{"id": 1, "tp": 4, "pp": 2, "dp": 10},
-            {"id": 2, "tp": 8, "servers": 6, "pods": [0, 3],
-             "collective": "halving-doubling"},
-            {"id": 3, "gpus_total": 48, "duration_ms": 3600000},
-            {"id": 4, "servers": 8, "next": 1, "topology": {"degree": 4,
-             "bidirectional": true, "allreduce": [{"group": 8, "bytes": 900000}]}}]}
-id from 1; tp, ep, pp, dp the GPUs of a domain, 1 where absent; servers wanted
-instead of dp, or beside it; pods where it may be; collective of the replicas:
-"ring", where absent, "halving-doubling", "double-tree" or "all-to-all". A job
-has the circuits of all phases of it, as long as it runs. gpus_total instead of
-all of these. On leaves and spines also what the queue goes by: duration_ms, as
-declared; deadline_ms, after the job came; may_pause_ms, for how long it may be
-dark to make room, never where absent. On servers joined directly: topology, as
-of ocsctl plan topology without servers, or with "model", a name or a model as
-a file has it, in place of allreduce and mp; absent, one AllReduce of all. next:
-it gets the servers of that job when that ends, and is provisioned meanwhile.
-phases: in place of topology [{"name": "experts", "topology": {...}}, ...], in the
-order in which they come; the next one is provisioned meanwhile.
-
-  ocsctl circuit plan jobs.json
-  ocsctl circuit apply jobs.json && ocsctl circuit list
-  ocsctl circuit connect switch-3 7A-9B 8A-10B -reason "loss of fibre 7"
-`
-
 func circuit(ctx context.Context, args []string, out io.Writer) error {
 	var c clientFlags
 	fs := cli.NewFlags("circuit")
@@ -69,7 +20,7 @@ func circuit(ctx context.Context, args []string, out io.Writer) error {
 	reason := fs.String("reason", "", "drain, connect: why, `TEXT`, for those who come after")
 	output := fs.String("o", "", "tables: what of each device `WHO` takes: iproute2, frr or nft, on any core")
 	prune := fs.Bool("prune", false, "apply: jobs that are not in FILE end")
-	words, err := c.read(fs, args, circuitHelp)
+	words, err := c.read(fs, args, help("circuit"))
 	if err != nil {
 		return err
 	}

@@ -13,19 +13,9 @@ type clearJSON struct {
 	Was  string       `json:"was"` // what kept it out
 }
 
-const clearHelp = `ocsctl clear NODE [flags]
-
-Forgets what keeps a node or switch out of plans - two agents with its number,
-a refused plan, numbers that were not believed, an answer that did not come -
-and asks it to announce itself. What is still wrong keeps it out again. Its
-light is not touched. A switch's number is 1048576 and up.
-
-  ocsctl clear 17
-`
-
 func clearNode(ctx context.Context, args []string, out io.Writer) error {
 	var c clientFlags
-	words, err := c.read(cli.NewFlags("clear"), args, clearHelp)
+	words, err := c.read(cli.NewFlags("clear"), args, help("clear"))
 	if err != nil {
 		return err
 	}

@@ -113,23 +113,12 @@ func (c *clientFlags) settle() error {
 	return cli.Fill(c.flags, map[string]string{"broker": in.Broker, "fabric": in.Fabric, "ca": in.CA, "cert": in.Cert, "key": in.Key, "password-file": in.Password, "http": in.HTTP})
 }
 
-const contextHelp = `A context is where to ask and as whom, under a name; it stands in
-~/.config/ringlight/ocsctl.json, or where RINGLIGHT_CONFIG says. list shows
-them, use takes one from now on, set writes one with the -broker, -fabric, -ca,
--cert, -key, -http and -insecure given, remove drops one. A flag comes before the
-environment (RINGLIGHT_BROKER, _FABRIC, _CA, _CERT, _KEY, _PASSWORD_FILE, _HTTP, _CONTEXT), that before
-the context.
-
-  ocsctl context set prod -broker mqtts://head:8883 -ca ca.pem -cert me.pem -key me.key
-  ocsctl context use prod
-`
-
 func contextNoun(_ context.Context, args []string, out io.Writer) error {
 	var c clientFlags
 	flags := cli.NewFlags("context")
 	flags.StringVar(&c.http, "http", "", "`URL` of the planner's jobs; see ocsctl job")
 	c.register(flags)
-	words, err := cli.Parse(flags, args, contextHelp)
+	words, err := cli.Parse(flags, args, help("context"))
 	if err != nil {
 		return err
 	}

@@ -61,52 +61,17 @@ func (c *clientFlags) printCost(out io.Writer, j *costJSON) {
 	}
 }
 
-const drainHelp = `ocsctl drain NODE... [-reason TEXT] [-dry-run] [flags]
-ocsctl undrain NODE... [-reason TEXT] [-dry-run] [flags]
-
-drain forms the node's ring without it, a spare in its place where one
-reaches; when every link of the ring has light the node is taken out, all its
-bundles in loopback. It stops, and exits 1, when the ring gets no light; the
-node then stays in service as a spare. A node that is dead, or whose agent is
-offline or does not answer, is kept out: it joins no ring when it comes back,
-and is drained then.
-Who drained it and why is kept, and shown by node list and node show, until it
-is undrained: that lets the node in again after its own loopback has shown
-light on every bundle. Why it was let in again is in ocsctl audit.
-Several are taken one after the other, each when the one before it is out; one
-that is refused does not stop those behind it. -dry-run answers what each by
-itself would touch, and changes nothing. -json is a list where several are told.
-
-  ocsctl drain 17 -dry-run
-  ocsctl drain 13 14 gpu-r3-17 -reason "RMA 4711, fans of rack 3"
-`
-
-const quarantineHelp = `ocsctl quarantine NODE -reason TEXT [-dry-run] [flags]
-ocsctl quarantine NODE -lift [flags]
-
-quarantine is for a node that lies, or cannot be trusted: nothing that it says
-counts any more, its ring is formed without it at once, as if it were dead, and
-nobody waits for it. Its own light is not touched: its neighbours leave it. It
-holds, over restarts of the planner, until -lift: then the node is asked who it
-is, told that it is in no ring, and may join one after that. Its key still
-connects: ocsctl pki revoke ends that, where the planner has the new edition.
--dry-run answers what would be touched and changes nothing.
-
-  ocsctl quarantine 17 -reason "claims terms that nobody gave"
-  ocsctl quarantine 17 -lift
-`
-
 // takeOut is drain, undrain and quarantine.
 func takeOut(ctx context.Context, args []string, out io.Writer, noun proto.Noun) error {
 	var c clientFlags
-	verb, help, lift := noun.String(), drainHelp, new(bool)
+	verb, text, lift := noun.String(), help("drain"), new(bool)
 	fs := cli.NewFlags(verb)
 	dry := fs.Bool("dry-run", false, "answer what would be touched, change nothing")
 	reason := fs.String("reason", "", "why, for those who come after")
 	if noun == proto.NounQuarantine {
-		help, lift = quarantineHelp, fs.Bool("lift", false, "end it")
+		text, lift = help("quarantine"), fs.Bool("lift", false, "end it")
 	}
-	words, err := c.read(fs, args, help)
+	words, err := c.read(fs, args, text)
 	if err != nil {
 		return err
 	}
@@ -162,25 +127,6 @@ func takeOut(ctx context.Context, args []string, out io.Writer, noun proto.Noun)
 	return errors.Join(printJSON(out, done), err)
 }
 
-const switchHelp = `list and show are about the optical switches between pods, from 0.
-
-Holds or moves one side of a node. In their order (ITU-T G.808.1):
-  lockout  the side goes to its planned candidate and no loss moves it
-  forced   ... to the candidate that leads to PEER, or into loopback; stays
-           there with light or without
-           (signal fail and signal degrade come here)
-  manual   to PEER while the side works; over with the next loss, or when
-           nobody answers there
-  clear    ends the request in force; the side follows its plan again
-A lower request than the one in force is refused. A node that leaves service
-forgets its requests.
-
-  ocsctl switch list -state unusable
-  ocsctl switch show 4
-  ocsctl switch forced 17 right 19
-  ocsctl switch clear 17 right
-`
-
 var requestNames = map[string]proto.Request{"lockout": proto.Lockout, "forced": proto.ForcedSwitch, "manual": proto.ManualSwitch, "clear": proto.NoRequest}
 
 func switchSide(ctx context.Context, args []string, out io.Writer) error {
@@ -190,7 +136,7 @@ func switchSide(ctx context.Context, args []string, out io.Writer) error {
 	var c clientFlags
 	fs := cli.NewFlags("switch")
 	dry := fs.Bool("dry-run", false, "answer what would be touched, change nothing")
-	words, err := c.read(fs, args, switchHelp)
+	words, err := c.read(fs, args, help("switch"))
 	if err != nil {
 		return err
 	}

@@ -11,41 +11,6 @@ import (
 	"ringlight/planner/fabric"
 )
 
-const fabricHelp = `ocsctl fabric new | show | cabling FABRIC [SHEET] [flags]
-
-new writes a fabric description with the default wiring, as ocs-planner run
--fabric-file and ocs-sim agents -fabric-file read it. -pods adds optical
-switches between pods, -core leaf-spine a core of leaves and spines on which
-each job is alone; without -nodes there are then no nodes. -names gives the
-nodes names, one a line in HBD order, -cabling takes the fibres from a sheet.
-
-show asks the planner what it runs, and how much of what it heard it had to
-refuse. cabling writes the description FABRIC with the fibres of SHEET; without
-SHEET it writes the fibres of FABRIC as a sheet. That is CSV; its first line
-names the columns, in any order:
-
-  node, bundle, port, peer, peer_bundle, peer_port [, fibre] [, crossed]
-
-Nodes are numbers or names, ports 1 or 2, fibre is the label on it, crossed is
-yes where it joins upper half to upper half. # begins a line that is skipped.
-
-With -core, or where there are no nodes, it writes the fibres of optical switches
-between pods, leaves or servers: device, port, way (tx, rx), switch, side,
-switch_port, label, bundle. -was OLD leaves out those that OLD has: what is to be
-laid for an edit. A port between pods is split: it sends to its own switch and
-receives from the other one of the pair.
-
-  ocsctl fabric new -nodes 128 -gpus 4 -k 3 -tp 64 -spares 8 -o fabric.json
-  ocsctl fabric new -nodes 128 -tp 32 -ring-sizes 64:2,16:4
-  ocsctl fabric new -nodes 128 -tp 32 -tors racks.csv -o fabric.json
-  ocsctl fabric new -nodes 64 -names racks.txt -cabling sheet.csv -o fabric.json
-  ocsctl fabric cabling fabric.json > sheet.csv
-  ocsctl fabric cabling core8.json -was core4.json > sheet.csv
-  ocsctl fabric new -pods 16 -leaves 8 -spines 8 -spine-ports 16 -o core.json
-  ocsctl fabric new -core leaf-spine -leaves 16 -spines 8 -queue easy -o core.json
-  ocsctl fabric show -json
-`
-
 // maxFabric bounds a description that is read. chosen: a million fibres.
 const maxFabric = 128 << 20
 
@@ -74,7 +39,7 @@ func fabricCabling(_ context.Context, args []string, out io.Writer) error {
 	fs.Bool("json", false, "accepted for uniformity: errors are JSON, too")
 	ofCore := fs.Bool("core", false, "the fibres of the core's optical switches; so it is where there are no nodes")
 	old := fs.String("was", "", "with -core: file of another description, whose fibres are left out")
-	words, err := cli.Parse(fs, args, fabricHelp)
+	words, err := cli.Parse(fs, args, help("fabric"))
 	if err != nil {
 		return err
 	}
@@ -145,7 +110,7 @@ func fabricNew(_ context.Context, args []string, out io.Writer) error {
 	sheet := fs.String("cabling", "", "CSV file with the fibres; default: those of the default wiring")
 	file := fs.String("o", "-", "file to write, - for stdout")
 	fs.Bool("json", false, "accepted for uniformity: the description is JSON")
-	_, err := cli.ParseNone(fs, args, fabricHelp)
+	_, err := cli.ParseNone(fs, args, help("fabric"))
 	if err != nil {
 		return err
 	}

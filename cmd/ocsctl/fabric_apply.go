@@ -11,35 +11,6 @@ import (
 	"ringlight/proto"
 )
 
-const fabricEditHelp = `ocsctl fabric get [-o FILE] | diff FILE | apply FILE [flags]
-
-get writes the description that the planner plans for. diff says in what FILE
-differs from it, and what an apply would do; apply makes FILE the one that is
-planned for, while everything runs. FILE is a whole description, - is stdin.
-
-Nodes, spares, tp, ring_sizes, k with its fibres, the fibres themselves, names
-and what rings do on a loss may differ; of a core pods, spines_per_pod and what
-else changes no number of a part that stays. Rings and jobs that are not
-concerned keep their light: where one would lose some, the edit is refused and
-says which ring or job, which node and what would let it:
-
-  -drain      nodes that are to go and carry a ring are drained first
-  -end 3,7    these rings may end; their nodes are free for others
-  -move       rings may move so that one more is whole, as "moves" has it
-
-New fibres of nodes that are there are lit before: from both ends, or from one
-where the other node is in a ring, which looks and lights nothing. An edit is
-refused that counts on one without light. Nothing is changed then. New ports of
-circuit switches are joined to themselves once it is made, and no job gets one
-before it has shown light.
-An edit that was made already is done; it is asked for again without harm.
-
-  ocsctl fabric get -o f.json
-  ocsctl fabric diff f.json
-  ocsctl fabric apply f.json -dry-run
-  ocsctl fabric apply f.json -cabling sheet.csv -end 3 -timeout 1m
-`
-
 // editJSON is the form that scripts rely on.
 type editJSON struct {
 	DryRun bool `json:"dry_run"`
@@ -51,7 +22,7 @@ func fabricGet(ctx context.Context, args []string, out io.Writer) error {
 	var c clientFlags
 	fs := cli.NewFlags("fabric get")
 	file := fs.String("o", "-", "file to write, - for stdout")
-	if err := c.readNone(fs, args, fabricEditHelp); err != nil {
+	if err := c.readNone(fs, args, help("fabric-edit")); err != nil {
 		return err
 	}
 	var f *fabric.Fabric
@@ -74,7 +45,7 @@ func fabricEdit(ctx context.Context, args []string, out io.Writer, verb string) 
 	sheet := fs.String("cabling", "", "CSV file with the fibres, in place of those of FILE")
 	move := fs.Bool("move", false, "rings may move so that one more is whole, as far as the description's moves say")
 	reason := fs.String("reason", "", "why, with -drain")
-	words, err := c.read(fs, args, fabricEditHelp)
+	words, err := c.read(fs, args, help("fabric-edit"))
 	if err != nil {
 		return err
 	}

@@ -13,7 +13,7 @@ import (
 func fabricShow(ctx context.Context, args []string, out io.Writer) error {
 	var c clientFlags
 	fs := cli.NewFlags("fabric show")
-	if err := c.readNone(fs, args, fabricHelp); err != nil {
+	if err := c.readNone(fs, args, help("fabric")); err != nil {
 		return err
 	}
 	r, err := c.one(ctx, &proto.OpRequest{Noun: proto.NounFabric, Bundle: -1})

@@ -21,33 +21,17 @@ import (
 
 const defaultHTTP = "http://127.0.0.1:18880"
 
-const jobHelp = `A job asks for rings: -tp GPUs each, -rings of them; or, with -circuits FILE, for
-servers of a core and all links that it takes between them: FILE is one job as
-ocsctl circuit apply has it, without id, and next is a name. It is ready when light is
-confirmed on every link; then its files say in which order light meets the GPUs.
-A node that dies is passed by at once (degraded), and a spare joins at its place
-(replaced, ready). The same wish under the same name is the same job. The planner
-never ends a job: release does.
-
-The planner serves jobs where ocs-planner run -http says; -http here is
-http://host:port, https://host:port with -ca, -cert and -key, or unix:PATH.
-
-  ocsctl job submit train-7 -tp 32 -rings 6
-  ocsctl job files train-7 -o train-7.files
-  ocsctl job watch train-7
-`
-
 // jobFlags are those of every command about jobs.
 type jobFlags struct {
 	clientFlags
-	help  string // jobHelp where it is empty
+	help  string // that of jobs where it is empty
 	owner string
 }
 
 func (j *jobFlags) read(fs *flag.FlagSet, args []string, words int, names string) ([]string, error) {
 	fs.StringVar(&j.http, "http", defaultHTTP, "`URL` of the planner's jobs: http://host:port, https://host:port or unix:PATH")
 	fs.StringVar(&j.owner, "owner", "", "of the job, `NAME`: who alone may change or release it; nothing: whoever says nothing")
-	got, err := j.clientFlags.read(fs, args, cmp.Or(j.help, jobHelp))
+	got, err := j.clientFlags.read(fs, args, cmp.Or(j.help, help("job")))
 	if err != nil {
 		return nil, err
 	}

@@ -11,23 +11,6 @@ import (
 	"ringlight/proto"
 )
 
-const linkHelp = `list has every fibre: lit, both ends have light; dark, a ring wants it and it has
-none, or it lost its light at both ends while both nodes were well and carries no
-ring until the next try; doubted, no light has proven it since it was dark, or nobody speaks for an end;
-idle, no ring uses it. SINCE is - where nobody knows.
-qualify counts the bit errors of fibres that no ring uses, both ways: each end sends a
-pattern and checks the other's. good: fewer than are allowed, surely, and light within the
-budget. not_tried: a ring has one of its nodes, or nothing there makes patterns. The
-limits are the fabric's: qualify in its description. Without a fibre it tells what was last
-found out of each, and when, and counts nothing.
-clear forgets that a fibre is held to be cut: a ring that lacks a node takes it at
-once. FIBRE is its label in the description, or its two nodes, as 17-18.
-
-  ocsctl link list -state dark
-  ocsctl link clear 17-18
-  ocsctl link qualify -all -json
-`
-
 // linkJSON is the form that scripts rely on.
 type linkJSON struct {
 	Fibre   string        `json:"fibre"`
@@ -103,7 +86,7 @@ func link(ctx context.Context, args []string, out io.Writer) error {
 	fs := cli.NewFlags("link")
 	f.register(fs)
 	all := fs.Bool("all", false, "qualify: every fibre")
-	words, err := c.read(fs, args, linkHelp)
+	words, err := c.read(fs, args, help("link"))
 	switch {
 	case err != nil:
 		return err

@@ -100,18 +100,6 @@ func nodeOf(s *proto.NodeStatus) nodeJSON {
 	return n
 }
 
-const nodeHelp = `list has a line a node: whether its agent speaks, its mode, the ring and the
-generation it is in, and the one wanted of it. show has its bundles, its two
-sides and its alarms. MEASURED and EXPECTED are the light of all modules of the
-bundle together, so 8 modules show 9 dB more than one. LOSSES counts how often
-the selected light was lost, ever. Here and wherever a NODE is asked for, the
-name that the fabric's description gives it (node_names) is one.
-
-  ocsctl node list -state unusable
-  ocsctl node show 17 -json
-  ocsctl node show gpu-r3-17
-`
-
 func node(ctx context.Context, args []string, out io.Writer) error {
 	if len(args) > 1 && args[0] == "show" { // a switch has a number, too
 		if id, err := number("node", args[1], uint64(proto.FirstSwitch)); err == nil {
@@ -119,7 +107,7 @@ func node(ctx context.Context, args []string, out io.Writer) error {
 		}
 	}
 	return listing[proto.NodeStatus, nodeJSON]{
-		noun: "node", named: true, help: nodeHelp, list: proto.NounNodes,
+		noun: "node", named: true, help: help("node"), list: proto.NounNodes,
 		show: func(id uint32) proto.OpRequest {
 			return proto.OpRequest{Noun: proto.NounNode, Node: proto.NodeID(id)}
 		},

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"embed"
 	"fmt"
 	"io"
 	"strings"
@@ -17,6 +18,18 @@ func wrongUsage(field, limit, format string, args ...any) error {
 }
 
 func printJSON(out io.Writer, v any) error { return cli.PrintJSON(out, v) }
+
+//go:embed help
+var helpTexts embed.FS
+
+// help is the text of a command: what it is for, and examples.
+func help(name string) string {
+	text, err := helpTexts.ReadFile("help/" + name + ".txt")
+	if err != nil {
+		panic("ocsctl: invariant: every command has a help: " + err.Error())
+	}
+	return string(text)
+}
 
 // listOf is a list as scripts want it: empty, not null.
 func listOf[T any](list []T) []T { return append([]T{}, list...) }

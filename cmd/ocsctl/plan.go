@@ -23,20 +23,19 @@ type planRow struct {
 	run   planVerb
 	files int // that it reads
 	short string
-	help  string
 	forms []string
 }
 
 var file = []string{"[FILE]"}
 
 var planVerbs = map[string]planRow{
-	"ring":        {planRing, 1, "groups on a K-hop line or ring", planRingHelp, file},
-	"orchestrate": {planOrchestrate, 1, "groups with ranks that meet under the same ToR switches", planOrchestrateHelp, file},
-	"wiring":      {planWiring, 1, "cross-connects of optical switches for the links that pods want", planWiringHelp, file},
-	"isolate":     {planIsolate, 1, "servers and links of a leaf-spine core for one job alone", planIsolateHelp, file},
-	"topology":    {planTopology, 1, "direct links between the servers of one job", planTopologyHelp, file},
-	"diff":        {planDiff, 2, "what changes between two plans", planDiffHelp, []string{"A B"}},
-	"explain":     {planExplain, 1, "which rule decided about each group and idle node", planExplainHelp, file},
+	"ring":        {planRing, 1, "groups on a K-hop line or ring", file},
+	"orchestrate": {planOrchestrate, 1, "groups with ranks that meet under the same ToR switches", file},
+	"wiring":      {planWiring, 1, "cross-connects of optical switches for the links that pods want", file},
+	"isolate":     {planIsolate, 1, "servers and links of a leaf-spine core for one job alone", file},
+	"topology":    {planTopology, 1, "direct links between the servers of one job", file},
+	"diff":        {planDiff, 2, "what changes between two plans", []string{"A B"}},
+	"explain":     {planExplain, 1, "which rule decided about each group and idle node", file},
 }
 
 // command makes a verb of plan, which is offline.
@@ -46,7 +45,7 @@ func (v planRow) command(name string) func(context.Context, []string, cli.Termin
 		asJSON := fs.Bool("json", false, "print JSON also on a terminal; elsewhere a plan is JSON anyway")
 		asTable := fs.Bool("table", false, "print a table also where nobody looks on")
 		fs.Bool("wide", false, "lines of any length")
-		words, err := cli.Parse(fs, args, v.help)
+		words, err := cli.Parse(fs, args, help("plan-"+name))
 		if err != nil {
 			return err
 		}

@@ -11,21 +11,6 @@ import (
 	"ringlight/proto"
 )
 
-const planDiffHelp = `ocsctl plan diff BEFORE AFTER
-
-Says what changes between two plans, as plan ring or plan orchestrate print
-them; only groups is read. The groups with the most nodes in common are the
-same group. Output:
-
-  unchanged       groups with the same nodes in the same order
-  changed         [{from, to, left:[node,..], joined:[node,..]}], indices into the two plans
-  ended, new      indices of groups that only the one or the other plan has
-  moved           nodes of groups before that are not in the same group any more
-  sides_switched  node sides that lead to another neighbour, or to none, than before
-
-  ocsctl plan diff monday.json tuesday.json
-`
-
 type diffChange struct {
 	From   int            `json:"from"`
 	To     int            `json:"to"`

@@ -9,40 +9,6 @@ import (
 	"ringlight/proto"
 )
 
-const planExplainHelp = `ocsctl plan explain [FILE]
-
-Says which rule decides about each group and idle node. Input: as for plan
-ring, or, with nodes_per_tor, as for plan orchestrate. Output of a ring plan:
-
-  components  [{component, nodes, first, last, closed, groups:[i,..], bound, pinned:[node,..]}]:
-              usable nodes that fibres join; bound = nodes / group size, rounded down, which
-              no placement beats; pinned nodes can only be an end of a group, their
-              neighbours being -k and +k over one bundle
-  groups      [{group, nodes, component, was, rule, text}], was = index into running or null
-              rule: first_fit, kept, shifted, mended
-  idle        [{node, component, rule, text}], rule: remainder, too_short, shared_bundle
-
-Output of an orchestrated plan:
-
-  rule, text  which constraints the job let stand: within_domains, domain_ends_opened,
-              sub_line_ends_opened, or constraints with how many of them held (paper)
-  domains     [{domain, tors, faulty_tors, groups, aligned, unaligned}], by a group's first node
-  groups      [{group, nodes, tors, set, rule, text}], set = index into inner_sets or null
-              rule: aligned, unaligned
-
-Output of a topology:
-
-  method, degree_allreduce, text, fullest_link_allreduce_bytes, fullest_link_mp_bytes
-  rings       [{ring, group, layers, text}], group = index into allreduce, or
-              null: it holds all servers together
-  jumps       of totient rings over all servers, else []; first_jump: of the way to
-              the server so many further, one table for all
-  layers      [[server,..],..]: by interface, whom each server's fibre out leads to, or -1
-  mp_paths    [[server,..],..]: the way of each entry of mp
-
-  ocsctl plan explain job.json
-`
-
 type explainComponent struct {
 	Component int            `json:"component"`
 	Nodes     int            `json:"nodes"`

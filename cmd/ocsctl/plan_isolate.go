@@ -11,34 +11,6 @@ import (
 	"ringlight/planner/isolate"
 )
 
-const planIsolateHelp = `ocsctl plan isolate [FILE]
-
-Finds servers and links for one job of a leaf-spine core that no other job
-touches. Input, one JSON object:
-
-  uplinks          of a leaf; it has as many GPUs
-  gpus_per_server
-  free_gpus        [[free GPUs of each server],..], a list for each leaf
-  gpus_total       GPUs of the job
-  free_links       [[free links to each spine],..], a list for each leaf; or instead
-  ocs              {"any_to_any":bool, "leaf":[[free ports at each switch],..], "spine":[[..],..]}:
-                   optical switches; any_to_any: they also join two leaves
-
-Output: stage (0 in a server, 1 under a leaf, 2 and 3 a virtual Clos), servers
-([leaf, server, gpus], in the order of ranks), l and s (virtual leaves of s
-GPUs, and virtual spines; 1 and 0 under a leaf, 2 and 0 where two leaves are
-joined without a spine), links ([leaf, spine]), circuits ([switch, "leaf", n,
-"spine", m]), map, cost (objective (6) of [VCLOS]). Port i of virtual leaf v,
-which is rank v*s+i, sends over number v*s+map[i] of the links, which with
-optics is the circuit of that number. Without a spine, rank i of the first
-leaf sends and receives by circuit map[i].
-
-Impossible now: exit 1 with {"cause":"gpu"}, too few idle servers, or
-{"cause":"network"}, no virtual Clos. Exit 2: no l x s makes such a job.
-
-  echo '{"uplinks":4,"gpus_per_server":2,"free_gpus":[[2,0],[0,2]],"gpus_total":4,"free_links":[[1,1],[1,2]]}' | ocsctl plan isolate
-`
-
 type isolateInput struct {
 	Uplinks, GPUsPerServer, GPUsTotal int
 	FreeGPUs, FreeLinks               intLists

@@ -9,30 +9,6 @@ import (
 	"ringlight/proto"
 )
 
-const planOrchestrateHelp = `ocsctl plan orchestrate [FILE]
-
-Places the TP groups of one job so that the ranks that talk over the data
-centre network meet under the same ToR switches. Input: the keys of plan ring,
-nodes numbered in DCN order (node / nodes_per_tor is its ToR), and
-
-  nodes_per_tor     nodes under a ToR switch; nodes is a multiple of it
-  nodes_per_domain  nodes under one group of aggregation switches, a multiple of nodes_per_tor
-  gpus_total        GPUs of the job; it gets the fewest groups that hold them
-  method            "exact" (default): fewest cross-ToR flows with two nodes under a ToR, nearly
-                    always; with more of them fewest unaligned groups. plan explain tells a
-                    bound that no placement goes under. "paper": [IHBD] Algorithm 5
-
-Fibres join the first nodes of all ToRs, then their second nodes, and so on.
-
-Output: groups (nodes along the fibres), inner_sets (indices of nodes_per_tor
-groups each; those left over form none), cross_tor_flows and inner_flows (a
-flow for each rank and group of a set, to the next group round it),
-unaligned_groups, and with running groups moved. A job that does not fit is
-exit 1 with best_gpus_total.
-
-  ocsctl plan orchestrate job.json
-`
-
 // maxPerToR bounds the sub-lines; chosen: no switch has more ports for nodes.
 const maxPerToR = 128
 

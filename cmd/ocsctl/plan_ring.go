@@ -11,29 +11,6 @@ import (
 	"ringlight/proto"
 )
 
-const planRingHelp = `ocsctl plan ring [FILE]
-
-Places as many TP groups as there can be. Input, one JSON object:
-
-  nodes          nodes in HBD order
-  gpus_per_node  GPUs of a node
-  k              hops that a fibre spans, at most gpus_per_node
-  topology       "line" or "ring"
-  tp             GPUs of a group, a multiple of gpus_per_node
-  faulty         nodes that are out, []
-  running        groups that run, [[node,..],..]; optional: the most of them stay as they are
-  shared_bundle  false: -k and +k are not on one bundle; optional: with odd k >= 3 they are
-  ring_sizes     [{"tp":GPUs,"rings":n},..]: so many groups of other sizes come first, and
-                 groups of tp fill what is left; optional. Sizes divide one another. Running
-                 groups then have the size that they have nodes
-
-Output: groups (nodes left to right), idle, moved (nodes of running groups that
-are not in the same group any more, faulty ones included), lost_to_wiring
-(groups that the shared bundle costs).
-
-  echo '{"nodes":16,"gpus_per_node":4,"k":2,"topology":"line","tp":32,"faulty":[3]}' | ocsctl plan ring
-`
-
 // maxPlanGPUs bounds a node; chosen: several times the largest there is.
 const maxPlanGPUs = 64
 

@@ -10,32 +10,6 @@ import (
 	"ringlight/planner/topo"
 )
 
-const planTopologyHelp = `ocsctl plan topology [FILE]
-
-Finds direct links between the servers of one job ([TOPO] Alg. 1). Input, one
-JSON object; bytes are those of one iteration:
-
-  servers
-  degree         interfaces of a server; interface i is on optical layer i
-  bidirectional  true: a link is both directions and a ring takes two interfaces
-                 of a server, so the degree is even; false: a ring takes one
-  allreduce      [{"group":[server,..],"bytes"}]: what the group's AllReduce puts on
-                 the network in all; "group":K is every K neighbours, each with bytes
-  mp             [[from,to,bytes],..], model-parallel traffic
-  method         random: rings by chance, improved; totient: the paper's; without:
-                 random where there is mp
-  seed           of random
-
-Output: rings (servers in order of each AllReduce ring), links ([i,j,n]: n links;
-bidirectional ones once, i < j), hops of all ordered pairs (mean, max),
-tax_ratio (bytes that links carry / bytes asked for), fullest_link_bytes (in one
-direction). ocsctl plan explain says more of the same input.
-
-Exit 2 also when some servers exchange nothing with the rest: two jobs.
-
-  echo '{"servers":16,"degree":4,"bidirectional":true,"allreduce":[{"group":16,"bytes":1000000}],"mp":[[0,9,5000]]}' | ocsctl plan topology
-`
-
 type topologyInput struct {
 	topo.Request
 	groups []topologyGroup

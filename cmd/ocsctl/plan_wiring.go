@@ -14,30 +14,6 @@ import (
 	"ringlight/planner/wiring"
 )
 
-const planWiringHelp = `ocsctl plan wiring [FILE]
-
-Configures the optical switches of interleaved wiring for the links that pods
-want, and leaves as many circuits in place as it can. Input, one JSON object:
-
-  pods         pods
-  spine_ports  ports of a spine towards its switches, even; there are as many switches in a group
-  groups       one for each spine of a pod, each an object:
-    links      [[i,j,count],..]: links between pods i <= j; [i,i,count] counts ports and is even
-    old_even   what is configured: for each even switch the pod that each pod's light
-               goes to, or -1; optional: nothing is. Switch 2k+1 is the transpose of 2k
-  deadline_ms  for all groups, from when the input is read; 0: split, no search. Optional: 1000
-  steps        instead of deadline_ms: the same steps and seed give the same answer;
-               0: split; 1: the first answer alone, what can stay stays, then the search
-  seed         optional: 0
-  method       "search", "published" ([CROSS]) or "split" (by Euler walks, blind); optional: search
-
-Output: groups (even: as old_even; kept_even: circuits left in place there;
-upper_bound: none can leave more, proved), ms (without reading the input), steps (give them back to get the answer
-again).
-
-  echo '{"pods":3,"spine_ports":2,"groups":[{"links":[[0,1,1],[0,2,1],[1,2,1]]}],"steps":0}' | ocsctl plan wiring
-`
-
 const (
 	defaultDeadline = time.Second
 	maxDeadline     = 24 * time.Hour                 // chosen: beyond it somebody has mistaken the unit

@@ -12,18 +12,6 @@ import (
 	"ringlight/proto"
 )
 
-const pmHelp = `Says what a device recorded, by quarters of an hour (96) or days (7), UTC by its own
-clock, the last under way: minimum, average and maximum over all that SUBJECT has,
-and of how many samples. SUBJECT is a node (7), a bundle (7/0), a port of it
-(7/0/external1), a module (7/0/3), a fibre as 'ocsctl link list' has it, of which both
-ends are told, a switch (switch-4) or its port (switch-4/17A). ? and "suspect": the
-device was not watching for all of that time.
-
-  ocsctl pm 7/0
-  ocsctl pm 17-18 -bins 1d
-  ocsctl pm switch-4/17A -json
-`
-
 const pmLimit = "a node, switch-N, or a fibre; behind it: " + proto.BinsLimit
 
 // pmEnd is a place on one device.
@@ -37,7 +25,7 @@ func pm(ctx context.Context, args []string, out io.Writer) error {
 	var c clientFlags
 	fs := cli.NewFlags("pm")
 	length := fs.String("bins", proto.BinsQuarter, proto.BinsHelp)
-	words, err := c.read(fs, args, pmHelp)
+	words, err := c.read(fs, args, help("pm"))
 	if err != nil {
 		return err
 	}

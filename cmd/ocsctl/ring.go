@@ -58,20 +58,9 @@ func endOf(e *proto.JointEnd) endJSON {
 	return endJSON{e.Node, e.Bundle, e.Path.String(), e.State.String(), e.Measured.Known(), e.Expected.Known(), e.Losses}
 }
 
-const ringHelp = `A ring is in_service when all its members report the generation that last
-touched it and light confirms every link; degraded when it is closed with
-fewer GPUs. show has its links from left to right: of each end the port, how
-it stands, the light of all modules together with what is expected, and how
-often it was lost; and the label of the fibre. Under them are its GPUs in the
-order in which light meets them, as node/gpu: a node in the middle is met twice.
-
-  ocsctl ring list -state degraded
-  ocsctl ring show 3 -json
-`
-
 func ringNoun(ctx context.Context, args []string, out io.Writer) error {
 	return listing[proto.RingStatus, ringJSON]{
-		noun: "ring", help: ringHelp, least: 1, list: proto.NounRings,
+		noun: "ring", help: help("ring"), least: 1, list: proto.NounRings,
 		show: func(id uint32) proto.OpRequest {
 			return proto.OpRequest{Noun: proto.NounRing, Ring: proto.RingID(id)}
 		},

@@ -11,35 +11,6 @@ import (
 	"ringlight/proto"
 )
 
-const rolloutHelp = `Brings new software to all agents: each starts itself anew as what is installed
-there by then. Install it on every node first (a package does not restart its
-agent), then:
-
-  ocsctl rollout plan v1.3    which nodes start together, wave after wave, and
-                              which would be left, and why
-  ocsctl rollout run v1.3     do it; with -wait until it is over, exit 1 if it stops
-  ocsctl rollout status
-  ocsctl rollout stop         end it with the wave under way; of one that has
-                              stopped: it was seen, and its alarm ends
-
-VERSION is what ocs-agent version prints. Waves are 1, 10, 1 % and 10 % of the
-nodes. Those that start together are more than 2K apart and in rings without a
-fault, which are waited for. A node is back when it runs VERSION, with the plan,
-the light and the calibrations that it had; anything else stops the roll-out and
-is an alarm. The planner leads: ocsctl may go, and a planner that dies is followed
-by one that goes on. An agent that is too old to start itself anew is waited for
-15 minutes; status names it, to be restarted there. Nodes that are offline
-are left: they start with what is installed.
-Back to the release before: the same, with its version.
-
-  ocsctl rollout run -firmware 1.2.0    the modules' firmware, out of the file
-                              1.2.0.bin in each agent's firmware folder
-
-goes in the same waves to nodes that carry no ring, one module of a node at a time;
-the others wait until they are drained. A module that does not come up with it goes
-back to what it ran, and the roll-out stops. Modules that take none are passed over.
-`
-
 type rolloutJSON struct {
 	State    string        `json:"state"`
 	Software string        `json:"software"`
@@ -73,7 +44,7 @@ func rolloutNoun(ctx context.Context, args []string, out io.Writer) error {
 	fs := cli.NewFlags("rollout")
 	wait := fs.Bool("wait", false, "run: tell how it goes, until it is over")
 	firmware := fs.Bool("firmware", false, "plan, run: VERSION is that of the modules' firmware, such as 1.2.0")
-	words, err := c.read(fs, args, rolloutHelp)
+	words, err := c.read(fs, args, help("rollout"))
 	if err != nil {
 		return err
 	}

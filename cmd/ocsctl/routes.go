@@ -23,19 +23,6 @@ import (
 	"ringlight/proto"
 )
 
-const routesHelp = `Where the core's description names routers, a job of circuits is ready when each of
-them was read back to hold the job's routes. push is who brings them there: for each
-router it runs the command of -exec in a shell, with ROUTER in its environment, writes
-the device's own words to its standard input and reads what the device then says it
-holds: of linux and frr a shell on the device, of eos its command line. What it reads
-counts, not what it wrote. A router that does not hold what it must is named, is tried
-again, and keeps the job from ready; what a job that is over may have left is taken away.
-
-  ocsctl routes push -dialect linux -exec 'ssh "$ROUTER" sh'
-  ocsctl routes push -dialect eos -only 'leaf*' -exec 'ssh admin@"$ROUTER"'
-  ocsctl routes list
-`
-
 // What pushing is bounded by.
 const (
 	maxPushes  = 16      // devices at once. chosen: each is a process and a connection
@@ -45,7 +32,7 @@ const (
 )
 
 func routesList(ctx context.Context, args []string, out io.Writer) error {
-	j := jobFlags{help: routesHelp}
+	j := jobFlags{help: help("routes")}
 	if _, err := j.read(cli.NewFlags("routes list"), args, 0, "no further word"); err != nil {
 		return err
 	}
@@ -98,7 +85,7 @@ func routesPush(ctx context.Context, args []string, out io.Writer) error {
 	fs.StringVar(&p.dialect, "dialect", "linux", "the routers' `WORDS`: linux, frr or eos")
 	fs.TextVar(&p.split.Hosts, "hosts", job.DefaultHosts, "`NETWORK` of the addresses of GPUs")
 	fs.TextVar(&p.split.Ports, "ports", job.DefaultPorts, "`NETWORK` of the addresses of ports of leaves and spines")
-	return p.start(ctx, fs, args, out, routesHelp, func() error {
+	return p.start(ctx, fs, args, out, help("routes"), func() error {
 		if _, err := job.AskRoutes(p.dialect, "a"); err != nil {
 			return cli.AsUsage(err)
 		}
@@ -113,7 +100,7 @@ func routesDrain(ctx context.Context, args []string, out io.Writer) error {
 	p, fs := pusher{}, cli.NewFlags("routes drain")
 	p.do = p.tellDrain
 	fs.StringVar(&p.post, "post", "", "`URL` that is asked instead of a command, once for each port")
-	return p.start(ctx, fs, args, out, portsHelp, func() error {
+	return p.start(ctx, fs, args, out, help("ports"), func() error {
 		if (p.exec == "") == (p.post == "") {
 			return cli.Usage("exec", "either a command, or -post", "%q and %q", p.exec, p.post)
 		}

@@ -14,22 +14,6 @@ import (
 	"ringlight/proto"
 )
 
-const portsHelp = `Where the core's description has "drain", light moves when the routers at both ends of
-its link have drained their ports. drain is who has them do it: it asks the planner
-which ports are to be drained or to be used again, does that, and says what came of it.
--exec runs a command for each router, as routes push does: a shell on a device of FRR,
-which gets BGP's graceful shutdown for that neighbour alone; the port is drained when no
-route of the kernel leads by it. -post asks somebody else: an HTTP POST for each port,
-{"router": NAME, "port": NAME, "drained": BOOL}; an answer of 200 says that it is so, any
-other, with its first line, that it is not; it is asked again. Who needs longer than
--within answers 202, and tells the planner himself:
-PUT /v1/routers/ROUTER/ports/PORT {"drained": BOOL}. said is an operator's word for a router.
-
-  ocsctl routes drain -exec 'ssh "$ROUTER" sh'
-  ocsctl routes drain -post http://tools.example/drain -only 'pod*'
-  ocsctl routes said pod0-spine1 ocs2 drained
-`
-
 // tellDrain has one router drain its ports, or use them again, and tells the planner
 // what came of it.
 func (p *pusher) tellDrain(ctx context.Context, r job.Router) (first error) {
@@ -103,7 +87,7 @@ func (p *pusher) postDrain(ctx context.Context, router string, d job.PortDrain) 
 
 // routesSaid is an operator's word for a router.
 func routesSaid(ctx context.Context, args []string, out io.Writer) error {
-	j := jobFlags{help: portsHelp}
+	j := jobFlags{help: help("ports")}
 	words, err := j.read(cli.NewFlags("routes said"), args, 3, "ROUTER PORT drained, or ROUTER PORT in-use")
 	if err != nil {
 		return err

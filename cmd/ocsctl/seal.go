@@ -11,23 +11,6 @@ import (
 	"ringlight/proto"
 )
 
-const sealHelp = `check says how far a fabric is on its way to sealed messages, step by step, and
-who would be refused if the next step were done now:
-
-  1 planner warn     "seal": "warn": it seals what it says. Who cannot read that
-                     is left behind: agents of a release without seals
-  2 agents warn      "seal": "warn", "reports": "sealed": they seal, and look
-  3 planner reports  "reports": "sealed": it looks at what agents seal
-  4 agents enforce   "seal": "enforce"
-  5 planner enforce  "seal": "enforce"
-
-In warn everything is read; what enforce would not read is counted, logged, and
-an alarm for a minute. A step is safe when nobody is named beside it. Exit 1 when
-somebody is named beside the next one. Who is offline is not known.
-
-  ocsctl seal check
-`
-
 // The names of seals' alarms: of what the planner hears, of what agents hear of it.
 const unsealedAlarm = "/unsealed"
 
@@ -51,7 +34,7 @@ type sealRefused struct {
 
 func sealNoun(ctx context.Context, args []string, out io.Writer) error {
 	var c clientFlags
-	words, err := c.read(cli.NewFlags("seal"), args, sealHelp)
+	words, err := c.read(cli.NewFlags("seal"), args, help("seal"))
 	if err != nil {
 		return err
 	}

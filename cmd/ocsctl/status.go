@@ -91,22 +91,9 @@ type raisedJSON struct {
 	More int `json:"consequences"` // alarms that follow from it
 }
 
-const statusHelp = `Where the fabric stands, at a glance. The first line has one word: ok, degraded
-(it works, with less than is wanted), failed (something that is wanted does not
-work) or not_in_service (nobody plans), and the gravest of what is wrong. Then the
-broker, the planner in service and those that stand by, nodes and rings by state,
-spares, links with light, which laser or heater ages next, the alarms that nobody acknowledged, each with what to
-do, and what breaks next: what the loss of one more node, fibre or switch would
-take down, tried on a copy. Where no planner answers it says what stands by what
-the agents said last, and what is missing. Exits 1 when failed or not_in_service.
-
-  ocsctl status
-  ocsctl status -json | jq '.checks[] | select(.state != "ok")'
-`
-
 func status(ctx context.Context, args []string, out io.Writer) error {
 	var c clientFlags
-	if err := c.readNone(cli.NewFlags("status"), args, statusHelp); err != nil {
+	if err := c.readNone(cli.NewFlags("status"), args, help("status")); err != nil {
 		return err
 	}
 	var s *proto.Status

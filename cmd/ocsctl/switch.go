@@ -68,7 +68,7 @@ func switchFrom(s *proto.NodeStatus) switchJSON {
 // switches lists the switches between pods, or shows one.
 func switches(ctx context.Context, args []string, out io.Writer) error {
 	return listing[proto.NodeStatus, switchJSON]{
-		noun: "switch", plural: "switches", help: switchHelp, from: uint64(proto.FirstSwitch), list: proto.NounNodes,
+		noun: "switch", plural: "switches", help: help("switch"), from: uint64(proto.FirstSwitch), list: proto.NounNodes,
 		show: func(id uint32) proto.OpRequest {
 			return proto.OpRequest{Noun: proto.NounNode, Node: min(proto.FirstSwitch+proto.NodeID(id), 1<<32-1)}
 		},

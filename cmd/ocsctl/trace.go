@@ -13,20 +13,11 @@ import (
 	"ringlight/proto"
 )
 
-const traceHelp = `Writes how one generation came into force, from what asked for it to confirmed
-light, as a Chrome trace: open it in chrome://tracing or ui.perfetto.dev. The
-planner has a row of its own, each node one, and each switch of light one with the
-parts of its ledger. The planner keeps the last 64 generations of its life.
-
-  ocsctl trace 12 -o gen12.json
-  ocsctl trace -circuits 7 > stage.json
-`
-
 func trace(ctx context.Context, args []string, out io.Writer) error {
 	fs, c := cli.NewFlags("trace"), new(clientFlags)
 	circuits := fs.Bool("circuits", false, "a generation of circuits, not of rings")
 	file := fs.String("o", "", "write it to `FILE`; default: stdout")
-	words, err := c.read(fs, args, traceHelp)
+	words, err := c.read(fs, args, help("trace"))
 	if err != nil {
 		return err
 	}

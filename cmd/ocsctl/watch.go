@@ -54,23 +54,13 @@ type ledgerJSON struct {
 	Modelled []string `json:"modelled"`
 }
 
-const watchHelp = `Follows events, births and deaths of agents and planners until interrupted.
-What stood before is not repeated. An event that its agent sends again shows
-again, with the same number. A plan makes some lines of each node that it
-moves: they show as one line a generation unless -all or -json is given. TIME
-is when the line came here; at_us, with -json, is the agent's own clock.
-
-  ocsctl watch -severity warning -node 7
-  ocsctl watch -json
-`
-
 func watch(ctx context.Context, args []string, out io.Writer) error {
 	var c clientFlags
 	fs := cli.NewFlags("watch")
 	lines := fs.Int("n", 0, "stop after this many lines; 0: never")
 	f := watchFilter{fs.String("node", "", "only of this `NODE`, or switch-N"), fs.String("kind", "", "only this `EVENT`: Switched, Closed, ..., online, offline, planner"),
 		fs.String("severity", "ok", "only from this `SEVERITY` on: ok, warning or critical"), fs.Bool("all", false, "each line of each node that a plan moves, too"), nil}
-	if err := c.readNone(fs, args, watchHelp); err != nil {
+	if err := c.readNone(fs, args, help("watch")); err != nil {
 		return err
 	}
 	var only proto.NodeID

@@ -36,23 +36,11 @@ type whyLineJSON struct {
 	place, sentence string // for people
 }
 
-const whyHelp = `Says how a node, a bundle, an optical switch or one of its circuits is: where
-it is planned, what is wrong with it and why, its light, and the last thing that
-happened there. -all lists what led to it, from the planner's log and the
-agent's last events, then what holds now; each with the rule that decided.
-A * stands behind the parts of a switching time that were modelled, not measured.
-
-  ocsctl why 20
-  ocsctl why 20/1 -json
-  ocsctl why gpu-r3-17/1
-  ocsctl why switch-4/1
-`
-
 func why(ctx context.Context, args []string, out io.Writer) error {
 	var c clientFlags
 	fs := cli.NewFlags("why")
 	all := fs.Bool("all", false, "list all that led to it")
-	words, err := c.read(fs, args, whyHelp)
+	words, err := c.read(fs, args, help("why"))
 	if err != nil {
 		return err
 	}
