@@ -29,35 +29,36 @@ const keptSwitches = 8
 // by the node itself. docs/board.md.
 const laserSkew = 500 * time.Microsecond
 
-// bundle is what the agent knows of one bundle.
+// bundle is what the agent knows of one bundle. What every turn of the agent reads
+// stands together, in front.
 type bundle struct {
-	optics *ocs.Transceiver
-	done   []*hal.Completion
-	next   time.Duration
-	due    bool // wants a turn now
-	lit    uint8
-	losses [proto.NumPaths]loss // last, by path
+	optics  *ocs.Transceiver
+	done    []*hal.Completion
+	next    time.Duration
+	retry   time.Duration // when a bundle whose bus or chips failed is read again
+	stopAt  time.Duration // when patterns that are to stop are told again; Never: none are
+	failure error         // a Select that was refused, for the machine's next turn
+	dump    uint64        // ID of the question that wants a module's memory, 0: none
+	due     bool          // wants a turn now
+	refused proto.Path    // that of failure
+	lit     uint8
+	read    bool // the optics have read the hardware, well or not
+	alarmed bool // that they could not was told
+	ready   bool // as the machine knows it
 
-	dump     uint64        // ID of the question that wants a module's memory, 0: none
-	failure  error         // a Select that was refused, for the machine's next turn
-	refused  proto.Path    // its path
-	read     bool          // the optics have read the hardware, well or not
-	retry    time.Duration // when a bundle whose bus or chips failed is read again
-	alarmed  bool          // that was told
-	ready    bool          // as the machine knows it
-	silent   string        // why it is Faulted, as the machine knows it
+	remedy     bool       // failed optics are being tried again
+	remedyPath proto.Path // that they are tried on
+	held       proto.Held // as the last health round had it
+	unproven   bool       // that was reported
+	doubted    bool       // an alarm says so
+	pattern    bool       // its modules may make bit patterns
+	weak       uint8      // bit p: path p has a signal degrade
+
+	silent   string               // why it is Faulted, as the machine knows it
+	losses   [proto.NumPaths]loss // last, by path
 	switches [keptSwitches]switching
 	newest   int
 	settled  time.Duration // last Switched
-
-	remedy     bool          // failed optics are being tried again
-	remedyPath proto.Path    // that they are tried on
-	held       proto.Held    // as the last health round had it
-	unproven   bool          // that was reported
-	doubted    bool          // an alarm says so
-	pattern    bool          // its modules may make bit patterns
-	stopAt     time.Duration // when those that are to stop are told again; Never: none are
-	weak       uint8         // bit p: path p has a signal degrade
 
 	calibration *ocs.Calibration // that digest names
 	digest      proto.Digest
