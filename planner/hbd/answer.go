@@ -212,20 +212,28 @@ func (p *placement) Totals() Totals {
 			o.Degraded++
 		}
 	}
+	o.Online, o.Spares = p.there()
 	for i := range p.nodes {
 		n := &p.nodes[i]
-		if n.Device.Online() {
-			o.Online++
-			if n.usable() && (n.Device.Pending() || n.Device.Unassigned) {
-				o.Pending++
-			}
-		}
-		if n.spare() {
-			o.Spares++
+		if n.Device.Online() && n.usable() && (n.Device.Pending() || n.Device.Unassigned) {
+			o.Pending++
 		}
 		o.Generation = max(o.Generation, n.Device.Want.Gen)
 	}
 	return o
+}
+
+// there counts nodes that somebody speaks for, and spare ones.
+func (p *placement) there() (online, spares int) {
+	for i := range p.nodes {
+		if n := &p.nodes[i]; n.Device.Online() {
+			online++
+		}
+		if p.nodes[i].spare() {
+			spares++
+		}
+	}
+	return online, spares
 }
 
 // Touched gives the members of a ring, and whether it was in service until the

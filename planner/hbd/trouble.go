@@ -35,9 +35,8 @@ func (p *placement) Trouble(id proto.NodeID) (what, why string) {
 
 // FactsOf says what there is to know of rings, fibres and spares.
 func (e *evidence) FactsOf(x *health.Facts) {
-	t := e.pl.Totals()
-	x.Nodes, x.Heard, x.Spares = len(e.pl.nodes), t.Online, t.Spares
-	x.SparesWanted = e.pl.fab.Spares
+	x.Nodes, x.SparesWanted = len(e.pl.nodes), e.pl.fab.Spares
+	x.Heard, x.Spares = e.pl.there()
 	for _, d := range e.pl.demands(e.pl.fab) {
 		if gpus := d.Size * e.pl.fab.GPUsPerNode; d.Want > 0 {
 			x.RingsWanted, x.GPUsWanted = x.RingsWanted+d.Want, x.GPUsWanted+d.Want*gpus
