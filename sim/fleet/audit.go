@@ -19,8 +19,6 @@ type check struct {
 	strand  func(st *station, strand []sim.GPU, closed bool, strands int)
 	quiet   func(*station) // a node that has power, when it has been quiet
 	swept   func(*station) // a node, now and then and at the end
-	stepped func(*station) // something has happened on a board
-	darkens func(*station) // a board loses its supply
 	dies    func(*station) // before a process does; nil: the broker or a planner
 	returns func(*station) // an agent starts beside a board that kept its light
 	stands  func()         // all is quiet and done
@@ -137,8 +135,6 @@ func (a *audit) tell(st *station, hook func(*check) func(*station)) {
 	}
 }
 
-func (a *audit) stepped(st *station) { a.tell(st, func(c *check) func(*station) { return c.stepped }) }
-func (a *audit) darkens(st *station) { a.tell(st, func(c *check) func(*station) { return c.darkens }) }
 func (a *audit) dies(st *station)    { a.tell(st, func(c *check) func(*station) { return c.dies }) }
 func (a *audit) returns(st *station) { a.tell(st, func(c *check) func(*station) { return c.returns }) }
 

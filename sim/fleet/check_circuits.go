@@ -60,12 +60,12 @@ func (c *circuits) grow() {
 }
 
 func (c *circuits) check() check {
-	return check{planned: c.planned, said: c.said, stepped: c.look, darkens: c.darken, stands: c.stand}
+	return check{planned: c.planned, said: c.said, stands: c.stand}
 }
 
-// number is that of a switch; false: it is a node.
-func (c *circuits) number(st *station) (s int, ok bool) {
-	return int(st.who) - len(c.r.nodes), st.id.IsSwitch()
+// number is that of a switch; false: it is a node. A run of nodes alone has no circuits.
+func (*circuits) number(st *station) (s int, ok bool) {
+	return int(st.id) - int(proto.FirstSwitch), st.id.IsSwitch()
 }
 
 func (c *circuits) violate(s int, invariant, text string) {

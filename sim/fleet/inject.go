@@ -251,7 +251,7 @@ func (in *injector) powerOff(st *station) {
 	}
 	st.dark = true
 	st.watch.full, st.watch.death = false, nil
-	in.audit.darkens(st)
+	in.audit.circuits.darken(st)
 	st.end(true)
 	in.touch(st)
 	in.measure.health()

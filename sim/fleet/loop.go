@@ -110,7 +110,7 @@ func (s boards) act(time.Duration) error {
 	board, ev, visible := s.world.Step()
 	s.now = max(s.now, s.world.Now())
 	st := s.stations[board]
-	s.audit.stepped(st)
+	s.audit.circuits.look(st)
 	if !visible {
 		return nil
 	}

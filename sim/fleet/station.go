@@ -316,7 +316,8 @@ func (st *station) Submit(now time.Duration, w agent.Work) error {
 		return nil
 	}
 	if st.box() != nil {
-		r.agenda.Push(leaves+boxLeast+r.disk.wait(boxMean), task{kind: taskBox, who: st.who, gen: st.life, work: &w})
+		said := w // else every w would be on the heap
+		r.agenda.Push(leaves+boxLeast+r.disk.wait(boxMean), task{kind: taskBox, who: st.who, gen: st.life, work: &said})
 		return nil
 	}
 	return r.world.Submit(leaves, st.board, w.Bus, w.Op)
@@ -336,7 +337,7 @@ func (st *station) exchange(t *task) error {
 	if copy(m.R, far.Hear()) == 0 {
 		c.Err = hal.ErrTimeout
 	}
-	st.r.audit.stepped(st)
+	st.r.audit.circuits.look(st)
 	return st.hardware(hal.Event{Completion: c})
 }
 
