@@ -323,12 +323,8 @@ func (q *bus) talk(c *chip, msg *hal.Msg) error {
 	if len(msg.R) == 0 {
 		return nil
 	}
-	var small [64]byte
-	r := small[:]
-	if len(msg.R) > len(small) {
-		r = make([]byte, len(msg.R))
-	}
-	r = r[:len(msg.R)]
+	r := append(q.board.said[:0], make([]byte, len(msg.R))...)
+	q.board.said = r
 	q.say(c, r, len(msg.W) > 0)
 	if wire != nil {
 		wire.flip(r)

@@ -17,7 +17,7 @@ func (b *board) away(c *chip) bool {
 	case chipMCI:
 		return b.moduleOf(c).mci.busy > int64(b.now)
 	case chipEEPROM:
-		return b.moduleOf(c).slowly().programming(int64(b.now))
+		return b.moduleOf(c).slowly().eeprom.busy > int64(b.now)
 	}
 	return false
 }
@@ -198,8 +198,6 @@ func (m *module) slowly() *slowChips {
 func (m *module) memory() at24.Chip {
 	return at24.Of(m.board.hw.Bundles[m.bundle.place].Modules[m.place].Memory)
 }
-
-func (s *slowChips) programming(now int64) bool { return now < s.eeprom.busy }
 
 // reset is a loss of power; what the EEPROM holds stays.
 func (s *slowChips) reset() {

@@ -129,7 +129,7 @@ func newMCI(m *module, timing MCITiming) *mci {
 	if timing == (MCITiming{}) {
 		timing = DefaultMCITiming()
 	}
-	c := &mci{m: m, timing: timing, fw: newFirmware()}
+	c := &mci{m: m, timing: timing, fw: firmware{bank: [2]fwImage{{true, cmis.Version{Major: 1}}, {}}}}
 	c.reset()
 	return c
 }

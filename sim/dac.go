@@ -120,7 +120,7 @@ func (m *module) drive(d int, mask uint16) (moved bool) {
 		power += float64(m.level[k] * m.per.cells[k].piPower)
 		current += float64(m.milliamp[k])
 	}
-	b.limits.noteModule(power)
+	b.limits.Module = max(b.limits.Module, physic.Power(power*float64(physic.MilliWatt)))
 	if current != m.rail {
 		if now := int64(b.now); now > m.railSince {
 			m.railBefore, m.railSince = m.rail, now
@@ -165,10 +165,6 @@ func (l *LimitRecord) note(volt, milliampere, milliwatt float64) {
 	l.Volt = max(l.Volt, physic.ElectricPotential(volt*float64(physic.Volt)))
 	l.Current = max(l.Current, physic.ElectricCurrent(milliampere*float64(physic.MilliAmpere)))
 	l.Heater = max(l.Heater, physic.Power(milliwatt*float64(physic.MilliWatt)))
-}
-
-func (l *LimitRecord) noteModule(milliwatt float64) {
-	l.Module = max(l.Module, physic.Power(milliwatt*float64(physic.MilliWatt)))
 }
 
 // Limits is the record of a board since it was made.

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"math/bits"
 	"time"
 
 	"ringlight/hal"
@@ -46,9 +47,6 @@ func driftKnotAt(seed uint64, n int64) (a, b float64) {
 	}
 	return a, b
 }
-
-// driftPart is how far a time is from its knot to the next.
-func driftPart(t time.Duration) float64 { return float64(t%driftKnot) / float64(driftKnot) }
 
 // knots is the drift of a module's cells between two knots.
 type knots struct {
@@ -113,12 +111,11 @@ func (m *module) caseMilli() int32 {
 	return m.board.ambientMilli + int32(m.caseAdd(m.board.now)*1000)
 }
 
-// refresh brings the module's standing phases up to date: offset, drift and
-// case temperature. They change once an epoch.
+// refresh brings drift and case temperature of a module up to date. They change once
+// an epoch.
 func (m *module) refresh() {
 	now := m.board.now
-	epoch := driftEpoch
-	walking := uint64(0)
+	epoch, walking := driftEpoch, uint64(0)
 	if m.planted != nil {
 		walking = m.planted.walk
 	}
@@ -132,15 +129,24 @@ func (m *module) refresh() {
 	if m.epoch == 0 || m.routed < 0 || now >= m.routedUntil {
 		m.routed = 0
 	}
-	m.epoch, m.gramOK = n, false
+	m.epoch = n
+	m.rerouted()
 	t := (now / epoch) * epoch
-	add := caseRadPerK * (float64(m.board.ambientMilli)/1000 + m.caseAdd(t) - caseNominal)
-	drift, part := m.knotsAt(int64(t/driftKnot)), driftPart(t)
-	for k := range m.wired.Cells() {
-		m.base[k] = m.per.cells[k].offset + add + (drift.at[k] + float64(part*drift.step[k]))
-		if walking>>k&1 != 0 {
-			seed := derive(m.seed, uint64(k)) ^ detmath.Golden
-			m.base[k] += walkAt(seed, t) - walkAt(seed, time.Duration(m.planted.walkSince)*walkEpoch)
-		}
+	m.air = caseRadPerK * (float64(m.board.ambientMilli)/1000 + m.caseAdd(t) - caseNominal)
+	m.knotsAt(int64(t / driftKnot))
+	m.part = float64(t%driftKnot) / float64(driftKnot)
+	for ; walking != 0; walking &= walking - 1 {
+		k := bits.TrailingZeros64(walking)
+		seed := derive(m.seed, uint64(k)) ^ detmath.Golden
+		m.planted.walked[k] = walkAt(seed, t) - walkAt(seed, time.Duration(m.planted.walkSince)*walkEpoch)
 	}
+}
+
+// rest is the phase of a cell while no heater is warm, as of the last refresh.
+func (m *module) rest(k int) float64 {
+	x := m.per.cells[k].offset + m.air + (m.knots.at[k] + float64(m.part*m.knots.step[k]))
+	if m.planted != nil && m.planted.walk>>k&1 != 0 {
+		x += m.planted.walked[k]
+	}
+	return x
 }

@@ -65,7 +65,7 @@ var faults = [numFaultKinds]faultRow{
 	DiodeDead: {"diode", "bundle/module/path/lane", hal.Lanes, func(b *board, f Fault, broken bool, n int) {
 		onModule(func(m *module, f Fault, broken bool, _ int) {
 			setBit(&m.planted.diodes[f.Path], f.Index, broken)
-			m.gramOK = false
+			m.rerouted()
 		})(b, f, broken, n)
 		if f.Path != hal.LOSLoopback {
 			b.bundles[f.Bundle].los[f.Path].follow()
@@ -124,7 +124,7 @@ var faults = [numFaultKinds]faultRow{
 		if broken {
 			m.wired = m.wired.swapped(f.Index)
 		}
-		m.gramOK = false
+		m.rerouted()
 	})},
 }
 
@@ -264,6 +264,7 @@ type planted struct {
 	diodes      [hal.NumLOS]uint8
 	walk        uint64 // cells that drift without bound
 	walkSince   int64  // seconds: from where they stood then
+	walked      [hal.CellsPerMod]float64
 	hot         bool
 	noise       int // codes, rms; 0: as it is
 	// What is left of the light on the connectors of both external paths and of all

@@ -67,10 +67,6 @@ func FirmwareImage(v cmis.Version, length int) []byte {
 	return append(binary.BigEndian.AppendUint32(b, crc32.ChecksumIEEE(body)), body...)
 }
 
-func newFirmware() firmware {
-	return firmware{bank: [2]fwImage{{true, cmis.Version{Major: 1}}, {}}}
-}
-
 func (f *firmware) info() (x cmis.Firmware) {
 	x.Running, x.Committed = f.running, f.committed
 	for i, b := range f.bank {

@@ -151,7 +151,7 @@ func (m *module) setLevel(k int, level float64) bool {
 	m.level[k] = level
 	tr.last = max(tr.last, start)
 	if k >= hal.CellMatrix+4-m.per.reach {
-		m.gramOK = false
+		m.rerouted()
 	}
 	if k >= hal.CellMatrix-m.per.reach {
 		m.routed = 0
@@ -239,7 +239,7 @@ func (m *module) standing(warm *padded, cells uint64, phase *[hal.CellsPerMod]fl
 		if m.per.reach > crosstalkBand {
 			sum += m.per.apart(k, warm)
 		}
-		phase[k] = m.base[k] + float64(pi*sum)
+		phase[k] = m.rest(k) + float64(pi*sum)
 		if m.per.phys.CommonK > 0 {
 			phase[k] += add
 		}

@@ -8,15 +8,28 @@ import (
 )
 
 // module is one OCSTrx: three DACs, two ADCs, the slow chips, and the state
-// of its optics. Registers that nobody wrote cost nothing.
+// of its optics. Registers that nobody wrote cost nothing. What every look at its
+// light reads stands together: of thousands of boards none is in a cache.
 type module struct {
 	board   *board
 	bundle  *bundle
-	place   int // in its bundle
 	per     *Personality
 	wired   *wired
-	seed    uint64
 	planted *planted // faults, nil for none
+	seed    uint64
+	moving  *transit
+	tx      [2]laserHalf
+	place   int   // in its bundle
+	enable  uint8 // lane lasers let shine, by the TCA9534
+	// See walk.go: 0 unknown, 1 halves swapped and before routedUntil as long
+	// as nothing but drift happens, -1 not.
+	routed      int8
+	routedUntil time.Duration
+	epoch       int64                    // of what follows, 0 = never taken
+	air         float64                  // phase by the temperature of the case
+	part        float64                  // how far it is from knots to the next
+	knots       *knots                   // of its drift; nil: never taken
+	level       [hal.CellsPerMod]float64 // warmth that each heater goes to
 
 	dac  []voltages
 	adc  [numADCs]adc
@@ -24,25 +37,11 @@ type module struct {
 	slow *slowChips // nil: as after power-on
 	mci  *mci       // the controller in front of all this; nil: of kind chips
 
-	level            [hal.CellsPerMod]float64 // warmth that each heater goes to
-	base             [hal.CellsPerMod]float64 // offset, drift, case temperature
-	epoch            int64                    // of base, 0 = never taken
-	knots            *knots                   // of its drift; nil: never taken
-	moving           *transit
 	milliamp         [hal.CellsPerMod]float32 // current of each heater
 	rail, railBefore float64                  // current of all heaters, now and before railSince
 	railSince        int64
 
 	patterns *patterns // nil: none was ever asked for
-
-	enable uint8 // lane lasers let shine, by the TCA9534
-	tx     [2]laserHalf
-	gram   gram
-	gramOK bool
-	// See walk.go: 0 unknown, 1 halves swapped and before routedUntil as long
-	// as nothing but drift happens, -1 not.
-	routed      int8
-	routedUntil time.Duration
 }
 
 // laserHalf is the supply of the lasers of one half.
@@ -91,14 +90,13 @@ func (m *module) lit(t int64) (mask uint8) {
 	return mask
 }
 
-// emit is the light of a module at t, with the phases of the cells up to and
-// including stage 0 of the matrix.
+// emit is the light of a module at t, with the phases of the cells before the matrix.
 func (m *module) emit(t int64, out *instant) {
 	mask := m.lit(t)
 	out.t, out.any = t, mask != 0
 	if out.of != m {
 		out.of, out.steady, out.known, out.loose = m, 0, 0, m.moving.underway(t, m.per)
-	} else if mask == out.lit && out.steady&behindMask == behindMask && !m.per.phys.wanders() {
+	} else if mask == out.lit && out.steady&beforeMask == beforeMask && !m.per.phys.wanders() {
 		return
 	}
 	out.lit = mask
@@ -107,7 +105,7 @@ func (m *module) emit(t int64, out *instant) {
 		return
 	}
 	phase := &out.phase
-	m.fill(out, behindMask)
+	m.fill(out, beforeMask)
 	for l := range hal.Lanes {
 		if mask>>l&1 == 0 {
 			continue
@@ -129,11 +127,6 @@ func (m *module) emit(t int64, out *instant) {
 		out.ext[0][l] = float64(p * (1 - bar))
 		out.ext[1][l] = float64(p * bar)
 	}
-}
-
-// loopDiodes are the responses of the loopback diodes.
-func (m *module) loopDiodes() [hal.Lanes]float64 {
-	return m.diodes(hal.LOSLoopback, m.per.loopGain)
 }
 
 // diodes are the responses of a path's diodes, without those that are dead.
@@ -159,23 +152,41 @@ func (m *module) loop(x *instant) (sum [2]float64) {
 		}
 		return sum
 	}
+	m.fill(x, behindMask)
 	if m.per.near(x.loose)&^behindMask != 0 {
 		// Heaters in reach of the later stages are on their way.
 		var g gram
 		m.later(x, portsOf(&x.in), &g)
 		return m.per.halves(&g, &x.phase, &x.in)
 	}
-	if !m.gramOK {
-		m.later(x, allPorts, &m.gram)
-		m.gramOK = true
+	kept := m.kept()
+	if kept.of != m {
+		m.later(x, allPorts, &kept.gram)
+		kept.of = m
 	}
-	return m.per.halves(&m.gram, &x.phase, &x.in)
+	return m.per.halves(&kept.gram, &x.phase, &x.in)
 }
+
+// keptGram is the gram of a module while its matrix stands still. Few are looked at
+// twice in the minute in which it does.
+type keptGram struct {
+	of *module
+	gram
+}
+
+func (m *module) kept() *keptGram {
+	kept := &m.board.scratch.grams
+	return &kept[((int(m.board.id)*8+m.bundle.place)*hal.MaxModules+m.place)%len(kept)]
+}
+
+// rerouted: what its matrix makes of light is another thing now.
+func (m *module) rerouted() { m.kept().of = nil }
 
 // behind is the first cell of stage 1 of a matrix.
 const (
 	behind     = hal.CellMatrix + 4
 	behindMask = 1<<behind - 1
+	beforeMask = 1<<hal.CellMatrix - 1
 )
 
 // fill brings the phases of these cells up to the instant's time, but for those that
@@ -195,7 +206,7 @@ func (m *module) later(x *instant, ports uint8, g *gram) {
 	m.per.couple(&x.phase, x.known, cells)
 	x.known = x.steady
 	propagate(cells, ports, &mat)
-	diode := m.loopDiodes()
+	diode := m.diodes(hal.LOSLoopback, m.per.loopGain)
 	gramOf(&mat, &diode, g)
 }
 
@@ -205,7 +216,7 @@ func (m *module) loopLanes(x *instant) (sum [hal.Lanes]float64) {
 		return sum
 	}
 	h := m.matrixRoutes(x, portsOf(&x.in))
-	diode := m.loopDiodes()
+	diode := m.diodes(hal.LOSLoopback, m.per.loopGain)
 	for i, p := range x.in {
 		if p == 0 {
 			continue

@@ -123,7 +123,7 @@ func (m *module) bitErrorRatios(patterns bool) (ratio [hal.Lanes]float64) {
 		if end.crossed {
 			at = l
 		}
-		signal := float64(float64(p*src.outGain(end.ext, l)) * float64(end.gain*m.inGain(ext, at)))
+		signal := float64(float64(p*src.outGain(end.ext, l)) * float64(end.gain*float64(m.per.rxGain[ext][at]*m.clean(ext))))
 		// Own light that leaks into the loopback comes to the receiver of the other half.
 		from := at ^ hal.HalfLanes
 		ratio[at] = m.errorRatio(signal - float64(strayWeight*float64(own.in[from]*m.per.loopGain[at])))
@@ -151,11 +151,6 @@ func (m *module) errorRatio(milliwatt float64) float64 {
 
 // outGain is what is left of a lane's light in the fibre.
 func (m *module) outGain(ext, lane int) float64 { return float64(m.per.txGain[lane] * m.clean(ext)) }
-
-// inGain is what is left of it at the receiver of a lane.
-func (m *module) inGain(ext, lane int) float64 {
-	return float64(m.per.rxGain[ext][lane] * m.clean(ext))
-}
 
 // clean is what the connector of an external path lets through, besides its own loss.
 func (m *module) clean(ext int) float64 {

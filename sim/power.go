@@ -175,11 +175,7 @@ func (m *module) powerOn() {
 }
 
 // dim puts the lasers out without delay.
-func (m *module) dim() {
-	for half := range m.tx {
-		m.tx[half] = laserHalf{since: math.MinInt64}
-	}
-}
+func (m *module) dim() { m.tx = [2]laserHalf{{since: math.MinInt64}, {since: math.MinInt64}} }
 
 // SetAmbient sets the air around a board, in thousandths of a degree Celsius;
 // the modules follow at once.

@@ -182,7 +182,7 @@ func (r *rig) codes(m *module, external, second bool) (code [hal.CellsPerMod]uin
 	var warm [hal.CellsPerMod]float64
 	for range 30 {
 		for k := range warm {
-			sum := m.base[k]
+			sum := m.rest(k)
 			for j, x := range m.per.crosstalk[k] {
 				if n := k + j - crosstalkBand; n >= 0 && n < hal.BenesCells && n != k {
 					sum += float64(float64(pi*x) * warm[n])

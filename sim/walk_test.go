@@ -173,16 +173,16 @@ func TestSwapSlackIsSafe(t *testing.T) {
 		if !ok || slack < 0.01 {
 			t.Fatalf("board %d: swaps %t, slack %v", n, ok, slack)
 		}
-		base := m.base
+		base := m.knots.at
 		corner := func(h uint64, x float64) bool {
 			for k := hal.CellMatrix; k < hal.BenesCells; k++ {
-				m.base[k] = base[k] + x
+				m.knots.at[k] = base[k] + x
 				if detmath.Mix(h+uint64(k))&1 == 0 {
-					m.base[k] = base[k] - x
+					m.knots.at[k] = base[k] - x
 				}
 			}
 			_, ok := m.swaps(int64(r.w.now))
-			m.base = base
+			m.knots.at = base
 			return ok
 		}
 		for i := range 500 {
@@ -214,5 +214,5 @@ func TestSwapSlackIsSafe(t *testing.T) {
 // driftAt is the drift of a cell at a time, without what a module keeps of it.
 func driftAt(seed uint64, t time.Duration) float64 {
 	a, b := driftKnotAt(seed, int64(t/driftKnot))
-	return a + float64(driftPart(t)*(b-a))
+	return a + float64(float64(t%driftKnot)/float64(driftKnot)*(b-a))
 }

@@ -27,8 +27,10 @@ type scratch struct {
 	traces   [hal.MaxModules]trace
 	found    []crossing
 	works    []*work // free
+	said     []byte  // by one chip
 	cells    stages  // of the light that is looked at
 	seen     moduleInputs
+	grams    [256]keptGram // chosen: those of a few boards that move at once
 }
 
 // board is one node's optics.

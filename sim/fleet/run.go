@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"slices"
@@ -110,7 +111,7 @@ func New(cfg Config) (*Run, error) {
 	r := &Run{cfg: cfg, closeBound: closeWithin(&cfg), ringBound: ringWithin(&cfg), coldStart: max(coldStart, coldTurns*longestPeriod(&cfg)), reach: cfg.Fabric.K, disk: random{seed: detmath.Hash(cfg.Seed, streamCrash)}}
 	r.world = sim.NewWorld(sim.WorldConfig{Seed: cfg.Seed, Costs: cfg.Costs})
 	r.costs = r.world.Costs()
-	r.tracer = newTracer(&r.timeline, cfg.TraceLine)
+	r.tracer = &tracer{timeline: &r.timeline, sum: sha256.New(), line: cfg.TraceLine}
 	if err := r.build(); err != nil {
 		return nil, err
 	}

@@ -1,7 +1,6 @@
 package fleet
 
 import (
-	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
@@ -25,10 +24,6 @@ type tracer struct {
 	sum     hash.Hash
 	scratch []byte
 	line    func(string) // nil: nobody reads along
-}
-
-func newTracer(t *timeline, line func(string)) *tracer {
-	return &tracer{timeline: t, sum: sha256.New(), line: line}
 }
 
 func (t *tracer) head(kind byte, who int32) {
