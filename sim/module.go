@@ -90,13 +90,14 @@ func (m *module) lit(t int64) (mask uint8) {
 	return mask
 }
 
-// emit is the light of a module at t, with the phases of the cells before the matrix.
+// emit is the light of a module at t, with the phases before the matrix where it shines.
 func (m *module) emit(t int64, out *instant) {
 	mask := m.lit(t)
+	cells := uint64(mask)<<hal.CellMZI1 | uint64(mask)<<hal.CellMZI2
 	out.t, out.any = t, mask != 0
 	if out.of != m {
 		out.of, out.steady, out.known, out.loose = m, 0, 0, m.moving.underway(t, m.per)
-	} else if mask == out.lit && out.steady&beforeMask == beforeMask && !m.per.phys.wanders() {
+	} else if mask == out.lit && out.steady&cells == cells && !m.per.phys.wanders() {
 		return
 	}
 	out.lit = mask
@@ -105,7 +106,7 @@ func (m *module) emit(t int64, out *instant) {
 		return
 	}
 	phase := &out.phase
-	m.fill(out, beforeMask)
+	m.fill(out, cells)
 	for l := range hal.Lanes {
 		if mask>>l&1 == 0 {
 			continue
@@ -152,14 +153,14 @@ func (m *module) loop(x *instant) (sum [2]float64) {
 		}
 		return sum
 	}
-	m.fill(x, behindMask)
+	m.fill(x, behindMask&^(1<<hal.CellMatrix-1))
 	if m.per.near(x.loose)&^behindMask != 0 {
 		// Heaters in reach of the later stages are on their way.
 		var g gram
 		m.later(x, portsOf(&x.in), &g)
 		return m.per.halves(&g, &x.phase, &x.in)
 	}
-	kept := m.kept()
+	kept := m.board.kept(m)
 	if kept.of != m {
 		m.later(x, allPorts, &kept.gram)
 		kept.of = m
@@ -174,19 +175,17 @@ type keptGram struct {
 	gram
 }
 
-func (m *module) kept() *keptGram {
-	kept := &m.board.scratch.grams
-	return &kept[((int(m.board.id)*8+m.bundle.place)*hal.MaxModules+m.place)%len(kept)]
+func (s *scratch) kept(m *module) *keptGram {
+	return &s.grams[((int(m.board.id)*8+m.bundle.place)*hal.MaxModules+m.place)%len(s.grams)]
 }
 
 // rerouted: what its matrix makes of light is another thing now.
-func (m *module) rerouted() { m.kept().of = nil }
+func (m *module) rerouted() { m.board.kept(m).of = nil }
 
 // behind is the first cell of stage 1 of a matrix.
 const (
 	behind     = hal.CellMatrix + 4
 	behindMask = 1<<behind - 1
-	beforeMask = 1<<hal.CellMatrix - 1
 )
 
 // fill brings the phases of these cells up to the instant's time, but for those that
