@@ -209,8 +209,11 @@ func (m *model) convert(ch int, p, full float64) physic.Power {
 	}
 	sum := 0.0
 	for range 32 {
-		code := p * (1 + m.odd.rin*m.rng.NormFloat64()) / full * 4096 * m.scale[ch]
-		sum += math.Min(math.Max(math.Floor(code+m.bias[ch]+m.odd.noise*0.6*m.rng.NormFloat64()+0.5), 0), 4095)
+		code := p / full * 4096 * m.scale[ch]
+		if m.odd.rin > 0 {
+			code *= 1 + m.odd.rin*m.rng.NormFloat64()
+		}
+		sum += min(max(math.Floor(code+m.bias[ch]+m.odd.noise*0.6*m.rng.NormFloat64()+0.5), 0), 4095)
 	}
 	return physic.Power(sum / 32 / 4096 * full * float64(physic.Watt))
 }
@@ -239,10 +242,14 @@ func (m *model) measure(d *Drive, settling time.Duration) (s Sample) {
 	}
 	loop, tap := m.lanes(d.Lasers)
 	for l := range loop {
-		s.Lane[l] = m.convert(l, loop[l], 2e-3)
+		if d.Read != ReadTaps {
+			s.Lane[l] = m.convert(l, loop[l], 2e-3)
+		}
 	}
 	for i := range tap {
-		s.Tap[i] = m.convert(Lanes+i, tap[i], 8e-3)
+		if d.Read != ReadLanes {
+			s.Tap[i] = m.convert(Lanes+i, tap[i], 8e-3)
+		}
 	}
 	return s
 }
