@@ -51,13 +51,36 @@ func (f *pkiFlags) issuing(hosts bool) *pkiFlags {
 }
 
 // open reads the command line and opens the folder.
-func (f *pkiFlags) open(args []string, text string, sign bool) (*pki.Folder, []string, error) {
-	words, err := cli.Parse(f.fs, args, text)
+func (f *pkiFlags) open(args []string, sign bool) (*pki.Folder, []string, error) {
+	words, err := cli.Parse(f.fs, args, f.help())
 	if err != nil {
 		return nil, nil, err
 	}
 	folder, err := pki.Open(f.dir, sign, f.passphrase(false))
 	return folder, words, pkiError(err)
+}
+
+func (f *pkiFlags) help() string { return help(strings.ReplaceAll(f.fs.Name(), " ", "-")) }
+
+// none is open where no word may stand.
+func (f *pkiFlags) none(args []string, sign bool) (*pki.Folder, error) {
+	folder, words, err := f.open(args, sign)
+	if err == nil && len(words) > 0 {
+		err = wrongUsage(f.fs.Name(), "no further word", "%q", cli.Clip(strings.Join(words, " ")))
+	}
+	return folder, err
+}
+
+// one is open, to sign, where one name must stand, which limit says.
+func (f *pkiFlags) one(args []string, limit string) (*pki.Folder, string, error) {
+	folder, words, err := f.open(args, true)
+	if err == nil && len(words) != 1 {
+		err = wrongUsage("name", limit, "%q", cli.Clip(strings.Join(words, " ")))
+	}
+	if err != nil {
+		return nil, "", err
+	}
+	return folder, words[0], nil
 }
 
 // pkiError: what a folder refuses is bad input; what the disk refuses is not.
@@ -105,13 +128,7 @@ func pkiInit(_ context.Context, args []string, out io.Writer) error {
 	f := newPKI("pki init")
 	fabric := f.fs.String("fabric", "f1", "`NAME` of the fabric")
 	domain := f.fs.String("domain", "ringlight", "`DOMAIN` of the names in certificates, spiffe://DOMAIN/f1/n/7")
-	if _, err := cli.ParseNone(f.fs, args, `Makes a folder with a new root: the key that signs all certificates and the trust
-document, which says whose messages count. Keep the folder off the network, and a copy
-of it elsewhere: without the root's key nothing more can be trusted or revoked. With
--passphrase that key is encrypted, and every later command that needs it wants the same.
-
-example: ocsctl pki init -dir pki -fabric f1 -domain cluster.example
-example: ocsctl pki init -passphrase -`); err != nil {
+	if _, err := cli.ParseNone(f.fs, args, f.help()); err != nil {
 		return err
 	}
 	var under []pki.Passphrase
@@ -127,10 +144,7 @@ example: ocsctl pki init -passphrase -`); err != nil {
 
 func pkiPlanner(_ context.Context, args []string, out io.Writer) error {
 	f := newPKI("pki planner").issuing(true)
-	folder, words, err := f.open(args, `Makes key and certificate of a planner, or of one of its copies. Again, with another
--out: a second key, for a change of keys; revoke the first one when the second is in use.
-
-example: ocsctl pki planner a -host head-1.cluster.example,10.0.0.1`, true)
+	folder, words, err := f.open(args, true)
 	if err != nil {
 		return err
 	}
@@ -143,10 +157,7 @@ example: ocsctl pki planner a -host head-1.cluster.example,10.0.0.1`, true)
 
 func pkiBroker(_ context.Context, args []string, out io.Writer) error {
 	f := newPKI("pki broker").issuing(true)
-	folder, words, err := f.open(args, `Makes key and certificate of a broker that is no planner. It is trusted with nothing:
-the trust document does not name it.
-
-example: ocsctl pki broker a -host broker.cluster.example`, true)
+	folder, words, err := f.open(args, true)
 	if err != nil {
 		return err
 	}
@@ -182,11 +193,7 @@ func holderOf(folder *pki.Folder, kind proto.HolderKind, words []string) (proto.
 
 func pkiNode(_ context.Context, args []string, out io.Writer) error {
 	f := newPKI("pki node").issuing(true)
-	folder, words, err := f.open(args, `Makes keys and certificates of nodes, and of switches by the numbers that circuit list
-has, all in one edition. -host is for a switch that serves RESTCONF to other machines.
-
-example: ocsctl pki node 0-63
-example: ocsctl pki node 7 -out next`, true)
+	folder, words, err := f.open(args, true)
 	if err != nil {
 		return err
 	}
@@ -225,9 +232,7 @@ const maxNodesAtOnce = 16_384
 func pkiOperator(_ context.Context, args []string, out io.Writer) error {
 	f := newPKI("pki operator").issuing(false)
 	f.fs.StringVar(&f.role, "role", "view", "`ROLE`: view asks; operate also drains, holds and moves single nodes and sides; admin also changes jobs and the fabric")
-	folder, words, err := f.open(args, `Makes key and certificate of an operator.
-
-example: ocsctl pki operator alice -role operate`, true)
+	folder, words, err := f.open(args, true)
 	if err != nil {
 		return err
 	}
@@ -245,10 +250,7 @@ example: ocsctl pki operator alice -role operate`, true)
 func pkiRenew(_ context.Context, args []string, out io.Writer) error {
 	f := newPKI("pki renew")
 	f.fs.IntVar(&f.days, "days", 365, "`NUMBER` of days that the certificate is good for")
-	folder, words, err := f.open(args, `Writes certificates anew for the same keys, names and hosts, in place. Who has them
-reads them again at the next connection.
-
-example: ocsctl pki renew pki/f1-n-7.pem pki/f1-planner-a.pem`, true)
+	folder, words, err := f.open(args, true)
 	if err != nil {
 		return err
 	}
@@ -290,14 +292,9 @@ func trustedOf(t *seal.Trust) []trustedJSON {
 
 func pkiList(_ context.Context, args []string, out io.Writer) error {
 	f := newPKI("pki list")
-	folder, words, err := f.open(args, `Lists whose keys the trust document names, with their numbers.
-
-example: ocsctl pki list -dir pki`, false)
+	folder, err := f.none(args, false)
 	if err != nil {
 		return err
-	}
-	if len(words) > 0 {
-		return wrongUsage("pki list", "no further word", "%q", cli.Clip(strings.Join(words, " ")))
 	}
 	t := folder.Trust
 	if f.json {
@@ -330,38 +327,23 @@ func (f *pkiFlags) changed(folder *pki.Folder, out io.Writer, verb, name string,
 func pkiRevoke(_ context.Context, args []string, out io.Writer) error {
 	f := newPKI("pki revoke")
 	f.fs.StringVar(&f.key, "key", "", "only the key whose `NUMBER` begins so")
-	folder, words, err := f.open(args, `Trusts a holder's keys no more. It holds where the new edition has come: give it to
-the planner, which tells all agents; and where mosquitto or NATS is the broker, its
-folder to its machine, where it is read again (mosquitto: SIGHUP; NATS: reload).
-
-example: ocsctl pki revoke f1/op/alice
-example: ocsctl pki revoke f1/n/7 -key 3fa9`, true)
+	folder, name, err := f.one(args, "one name, as ocsctl pki list has it")
 	if err != nil {
 		return err
 	}
-	if len(words) != 1 {
-		return wrongUsage("name", "one name, as ocsctl pki list has it", "%q", strings.Join(words, " "))
-	}
-	gone, err := folder.Revoke(words[0], f.key)
+	gone, err := folder.Revoke(name, f.key)
 	if err != nil {
 		return pkiError(err)
 	}
-	return f.changed(folder, out, "revokes", words[0], gone)
+	return f.changed(folder, out, "revokes", name, gone)
 }
 
 func pkiSign(_ context.Context, args []string, out io.Writer) error {
 	f := newPKI("pki trust sign")
 	renew := f.fs.Bool("new-root", false, "with a new root, sealed by the former ones too")
-	folder, words, err := f.open(args, `Seals the trust document anew, as the next edition. With -new-root a new root does,
-and all former ones besides it whose keys are here, up to 63: who knows one of them
-follows. Devices read the new authority from the CA file; give them that first.
-
-example: ocsctl pki trust sign -new-root`, true)
+	folder, err := f.none(args, true)
 	if err != nil {
 		return err
-	}
-	if len(words) > 0 {
-		return wrongUsage("pki trust sign", "no further word", "%q", cli.Clip(strings.Join(words, " ")))
 	}
 	if *renew {
 		err = folder.NewRoot()
@@ -378,12 +360,7 @@ example: ocsctl pki trust sign -new-root`, true)
 func pkiACL(_ context.Context, args []string, out io.Writer) error {
 	f := newPKI("pki acl")
 	broker := f.fs.String("broker", "mosquitto", "`KIND` of broker: mosquitto or nats; the planner's own has these rights by itself")
-	folder, words, err := f.open(args, `Prints the access list for a broker: who may publish and listen where, by the name in
-the certificate, and above it what the listeners need. That of mosquitto changes with
-planners and operators, not with nodes; that of nats names every holder.
-
-example: ocsctl pki acl -broker mosquitto
-example: ocsctl pki acl -broker nats`, false)
+	folder, words, err := f.open(args, false)
 	if err != nil {
 		return err
 	}

@@ -6,7 +6,6 @@ import (
 	"io"
 	"strings"
 
-	"ringlight/cmd/cli"
 	"ringlight/proto"
 	"ringlight/proto/pki"
 )
@@ -16,41 +15,28 @@ func pkiMosquitto(_ context.Context, args []string, out io.Writer) error {
 	f := newPKI("pki mosquitto")
 	f.fs.StringVar(&s.Others, "others", "127.0.0.1:8884", "`HOST:PORT` at which planners and operators come; who reaches it can end a node's connection by its client id")
 	f.fs.BoolVar(&s.ByPassword, "passwords", false, "user and password say who comes (ocsctl pki password), not certificates: see docs/security.md for what that leaves open")
-	return f.configure(pki.KindMosquitto, s, args, out, `Writes the folder mosquitto in that of -dir: the whole configuration of a mosquitto 2
-with TLS 1.3, rights by name, revoked certificates, and the broker's own certificate, and
-key where it has none. Every later edition (pki node, operator, revoke ..) writes anew what
-follows from it: bring the folder to the broker again, and send mosquitto SIGHUP.
-
-example: ocsctl pki mosquitto b -host broker.cluster.example -others :8884`)
+	return f.configure(pki.KindMosquitto, s, args, out)
 }
 
 func pkiNATS(_ context.Context, args []string, out io.Writer) error {
 	s := &pki.Server{At: "/etc/nats/ringlight"}
 	f := newPKI("pki nats")
 	f.fs.StringVar(&s.Routes, "routes", "", "`HOST:PORT,..` of the other servers of a cluster, each with a folder of its own; port 6222")
-	return f.configure(pki.KindNATS, s, args, out, `Writes the folder nats in that of -dir: the whole configuration of a nats-server 2 with
-TLS 1.3, users and keys, and the broker's own certificate, and key where it has none. Every
-later edition writes anew what follows from it: bring the folder to the broker again,
-and nats-server --signal reload.
-
-example: ocsctl pki nats b -host broker.cluster.example`)
+	return f.configure(pki.KindNATS, s, args, out)
 }
 
 // configure writes a broker's folder and tells what is in it.
-func (f *pkiFlags) configure(kind string, s *pki.Server, args []string, out io.Writer, help string) error {
+func (f *pkiFlags) configure(kind string, s *pki.Server, args []string, out io.Writer) error {
 	f.fs.StringVar(&s.At, "at", s.At, "`FOLDER` at which it will lie on the broker's machine")
 	f.fs.StringVar(&s.Listen, "listen", ":8883", "`HOST:PORT` at which nodes come; nats: everybody")
 	f.fs.IntVar(&f.days, "days", 365, "`NUMBER` of days that the certificate is good for")
 	f.fs.StringVar(&f.hosts, "host", "", "`NAMES` and addresses under which it is reached, with commas between them")
-	folder, words, err := f.open(args, help, true)
+	folder, name, err := f.one(args, "one name, of the broker")
 	if err != nil {
 		return err
 	}
-	if len(words) != 1 {
-		return wrongUsage("name", "one name, of the broker", "%q", cli.Clip(strings.Join(words, " ")))
-	}
 	r := f.request(0)
-	s.Name, s.Days, s.Hosts = words[0], r.Days, r.Hosts
+	s.Name, s.Days, s.Hosts = name, r.Days, r.Hosts
 	files, err := folder.Configure(kind, *s)
 	if err != nil {
 		return pkiError(err)
@@ -65,12 +51,7 @@ func (f *pkiFlags) configure(kind string, s *pki.Server, args []string, out io.W
 func pkiPassword(_ context.Context, args []string, out io.Writer) error {
 	f := newPKI("pki password")
 	f.fs.StringVar(&f.out, "out", "", "`FOLDER` for the files; default: that of -dir")
-	folder, words, err := f.open(args, `Makes passwords, for a site whose brokers know no certificates: for each name a file with
-user and password (password_file of agent and planner, -password-file of ocsctl), and the
-file passwords in the folder of -dir, by which a broker knows them. Again, with another -out:
-the name has that password from then on. ocsctl pki revoke takes it away.
-
-example: ocsctl pki password f1/planner/a f1/op/alice 0-63 -out secrets`, true)
+	folder, words, err := f.open(args, true)
 	if err != nil {
 		return err
 	}

@@ -6,7 +6,6 @@ import (
 	"io"
 	"strings"
 
-	"ringlight/cmd/cli"
 	"ringlight/proto"
 	"ringlight/proto/pki"
 	"ringlight/proto/seal"
@@ -17,22 +16,13 @@ func pkiIssuer(_ context.Context, args []string, out io.Writer) error {
 	f.fs.StringVar(&f.out, "out", "", "`FOLDER` for its file; default: that of -dir")
 	f.fs.IntVar(&f.days, "days", 365, "`NUMBER` of days that it may give certificates")
 	stolen := f.fs.Bool("stolen", false, "an earlier issuer's key is stolen: certificates of all issuers before the last count no more")
-	folder, words, err := f.open(args, `Makes a key that vouches for nodes, and for nothing else: a planner that has it (-issuer
-FILE) gives a node with a token its certificate, and has keys replaced before their
-certificates end. Again, with another name: that one takes its place, and all nodes' keys
-are replaced. Who is away meanwhile is known by the former key until it is back; after a
-theft make one, wait until all nodes have other keys, and make another with -stolen.
-
-example: ocsctl pki issuer a`, true)
+	folder, name, err := f.one(args, "one name")
 	if err != nil {
 		return err
 	}
-	if len(words) != 1 {
-		return wrongUsage("name", "one name", "%q", cli.Clip(strings.Join(words, " ")))
-	}
 	r := f.request(0)
 	r.Stolen = *stolen
-	one, err := folder.Issuer(r, words[0])
+	one, err := folder.Issuer(r, name)
 	if err != nil {
 		return pkiError(err)
 	}
@@ -43,11 +33,7 @@ func pkiToken(_ context.Context, args []string, out io.Writer) error {
 	f := newPKI("pki token")
 	f.fs.StringVar(&f.out, "out", "", "`FOLDER` for the tokens; default: that of -dir")
 	f.fs.IntVar(&f.days, "days", 7, "`NUMBER` of days that a token is good for, by the planner's clock")
-	folder, words, err := f.open(args, `Makes a token for each node: a file by which an agent without a key (token in its
-configuration) asks for its certificate. Its key is made on the node and never leaves it.
-The first key that comes with a token has it; another one is refused, and an alarm stands.
-
-example: ocsctl pki token 0-63 -out tokens`, true)
+	folder, words, err := f.open(args, true)
 	if err != nil {
 		return err
 	}
@@ -70,16 +56,9 @@ example: ocsctl pki token 0-63 -out tokens`, true)
 
 func pkiTrustRenew(_ context.Context, args []string, out io.Writer) error {
 	f := newPKI("pki trust renew")
-	folder, words, err := f.open(args, `Has every node's key replaced that a planner gave a certificate for: the next edition of
-the trust document says so, and the planner asks node after node. The former keys count
-until the new ones are in use.
-
-example: ocsctl pki trust renew`, true)
+	folder, err := f.none(args, true)
 	if err != nil {
 		return err
-	}
-	if len(words) > 0 {
-		return wrongUsage("pki trust renew", "no further word", "%q", cli.Clip(strings.Join(words, " ")))
 	}
 	if err := folder.Renewal(); err != nil {
 		return pkiError(err)
@@ -95,10 +74,7 @@ func pkiAdd(_ context.Context, args []string, out io.Writer) error {
 	f := newPKI("pki trust add")
 	cert := f.fs.String("cert", "", "PEM `FILE` with a certificate of the key, from any authority")
 	f.fs.StringVar(&f.role, "role", "", "`ROLE` of an operator: view, operate or admin")
-	folder, words, err := f.open(args, `Trusts a key that its holder, or another authority, made. Its name is what its topics
-begin with; TLS beyond it is that authority's business.
-
-example: ocsctl pki trust add f1/op/bob -role view -cert bob.pem`, true)
+	folder, words, err := f.open(args, true)
 	if err != nil {
 		return err
 	}
