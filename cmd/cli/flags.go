@@ -2,6 +2,7 @@ package cli
 
 import (
 	"cmp"
+	"embed"
 	"errors"
 	"flag"
 	"fmt"
@@ -23,6 +24,15 @@ func (h *helpText) Error() string { return flag.ErrHelp.Error() }
 
 // Is makes a helpText what package flag calls it.
 func (h *helpText) Is(err error) bool { return err == flag.ErrHelp }
+
+// Help is the text of a command, what it is for and examples, of a program's folder help.
+func Help(texts embed.FS, name string) string {
+	text, err := texts.ReadFile("help/" + name + ".txt")
+	if err != nil {
+		panic("cli: invariant: every command has a help: " + err.Error())
+	}
+	return string(text)
+}
 
 // NewFlags makes a flag set for Parse.
 func NewFlags(name string) *flag.FlagSet {

@@ -38,10 +38,7 @@ func agents(ctx context.Context, args []string, t cli.Terminal) error {
 	control := fs.String("control", "", "where boards lose their power and get it back, unix:`PATH`; a line a connection: power off NODE, power on NODE, light, walk, bypass LEFT DEAD RIGHT")
 	verbose := fs.Bool("v", false, "log state changes too")
 	asJSON := fs.Bool("json", false, "print the light at the end as JSON and nothing else")
-	if _, err := cli.ParseNone(fs, args, `Runs the agents of a fabric on simulated boards whose light is joined as the
-fibres are, until interrupted; then tells what light they leave.
-
-example: ocs-sim agents -broker mqtt://127.0.0.1:1883`); err != nil {
+	if _, err := cli.ParseNone(fs, args, help("agents")); err != nil {
 		return err
 	}
 	var err error

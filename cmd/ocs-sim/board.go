@@ -46,10 +46,7 @@ func board(ctx context.Context, args []string, t cli.Terminal) error {
 	control := fs.String("control", "", "where to read its record and switch its supply, unix:`PATH`; a line a connection: record, power on, power off, cut PORT, mend PORT")
 	factory := fs.String("factory", "", "`file` for what the maker of a board of mirrors measured, board.factory of its agent")
 	state := fs.String("state", "", "folder that keeps the EEPROMs; none: they are forgotten")
-	if _, err := cli.ParseNone(fs, args, `Serves one simulated board, which an agent opens as a board of kind socket, so
-that killing the agent does not kill its light.
-
-example: ocs-sim board -config board.json -listen unix:/run/board.sock`); err != nil {
+	if _, err := cli.ParseNone(fs, args, help("board")); err != nil {
 		return err
 	}
 	cfg, leads, err := readBoard(*file)

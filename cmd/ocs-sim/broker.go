@@ -28,11 +28,7 @@ func runBrokerCheck(ctx context.Context, args []string, t cli.Terminal) error {
 	fs.StringVar(&cfg.PasswordFile, "password-file", "", "`FILE` with user:password, or with the password where the URL names the user")
 	fabric := fs.String("fabric", "check", "`NAME` of a fabric that is not in service: the topics that are used")
 	asJSON := fs.Bool("json", false, "print JSON")
-	if _, err := cli.ParseNone(fs, args, `Asks of a broker what agents and planners need of it, and names what it lacks and
-what is so without it. Of a cluster, who speaks is on the first address and who
-listens on the last. Exits 1 where something is missing that nothing works without.
-
-example: ocs-sim broker-check -broker mqtt://127.0.0.1:1883`); err != nil {
+	if _, err := cli.ParseNone(fs, args, help("broker-check")); err != nil {
 		return err
 	}
 	check := cfg

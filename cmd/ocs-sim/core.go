@@ -36,18 +36,7 @@ func core(ctx context.Context, args []string, t cli.Terminal) error {
 	trace := fs.Bool("trace", false, "with -runs: print strikes, violations and the planner's log on stderr")
 	fs.Bool("wide", false, "lines of any length")
 	o := outputFlags(fs)
-	if _, err := cli.ParseNone(fs, args, `Jobs come and go on a core of optical switches; each change of circuits is
-judged by the light itself.
-
-example: ocs-sim core -pods 6 -changes 10 -json
-example: ocs-sim core -kind leaf-spine -leaves 8 -changes 10
-example: ocs-sim core -kind direct -servers 32 -degree 4 -runs 50
-example: ocs-sim core -kind direct -servers 32 -degree 4 -runs 10 -phases 4
-example: ocs-sim core -kind direct -servers 32 -degree 4 -runs 10 -traffic 4
-example: ocs-sim core -runs 50 -fail all
-example: ocs-sim core -runs 20 -boxes mirrors,scpi,tl1,sonic-ocs
-example: ocs-sim core -runs 50 -changes 8 -grow 8,6
-example: ocs-sim core -kind direct -servers 16 -runs 20 -changes 8 -grow 24,20`); err != nil {
+	if _, err := cli.ParseNone(fs, args, help("core")); err != nil {
 		return err
 	}
 	var err error

@@ -35,11 +35,7 @@ func demo(ctx context.Context, args []string, t cli.Terminal) error {
 		cfg.BrokerDown = out
 		return err
 	})
-	if _, err := cli.ParseNone(fs, args, `Runs a broker, a planner and the agents of a fabric on simulated boards through
-a trace of faults, in real time but for what only is waited for, and tells what
-happens. -hold keeps it all running for ocsctl.
-
-example: ocs-sim demo -days 30 -k 3`); err != nil {
+	if _, err := cli.ParseNone(fs, args, help("demo")); err != nil {
 		return err
 	}
 	if err := cfg.Validate(); err != nil {

@@ -43,15 +43,7 @@ func runFleet(ctx context.Context, args []string, t cli.Terminal) error {
 	faults := fs.String("faults", "random", "FILE with a script, - is stdin; random; or trace:FILE")
 	asJSON := fs.Bool("json", false, "print the result as JSON and nothing else")
 	out := fs.String("trace-out", "", "write faults and violations to this file")
-	if _, err := cli.ParseNone(fs, args, `Runs a fleet on a virtual clock and checks every light and every answer.
-
-example: ocs-sim fleet -nodes 1000 -k 3 -tp 64 -hours 24 -json
-example: ocs-sim fleet -nodes 64 -tp 32 -loss 0.01 -starve 0.05
-example: ocs-sim fleet -nodes 16 -k 3 -tp 64 -pods 4 -leaves 2 -servers 2 -hours 0.1 -faults FILE
-
-Lines of a fault script: TIME from when the fabric stands, or commit:N+TIME from
-the Nth commit of circuits (then stage:K may stand for SWITCH: the Kth of it):
-  `+strings.Join(fleet.Forms(), "\n  ")); err != nil {
+	if _, err := cli.ParseNone(fs, args, help("fleet")+"  "+strings.Join(fleet.Forms(), "\n  ")); err != nil {
 		return err
 	}
 	cfg.Progress = progress(t, *asJSON)

@@ -1,7 +1,11 @@
 // Command ocs-sim runs Ringlight on simulated boards.
 package main
 
-import "ringlight/cmd/cli"
+import (
+	"embed"
+
+	"ringlight/cmd/cli"
+)
 
 // version is set by the build.
 var version = "unknown"
@@ -34,5 +38,10 @@ func program() *cli.Program {
 const about = traceVariable + ` names a fault trace where -trace does not.
 NO_COLOR: no colours. COLUMNS: how wide tables may be beyond 80 columns.
 `
+
+//go:embed help
+var helpTexts embed.FS
+
+func help(name string) string { return cli.Help(helpTexts, name) }
 
 func main() { program().Main() }

@@ -35,14 +35,7 @@ func studyAll(ctx context.Context, args []string, t cli.Terminal) error {
 	seed := fs.Uint64("seed", 1, "seed of everything drawn")
 	trace := fs.String("trace", os.Getenv(traceVariable), "fault trace; none: the built-in generator (also "+traceVariable+")")
 	asJSON := fs.Bool("json", false, "print what was written as JSON and nothing else")
-	if _, err := cli.ParseNone(fs, args, `Writes of every study its charts as SVG, its table as CSV, and README.md, which
-shows the charts, what we find beside what the papers print, and the command of
-each. Nothing of it is a time that was measured: the same command of the same
-version writes the same bytes. What each took is told on stderr: about five
-minutes of processor time in all.
-
-example: ocs-sim study all -out studies -trace fault_trace.json
-example: ocs-sim study all -out studies -only waste,cost`); err != nil {
+	if _, err := cli.ParseNone(fs, args, help("study-all")); err != nil {
 		return err
 	}
 	if *out == "" {

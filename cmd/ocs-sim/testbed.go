@@ -24,11 +24,7 @@ func testbedUp(ctx context.Context, args []string, t cli.Terminal) error {
 	bedFlags(fs, &cfg, &cfg, t)
 	bgp := fs.Bool("bgp", false, "leaves and spines of pods route by FRR's bgpd")
 	verbose := fs.Bool("v", false, "log state changes too")
-	files, err := cli.Parse(fs, args, `Makes of a fabric's nodes, leaves and spines network namespaces, whose links are
-there exactly while the boards' light is: broker, planner and agents as shipped,
-until interrupted. Needs root. FILE is a fabric's description.
-
-example: ocs-sim testbed fabric.json`)
+	files, err := cli.Parse(fs, args, help("testbed"))
 	if err != nil {
 		return err
 	}
@@ -81,12 +77,7 @@ func testbedRing(ctx context.Context, args []string, t cli.Terminal) error {
 	bedFlags(fs, &cfg, &cfg.Config, t)
 	fs.IntVar(&p.Nodes, "nodes", p.Nodes, "nodes of the ring")
 	fs.IntVar(&p.GPUsPerNode, "gpus", p.GPUsPerNode, "GPUs of a node")
-	if _, err := cli.ParseNone(fs, args, `A ring of nodes that are network namespaces and forward around it: a constant
-stream of datagrams and a TCP connection go round while the power of one node after the
-other is cut and comes back. The gap that packets saw stands beside the bypass by
-the boards' light and by the agents' ledger. Needs root.
-
-example: ocs-sim testbed ring -nodes 8 -cuts 100`); err != nil {
+	if _, err := cli.ParseNone(fs, args, help("testbed-ring")); err != nil {
 		return err
 	}
 	if p.Nodes < 4 || p.Nodes > maxBedNodes {

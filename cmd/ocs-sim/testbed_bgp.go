@@ -54,13 +54,7 @@ func testbedBGP(ctx context.Context, args []string, t cli.Terminal) error {
 	fs.IntVar(&c.LeavesPerPod, "leaves", c.LeavesPerPod, "leaves of a pod")
 	fs.IntVar(&c.SpinesPerPod, "spines", c.SpinesPerPod, "spines of a pod")
 	fs.IntVar(&c.SpinePorts, "spine-ports", c.SpinePorts, "ports of a spine to optical switches")
-	if _, err := cli.ParseNone(fs, args, `Pods whose leaves and spines are network namespaces that route by FRR's bgpd,
-unnumbered, over circuits between pods. ocsctl, which stands beside this command, takes
-links and switches out and lets them in, while datagrams go between all pods: how long until no
-route changes any more, and how many are lost, by pods and by links moved, [LUMOS] Tables
-3 and 4, with routers that drain their ports first and without. Needs root and FRR.
-
-example: ocs-sim testbed bgp -pods 4 -changes 16`); err != nil {
+	if _, err := cli.ParseNone(fs, args, help("testbed-bgp")); err != nil {
 		return err
 	}
 	runs, err := bgpRuns(*scales, *modes)

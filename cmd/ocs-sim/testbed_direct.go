@@ -20,12 +20,7 @@ func testbedDirect(ctx context.Context, args []string, t cli.Terminal) error {
 	fs.IntVar(&c.Direct.Servers, "servers", c.Direct.Servers, "servers")
 	fs.IntVar(&c.Direct.Degree, "degree", c.Direct.Degree, "interfaces of each")
 	percent := fs.Int64("ratio", 78, "all-to-all traffic of the job, `PERCENT` of AllReduce")
-	if _, err := cli.ParseNone(fs, args, `Servers without packet switches that are network namespaces and send on for each other
-by the planner's tables: AllReduce and all-to-all, the bytes of all links over those sent
-beside the bandwidth tax of the search, and flips to the next job while datagrams go.
-ocsctl stands beside this command. Needs root.
-
-example: ocs-sim testbed direct -flips 100`); err != nil {
+	if _, err := cli.ParseNone(fs, args, help("testbed-direct")); err != nil {
 		return err
 	}
 	if c.Direct.Servers < 3 || c.Direct.Servers > maxBedNodes || cfg.Mbit < 1 || cfg.Mbit > 1000 || cfg.For < time.Second || cfg.Flips < 0 || cfg.Rate < 1 || cfg.Rate > 1000 {

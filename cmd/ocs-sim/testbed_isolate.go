@@ -28,13 +28,7 @@ func testbedIsolate(ctx context.Context, args []string, t cli.Terminal) error {
 	bedFlags(fs, &cfg, &cfg.Config, t)
 	jobs := fs.Int("jobs", 20, "jobs, four of 6 GPUs to one of 8")
 	fs.IntVar(&c.LeafSpine.Leaves, "leaves", c.LeafSpine.Leaves, "leaves of 4 GPUs")
-	if _, err := cli.ParseNone(fs, args, `Jobs on leaves and spines that are network namespaces, each between all pairs of its
-GPUs, all jobs at once: what a GPU sends where each job has circuits of its own, fixed links
-of its own, and where jobs share fixed links by source routing and by hash, at the same
-servers and at any, and over how many links frames of two jobs went. ocsctl, which stands beside this command, gives them
-their places and tables. Needs root.
-
-example: ocs-sim testbed isolate -jobs 20`); err != nil {
+	if _, err := cli.ParseNone(fs, args, help("testbed-isolate")); err != nil {
 		return err
 	}
 	if *jobs < 1 || *jobs > 64 || cfg.Mbit < 1 || cfg.Mbit > 1000 || cfg.For < time.Second {

@@ -23,12 +23,7 @@ func testbedStep(ctx context.Context, args []string, t cli.Terminal) error {
 	bedFlags(fs, &cfg, &cfg.Config, t, "seed", "for", "compute")
 	fs.BoolVar(&cfg.Drain, "drain", false, "routers drain their ports before light moves")
 	every := fs.String("every", "30,60,90,0", "`SECONDS` between two moves of light, each for itself; 0: none moves")
-	if _, err := cli.ParseNone(fs, args, `Four pods that route by BGP over circuits, of which two leaves each run a process that
-computes and sums up with the others (PyTorch's gloo), while a quarter of the light between
-pods goes, or comes, every so often: how long a step takes, [LUMOS] Table 5. ocsctl stands
-beside this command. Needs root, FRR and PyTorch.
-
-example: ocs-sim testbed step -every 30,0 -for 2m`); err != nil {
+	if _, err := cli.ParseNone(fs, args, help("testbed-step")); err != nil {
 		return err
 	}
 	for word := range strings.SplitSeq(*every, ",") {

@@ -16,20 +16,6 @@ import (
 	"ringlight/proto"
 )
 
-const envHelp = `In a batch script: writes the job's files and prints what makes srun place rank
-by rank as light meets the GPUs (SLURM_HOSTFILE, SLURM_DISTRIBUTION), NCCL's and
-Megatron's variables and where the files are. Call it again after a node was
-replaced.
-
-With -task, in each task or as TaskProlog: the place of this task (RINGLIGHT_RING,
-RINGLIGHT_POSITION, RINGLIGHT_GPU, which is also CUDA_VISIBLE_DEVICES), from
-those files, without the planner.
-
-Where it fails it prints "false", so that eval fails too.
-
-example: eval "$(ocs-slurm env)" && srun -n $WORLD_SIZE train.sh
-example: eval "$(ocs-slurm env -task)" && exec python train.py`
-
 func environment(ctx context.Context, args []string, t cli.Terminal) (err error) {
 	defer func() {
 		if err != nil && !errors.Is(err, flag.ErrHelp) { // eval does not see how a command in $( ) ended
@@ -42,7 +28,7 @@ func environment(ctx context.Context, args []string, t cli.Terminal) (err error)
 	dir := fs.String("o", "", "`DIR` for the files, which all nodes see; default ringlight.JOB here")
 	pp := fs.Int("pp", 0, "`NUMBER` of rings of one pipeline; 0: one, of circuits their stages")
 	task := fs.Bool("task", false, "of this task: its place by SLURM_PROCID and the files in RINGLIGHT_FILES")
-	if _, err := cli.ParseNone(fs, args, envHelp); err != nil {
+	if _, err := cli.ParseNone(fs, args, help("env")); err != nil {
 		return err
 	}
 	if *task {

@@ -11,15 +11,6 @@ import (
 	"ringlight/planner/jobapi/client"
 )
 
-const litHelp = `Waits until the job of this task has light on just its nodes, and fails where it
-does not come. It asks, and changes nothing: role view will do. A job none of
-whose nodes is in the fabric has no light to wait for.
-
-slurmctld takes a prolog that SIGKILL ended, or that it ended with itself, for one
-that said yes; a TaskProlog that fails or is killed keeps the task from starting.
-
-example: /usr/bin/ocs-slurm lit || exit 1`
-
 // litEvery is the time between two looks for light. chosen: a tenth of what a script
 // takes to begin.
 const litEvery = 100 * time.Millisecond
@@ -30,7 +21,7 @@ func lit(ctx context.Context, args []string, t cli.Terminal) error {
 	p.flags(fs)
 	wait := fs.Duration("wait", time.Minute, "`TIME` for light, and for a planner that is away")
 	asked := fs.Duration("asked", 10*time.Second, "`TIME` until somebody has asked for the job's light: its prolog did before, or never will")
-	if _, err := cli.ParseNone(fs, args, litHelp); err != nil {
+	if _, err := cli.ParseNone(fs, args, help("lit")); err != nil {
 		return err
 	}
 	j, c, err := p.job(fs, *wait)

@@ -5,6 +5,7 @@ package main
 
 import (
 	"cmp"
+	"embed"
 	"flag"
 	"fmt"
 	"os"
@@ -36,6 +37,11 @@ const about = `RINGLIGHT_HTTP, RINGLIGHT_CA, RINGLIGHT_CERT and RINGLIGHT_KEY st
 -ca, -cert and -key where a flag does not say otherwise. SLURM_* as Slurm sets
 them for its prologs and tasks.
 `
+
+//go:embed help
+var helpTexts embed.FS
+
+func help(name string) string { return cli.Help(helpTexts, name) }
 
 func main() { program().Main() }
 

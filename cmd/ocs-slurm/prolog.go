@@ -19,21 +19,6 @@ import (
 	"ringlight/proto"
 )
 
-const prologHelp = `Asks the planner for rings, or for circuits of a core, on the nodes that Slurm has
-chosen and waits until light is confirmed on every link. Otherwise it gives them
-back and fails, so that Slurm puts the job into the queue again: no job starts
-without light. A job none of whose nodes is in the fabric starts as ever.
-
-The job may say the GPUs of a ring in its comment: sbatch --comment=ringlight:tp=32.
-Else a ring has as many as the fabric describes, or all of the job's where those
-are fewer. What its rings do not need of its nodes is its spare. On servers of a
-core the comment is what circuits have in a wish, without blanks:
-sbatch --comment='ringlight:{"tp":8,"pp":2}'. Else all its GPUs are replicas.
-
-Slurm calls it without a flag: PrologSlurmctld is a script of two lines.
-
-example: /usr/bin/ocs-slurm prolog -http unix:/run/ocs-planner/http || exit 1`
-
 // maxHosts of one job: more than Slurm has nodes.
 const maxHosts = 1 << 16
 
@@ -48,7 +33,7 @@ func prolog(ctx context.Context, args []string, t cli.Terminal) error {
 	place := fs.Duration("place", 5*time.Second, "`TIME` after which a job is queued again whose nodes cannot carry its rings now: while it starts, Slurm gives them to nobody")
 	away := fs.Duration("away", 15*time.Second, "`TIME` that a planner may be away: one that begins anew listens for 6 s")
 	notes := fs.String("notes", "", "`DIR` for the reasons of jobs that do not start; ocs-slurm watch tells Slurm")
-	if _, err := cli.ParseNone(fs, args, prologHelp); err != nil {
+	if _, err := cli.ParseNone(fs, args, help("prolog")); err != nil {
 		return err
 	}
 	j, c, err := p.job(fs, *away)
@@ -191,9 +176,7 @@ func epilog(ctx context.Context, args []string, t cli.Terminal) error {
 	p.flags(fs)
 	away := fs.Duration("away", 10*time.Second, "`TIME` that a planner may be away; then ocs-slurm watch does it")
 	stays := fs.Duration("stays", time.Second, "`TIME` that light stays which came less than 10 s ago: Slurm calls this before it kills, and a script may be about to begin")
-	if _, err := cli.ParseNone(fs, args, `Gives a job's rings back. Once more does no harm; a job that had none has none.
-
-example: exec /usr/bin/ocs-slurm epilog -http unix:/run/ocs-planner/http`); err != nil {
+	if _, err := cli.ParseNone(fs, args, help("epilog")); err != nil {
 		return err
 	}
 	j, c, err := p.job(fs, *away)

@@ -19,18 +19,6 @@ import (
 // formats of Slurm.
 var formats = slices.DeleteFunc(slices.Clone(job.TopologyFormats), func(f string) bool { return !strings.HasPrefix(f, "slurm-") })
 
-const topologyHelp = `Prints the rings as Slurm's topology plugins take them: a leaf switch, a block or
-a ring of Slurm for each, of the nodes that carry it. With -o the file is written
-whole, and only where it differs; then scontrol reconfigure, which leaves jobs
-that run alone. From Slurm 23.11 it is not told while a job is starting: the same
-command does it later.
-
-slurm-tree is for every release, slurm-block from 23.11, slurm-ring from 26.05 (16
-nodes at most). With .yaml behind it, it is topology.yaml (from 25.05), which comes
-before a topology.conf.
-
-example: ocs-slurm topology -format slurm-tree -o /etc/slurm/topology.conf`
-
 func formatFlag(format string) error {
 	if !slices.Contains(formats, format) {
 		return cli.Usage("format", strings.Join(formats, ", "), "%q", cli.Clip(format))
@@ -44,7 +32,7 @@ func topology(ctx context.Context, args []string, t cli.Terminal) error {
 	p.flags(flags)
 	format := flags.String("format", "slurm-tree", "`FORM`: "+strings.Join(formats, ", "))
 	file := flags.String("o", "", "`FILE` to keep; none: print")
-	if _, err := cli.ParseNone(flags, args, topologyHelp); err != nil {
+	if _, err := cli.ParseNone(flags, args, help("topology")); err != nil {
 		return err
 	}
 	if err := formatFlag(*format); err != nil {

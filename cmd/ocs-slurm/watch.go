@@ -15,18 +15,6 @@ import (
 	"ringlight/planner/jobapi/client"
 )
 
-const watchHelp = `Until it is told to stop: drains in Slurm every node that is lost or drained by an
-operator here, at once, and one that is silent after -silent, each with the cause;
-resumes what it drained itself when the node is well, and nothing else. Keeps the
-topology file, if there is one. Tells Slurm why a job did not start (AdminComment)
-and holds those that no waiting helps; queues those again whose prolog slurmctld
-ended with itself, and which it takes for running. Gives back rings of jobs that
-Slurm does not know any more. While the planner is away it does nothing.
-
-Run it beside slurmctld, as a user that may change nodes.
-
-example: ocs-slurm watch -topology /etc/slurm/topology.conf -notes /run/ocs-slurm`
-
 const (
 	// mark begins the reason of every drain of ours: no other is resumed.
 	mark = "ringlight: "
@@ -50,7 +38,7 @@ func watch(ctx context.Context, args []string, t cli.Terminal) error {
 	fs.DurationVar(&w.spacing, "spacing", 10*time.Second, "least `TIME` between two changes of the topology file")
 	fs.DurationVar(&w.pace, "nudge", 5*time.Second, "`TIME` after which Slurm is had to look at jobs that wait beside idle nodes, which it does itself when a job ends, else each 30 s or minute; 0: never")
 	every := fs.Duration("every", time.Second, "`TIME` between two looks, at least 100ms")
-	if _, err := cli.ParseNone(fs, args, watchHelp); err != nil {
+	if _, err := cli.ParseNone(fs, args, help("watch")); err != nil {
 		return err
 	}
 	if err := formatFlag(w.format); err != nil {

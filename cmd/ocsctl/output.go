@@ -22,14 +22,7 @@ func printJSON(out io.Writer, v any) error { return cli.PrintJSON(out, v) }
 //go:embed help
 var helpTexts embed.FS
 
-// help is the text of a command: what it is for, and examples.
-func help(name string) string {
-	text, err := helpTexts.ReadFile("help/" + name + ".txt")
-	if err != nil {
-		panic("ocsctl: invariant: every command has a help: " + err.Error())
-	}
-	return string(text)
-}
+func help(name string) string { return cli.Help(helpTexts, name) }
 
 // listOf is a list as scripts want it: empty, not null.
 func listOf[T any](list []T) []T { return append([]T{}, list...) }
