@@ -2,7 +2,6 @@ package planner
 
 import (
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -351,12 +350,9 @@ func (e *edits) greet() {
 }
 
 // restore takes the former descriptions' fingerprints.
-func (e *edits) restore(raw []byte) error {
-	if raw == nil {
-		return nil
-	}
-	if err := json.Unmarshal(raw, &e.layouts); err != nil {
-		return fmt.Errorf("store: %s: %w", keyLayouts, err)
+func (e *edits) restore(st journal.State) error {
+	if there, err := st.Decode(keyLayouts, &e.layouts); !there || err != nil {
+		return err
 	}
 	if n := len(e.layouts); n > maxLayouts {
 		return fmt.Errorf("store: %s: %d, want at most %d", keyLayouts, n, maxLayouts)

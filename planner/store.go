@@ -97,7 +97,7 @@ func (p *Planner) restore(st State) error {
 	if term > 0 { // with which the first record was written
 		p.j.Chain.Gone(term)
 	}
-	if err := p.edits.restore(st.Get(keyLayouts)); err != nil {
+	if err := p.edits.restore(st); err != nil {
 		return err
 	}
 	if p.Core != nil {

@@ -107,14 +107,6 @@ func (c *isolated) partOf(p *isolate.Placement, n int) string {
 	return c.from.out.hits(c.layout.slots(x.Switch, c.port(x.A), c.port(x.B))...)
 }
 
-func identity(n int) []int {
-	out := make([]int, n)
-	for i := range out {
-		out[i] = i
-	}
-	return out
-}
-
 // elsewhere makes the same link by ports of another switch, of its own only where no
 // other does.
 func (c *isolated) elsewhere(p *isolate.Placement, n int, o taken) bool {
@@ -125,7 +117,7 @@ func (c *isolated) elsewhere(p *isolate.Placement, n int, o taken) bool {
 		}
 		return c.fab.LeafPorts()
 	}
-	order := append(identity(len(c.from.maps)), was.Switch)
+	order := append(isolate.Identity(len(c.from.maps)), was.Switch)
 	for _, at := range slices.Delete(order, was.Switch, was.Switch+1) {
 		x := isolate.Circuit{Switch: at, A: was.A, B: was.B}
 		for i := 0; i < ports(x.A)*ports(x.B) && c.from.able[at]; i++ {

@@ -2,7 +2,6 @@ package core
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -120,13 +119,10 @@ func (o *out) hits(of ...slot) string {
 }
 
 // restoreOut takes what the store has of it.
-func (e *evidence) restoreOut(raw []byte) error {
-	if raw == nil {
-		return nil
-	}
+func (e *evidence) restoreOut(st journal.State) error {
 	why := map[string]string{}
-	if err := json.Unmarshal(raw, &why); err != nil {
-		return fmt.Errorf("store: %s: %w", keyOut, err)
+	if there, err := st.Decode(keyOut, &why); !there || err != nil {
+		return err
 	}
 	if e.out = newOut(e.fab, why); len(e.out.why) < len(why) {
 		return fmt.Errorf("store: %s: %d of %d parts are not of this core", keyOut, len(why)-len(e.out.why), len(why))

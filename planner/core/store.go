@@ -192,37 +192,30 @@ func (c *Circuits) RestoreStage(st journal.State) error {
 	if err := c.jobs.checkOwners(); err != nil {
 		return fmt.Errorf("store: %w", err)
 	}
-	if err := c.Evidence.restoreOut(st.Get(keyOut)); err != nil {
+	if err := c.Evidence.restoreOut(st); err != nil {
 		return err
 	}
-	if raw := st.Get(keyBad); raw != nil {
-		var list []badRecord
-		if err := json.Unmarshal(raw, &list); err != nil {
-			return fmt.Errorf("store: %s: %w", keyBad, err)
-		}
-		for _, b := range list {
-			if b.Switch < 0 || b.Switch >= len(c.Evidence.switches) || b.Life == 0 || int(max(b.A, b.B)) >= c.Evidence.fab.PortsOf(b.Switch) {
-				return fmt.Errorf("store: %s: no such circuit: %+v", keyBad, b)
-			}
-			c.Evidence.bad[slot{b.Switch, b.A, b.B}] = b.Life
-		}
+	var bad []badRecord
+	if _, err := st.Decode(keyBad, &bad); err != nil {
+		return err
 	}
-	if raw := st.Get(keyHead); raw != nil {
-		var h head
-		if err := json.Unmarshal(raw, &h); err != nil {
-			return fmt.Errorf("store: %s: %w", keyHead, err)
+	for _, b := range bad {
+		if b.Switch < 0 || b.Switch >= len(c.Evidence.switches) || b.Life == 0 || int(max(b.A, b.B)) >= c.Evidence.fab.PortsOf(b.Switch) {
+			return fmt.Errorf("store: %s: no such circuit: %+v", keyBad, b)
 		}
-		if err := c.Table.Numbers.RestoreHead(keyHead, h.Generation); err != nil {
-			return err
-		}
+		c.Evidence.bad[slot{b.Switch, b.A, b.B}] = b.Life
 	}
-	raw := st.Get(keyStage)
-	if raw == nil {
-		return nil
+	var h head
+	there, err := st.Decode(keyHead, &h)
+	if err == nil && there {
+		err = c.Table.Numbers.RestoreHead(keyHead, h.Generation)
+	}
+	if err != nil {
+		return err
 	}
 	var r stageRecord
-	if err := json.Unmarshal(raw, &r); err != nil {
-		return fmt.Errorf("store: %s: %w", keyStage, err)
+	if there, err := st.Decode(keyStage, &r); !there || err != nil {
+		return err
 	}
 	c.Stages.open = openStage{kind: r.Kind}
 	for _, s := range r.Switches {

@@ -60,13 +60,9 @@ func (h *Rings) RestoreHead(st journal.State) error {
 		}
 		h.Placed.grown = int(n)
 	}
-	raw := st.Get(keyHead)
-	if raw == nil {
-		return nil
-	}
 	var x head
-	if err := json.Unmarshal(raw, &x); err != nil {
-		return fmt.Errorf("store: %s: %w", keyHead, err)
+	if there, err := st.Decode(keyHead, &x); !there || err != nil {
+		return err
 	}
 	if err := h.Table.Numbers.RestoreHead(keyHead, x.Generation); err != nil {
 		return err

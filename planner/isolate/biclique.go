@@ -229,7 +229,7 @@ func (b *bicliques) refused(before []int32, i int32, common []uint64) bool {
 // virtualClos makes the placement of the best biclique.
 func (s *State) virtualClos(b *bicliques) Placement {
 	want := b.found
-	p := Placement{Stage: 2, L: want.l, S: want.s, Map: identity(want.s), Cost: b.best}
+	p := Placement{Stage: 2, L: want.l, S: want.s, Map: Identity(want.s), Cost: b.best}
 	var on []int
 	for at, w := range b.on {
 		for ; w != 0 && len(on) < want.s; w &= w - 1 {

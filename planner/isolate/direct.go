@@ -39,7 +39,7 @@ func (s *State) direct(need int) (Placement, bool) {
 	if small < 0 {
 		return Placement{}, false
 	}
-	p := Placement{Stage: 2, L: 2, Map: identity(t * part), Cost: best - t*part}
+	p := Placement{Stage: 2, L: 2, Map: Identity(t * part), Cost: best - t*part}
 	p.Servers = s.idleServers(s.idleServers(nil, small, part), large, need-part)
 	want := make([]wish, 0, t*part)
 	for _, k := range s.between() {

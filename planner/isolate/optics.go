@@ -220,7 +220,7 @@ func (o *optical) layOut(leaves []int, fars []End) {
 // placement gives every pair of a virtual leaf and a virtual spine one of the
 // circuits between their leaf and spine.
 func (o *optical) placement(want shape, at, on []share) Placement {
-	p := Placement{L: want.l, S: want.s, Map: identity(want.s)}
+	p := Placement{L: want.l, S: want.s, Map: Identity(want.s)}
 	colours := make([][]int, len(at)*len(on)) // of a pair: the switches of its circuits
 	for e, k := range o.w.colour {
 		pair := int(o.w.leaf[e])*len(on) + int(o.w.spine[e])

@@ -97,9 +97,9 @@ func (s *State) idleServers(to []Server, leaf, servers int) []Server {
 	return to
 }
 
-// identity is the map of ports to virtual spines. Any map serves that is the
+// Identity is the map of ports to virtual spines. Any map serves that is the
 // same on every leaf; this one is easily read.
-func identity(n int) []int {
+func Identity(n int) []int {
 	m := make([]int, n)
 	for i := range m {
 		m[i] = i

@@ -28,6 +28,18 @@ func (s State) Get(key string) []byte {
 	return s[i].Value
 }
 
+// Decode reads a record of JSON into what v points to, which stays where there is none.
+func (s State) Decode(key string, v any) (there bool, err error) {
+	raw := s.Get(key)
+	if raw == nil {
+		return false, nil
+	}
+	if err = json.Unmarshal(raw, v); err != nil {
+		err = fmt.Errorf("store: %s: %w", key, err)
+	}
+	return true, err
+}
+
 // Number reads a decimal record, 0 when there is none.
 func (s State) Number(key string) (uint64, error) {
 	raw := s.Get(key)

@@ -27,12 +27,8 @@ func (r *Rollout) keep() {
 // RestoreHead takes what a former planner stored. Nodes that were under way come by
 // Restore.
 func (r *Rollout) RestoreHead(st journal.State) error {
-	raw := st.Get(keyHead)
-	if raw == nil {
-		return nil
-	}
-	if err := json.Unmarshal(raw, &r.head); err != nil {
-		return fmt.Errorf("store: %s: %w", keyHead, err)
+	if there, err := st.Decode(keyHead, &r.head); !there || err != nil {
+		return err
 	}
 	if r.State > proto.RolloutDone || r.Wave < 0 || r.Back < 0 {
 		return fmt.Errorf("store: %s: state %d, wave %d, back %d cannot be", keyHead, r.State, r.Wave, r.Back)
