@@ -97,10 +97,13 @@ func (b *process) kill() {
 
 // next is when it wants a tick.
 func (b *process) next() time.Duration {
-	if b.host == nil || b.paused || b.host.Next() == planner.Never {
+	if b.host == nil || b.paused {
 		return planner.Never
 	}
-	return max(b.r.now, b.base+b.host.Next())
+	if at := b.host.Next(); at != planner.Never {
+		return max(b.r.now, b.base+at)
+	}
+	return planner.Never
 }
 
 // receive takes a packet from the network.
