@@ -4,7 +4,6 @@ import (
 	"math/bits"
 	"time"
 
-	"ringlight/hal"
 	"ringlight/mzi/detmath"
 )
 
@@ -48,29 +47,20 @@ func driftKnotAt(seed uint64, n int64) (a, b float64) {
 	return a, b
 }
 
-// knots is the drift of a module's cells between two knots.
-type knots struct {
-	n    int64
-	at   [hal.CellsPerMod]float64
-	step [hal.CellsPerMod]float64 // from this knot to the next
-}
-
-// knotsAt is the module's drift from knot n on. It is kept: a module is looked
-// at many times in three hours.
-func (m *module) knotsAt(n int64) *knots {
-	k := m.knots
-	if k == nil {
-		k = &knots{n: n - 1}
-		m.knots = k
+// driftFrom is the module's drift from knot n on, by cell: there, and what the next knot
+// adds. It is kept: a module is looked at many times in three hours.
+func (m *module) driftFrom(n int64) [][2]float64 {
+	if m.drift == nil {
+		m.drift, m.knot = make([][2]float64, m.wired.Cells()), n-1
 	}
-	if k.n != n {
-		k.n = n
-		for i := range m.wired.Cells() {
-			a, b := driftKnotAt(derive(m.seed, uint64(i)), n)
-			k.at[i], k.step[i] = a, b-a
+	if m.knot != n {
+		m.knot = n
+		for k := range m.drift {
+			a, b := driftKnotAt(derive(m.seed, uint64(k)), n)
+			m.drift[k] = [2]float64{a, b - a}
 		}
 	}
-	return k
+	return m.drift
 }
 
 // walkAt is a Brownian motion at a whole second: the midpoint of an interval
@@ -133,7 +123,7 @@ func (m *module) refresh() {
 	m.rerouted()
 	t := (now / epoch) * epoch
 	m.air = caseRadPerK * (float64(m.board.ambientMilli)/1000 + m.caseAdd(t) - caseNominal)
-	m.knotsAt(int64(t / driftKnot))
+	m.driftFrom(int64(t / driftKnot))
 	m.part = float64(t%driftKnot) / float64(driftKnot)
 	for ; walking != 0; walking &= walking - 1 {
 		k := bits.TrailingZeros64(walking)
@@ -144,7 +134,8 @@ func (m *module) refresh() {
 
 // rest is the phase of a cell while no heater is warm, as of the last refresh.
 func (m *module) rest(k int) float64 {
-	x := m.per.cells[k].offset + m.air + (m.knots.at[k] + float64(m.part*m.knots.step[k]))
+	d := &m.drift[k]
+	x := m.per.cells[k].offset + m.air + (d[0] + float64(m.part*d[1]))
 	if m.planted != nil && m.planted.walk>>k&1 != 0 {
 		x += m.planted.walked[k]
 	}

@@ -149,7 +149,7 @@ func TestAWalkingCellStartsWhereItStands(t *testing.T) {
 	}
 	m.refresh()
 	var before [hal.CellsPerMod]float64
-	for k := range before {
+	for k := range m.drift {
 		before[k] = m.rest(k)
 	}
 	if err := r.w.Inject(id, Fault{Kind: CellWalk, Index: 17}); err != nil {
@@ -167,7 +167,7 @@ func TestAWalkingCellStartsWhereItStands(t *testing.T) {
 		r.w.AdvanceTo(2 * time.Hour)
 	}
 	m.refresh()
-	for k := range before {
+	for k := range m.drift {
 		d := sqrt((m.rest(k) - before[k]) * (m.rest(k) - before[k]))
 		// An hour of drift is some 20 mrad; an hour of the walk 300 rms.
 		if k != 17 && d > 0.1 || k == 17 && d < 0.03 {

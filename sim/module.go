@@ -27,8 +27,9 @@ type module struct {
 	routedUntil time.Duration
 	epoch       int64                    // of what follows, 0 = never taken
 	air         float64                  // phase by the temperature of the case
-	part        float64                  // how far it is from knots to the next
-	knots       *knots                   // of its drift; nil: never taken
+	part        float64                  // how far it is from knot to the next
+	knot        int64                    // of drift
+	drift       [][2]float64             // see driftFrom; nil: never taken
 	level       [hal.CellsPerMod]float64 // warmth that each heater goes to
 
 	dac  []voltages

@@ -181,7 +181,7 @@ func (r *rig) codes(m *module, external, second bool) (code [hal.CellsPerMod]uin
 	}
 	var warm [hal.CellsPerMod]float64
 	for range 30 {
-		for k := range warm {
+		for k := range m.drift {
 			sum := m.rest(k)
 			for j, x := range m.per.crosstalk[k] {
 				if n := k + j - crosstalkBand; n >= 0 && n < hal.BenesCells && n != k {

@@ -242,8 +242,8 @@ func (m *module) steadyUntil(slack float64) time.Duration {
 	t := (m.board.now / driftEpoch) * driftEpoch
 	n := int64(t / driftKnot)
 	fastest := 0.0 // way of a cell in the time between two knots
-	for _, step := range m.knotsAt(n).step[hal.CellMatrix:] {
-		fastest = max(fastest, step, -step)
+	for _, d := range m.driftFrom(n)[hal.CellMatrix:] {
+		fastest = max(fastest, d[1], -d[1])
 	}
 	knot := time.Duration(n+1) * driftKnot
 	// A hundredth is left for what rounding does.

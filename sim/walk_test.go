@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -173,16 +174,16 @@ func TestSwapSlackIsSafe(t *testing.T) {
 		if !ok || slack < 0.01 {
 			t.Fatalf("board %d: swaps %t, slack %v", n, ok, slack)
 		}
-		base := m.knots.at
+		base := slices.Clone(m.drift)
 		corner := func(h uint64, x float64) bool {
 			for k := hal.CellMatrix; k < hal.BenesCells; k++ {
-				m.knots.at[k] = base[k] + x
+				m.drift[k][0] = base[k][0] + x
 				if detmath.Mix(h+uint64(k))&1 == 0 {
-					m.knots.at[k] = base[k] - x
+					m.drift[k][0] = base[k][0] - x
 				}
 			}
 			_, ok := m.swaps(int64(r.w.now))
-			m.knots.at = base
+			copy(m.drift, base)
 			return ok
 		}
 		for i := range 500 {
