@@ -13,10 +13,10 @@ import (
 )
 
 // Goal: what is said to break next does, and nothing else. Method: fabrics with
-// nodes lost already; every loss that is foretold, and every one that is not, is
-// carried out in a world of its own, whose rings are compared before and after;
-// whether a ring is torn is what the light of its members says before the
-// planner has done anything.
+// nodes lost already; every loss that is foretold, and every one that is not, of the
+// largest fabric one in three, is carried out in a world of its own, whose rings are
+// compared before and after; whether a ring is torn is what the light of its members
+// says before the planner has done anything.
 func TestWhatBreaksNextDoes(t *testing.T) {
 	for _, c := range []struct {
 		params fabric.Params
@@ -55,7 +55,11 @@ func TestWhatBreaksNextDoes(t *testing.T) {
 			t.Fatal("not all were tried")
 		}
 		name := fmt.Sprintf("%d nodes, k %d, without %v, %s, %s", f.Nodes, f.K, c.lost, f.Moves, f.OnLoss)
+		every := 1 + f.Nodes/40*2
 		for id := range proto.NodeID(f.Nodes) {
+			if int(id)%every != 0 {
+				continue
+			}
 			var said hbd.Loss
 			if at := slices.IndexFunc(o.Losses, func(l hbd.Loss) bool { return l.Node == id && !l.Fibre }); at >= 0 {
 				said = o.Losses[at]
@@ -78,7 +82,7 @@ func TestWhatBreaksNextDoes(t *testing.T) {
 			}
 		}
 		for _, r := range w.p.Rings.Placed.Statuses() {
-			for i := 1; i < len(r.Nodes); i++ {
+			for i := 1; i < len(r.Nodes); i += every {
 				a, b := r.Nodes[i-1], r.Nodes[i]
 				w := begin()
 				before := w.p.Rings.Placed.Statuses()
