@@ -280,27 +280,28 @@ type CircuitStatus struct {
 
 // BundleStatus is how the optics of one bundle stand, in words.
 type BundleStatus struct {
-	Bundle       proto.BundleID  `json:"bundle"`
-	Machine      string          `json:"machine"`
-	Ready        bool            `json:"ready"`
-	Calibrated   bool            `json:"calibrated"`
-	Path         string          `json:"path"`
-	Target       string          `json:"target"`
-	State        string          `json:"state"`
-	Lit          []string        `json:"lit"`           // paths with light
-	Expected     *proto.MilliDBm `json:"expected_mdbm"` // nil: never measured
-	Measured     *proto.MilliDBm `json:"measured_mdbm"`
-	LimitErrors  uint32          `json:"limit_errors"`
-	BusErrors    uint32          `json:"bus_errors"`
-	Step         string          `json:"step,omitempty"` // of a calibration under way
-	Modules      int             `json:"modules_done"`
-	Measurements uint32          `json:"measurements"`
-	ElapsedUS    int64           `json:"elapsed_us"`
-	ReadUS       int64           `json:"read_us"`            // age of the newest reading of its modules, 0: there is none
-	Reason       string          `json:"reason,omitempty"`   // why it is not ready
-	HeldByHand   bool            `json:"held_by_hand"`       // until the planner's next plan
-	Held         string          `json:"held,omitempty"`     // what of the path in use is held against drift; none of the dark
-	NotHeld      string          `json:"not_held,omitempty"` // why not all of it
-	Unproven     string          `json:"unproven,omitempty"` // why nobody can say whether its light is good
-	Hold         []ocs.Hold      `json:"hold,omitempty"`     // of each module, once the lock took hold of one
+	Bundle       proto.BundleID   `json:"bundle"`
+	Machine      string           `json:"machine"`
+	Ready        bool             `json:"ready"`
+	Calibrated   bool             `json:"calibrated"`
+	Path         string           `json:"path"`
+	Target       string           `json:"target"`
+	State        string           `json:"state"`
+	Lit          []string         `json:"lit"`           // paths with light
+	Expected     *proto.MilliDBm  `json:"expected_mdbm"` // nil: never measured
+	Measured     *proto.MilliDBm  `json:"measured_mdbm"`
+	LimitErrors  uint32           `json:"limit_errors"`
+	BusErrors    uint32           `json:"bus_errors"`
+	Step         string           `json:"step,omitempty"` // of a calibration under way
+	Modules      int              `json:"modules_done"`
+	Measurements uint32           `json:"measurements"`
+	ElapsedUS    int64            `json:"elapsed_us"`
+	ReadUS       int64            `json:"read_us"`            // age of the newest reading of its modules, 0: there is none
+	Reason       string           `json:"reason,omitempty"`   // why it is not ready
+	HeldByHand   bool             `json:"held_by_hand"`       // until the planner's next plan
+	Held         string           `json:"held,omitempty"`     // what of the path in use is held against drift; none of the dark
+	NotHeld      string           `json:"not_held,omitempty"` // why not all of it
+	Unproven     string           `json:"unproven,omitempty"` // why nobody can say whether its light is good
+	Hold         []ocs.Hold       `json:"hold,omitempty"`     // of each module, once the lock took hold of one
+	Flags        []ocs.FlagRaises `json:"flags,omitempty"`    // that CMIS modules raised; a path without light raises RxLOS
 }

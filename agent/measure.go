@@ -205,6 +205,14 @@ var Measures = []measure{
 	perHold("ringlight_agent_lock_error_radians", metric.Gauge, metric.Micro, "Phase error over a module's cells at the lock's last look, root mean square.",
 		func(b *BundleStatus, m int) int64 { return int64(b.Hold[m].RMSMicrorad) }),
 	perHold("ringlight_agent_lock_engaged", metric.Gauge, 0, "1 while the lock holds the module.", func(b *BundleStatus, m int) int64 { return one(b.Hold[m].Engaged) }),
+	metric.Of(family{Name: "ringlight_agent_module_flags_total", Kind: metric.Counter, Help: "Times that a CMIS module raised a flag of its own; a path without light raises RxLOS.", Labels: []string{"bundle", "module", "flag"}},
+		func(s *sight, p *page) {
+			for i := range s.Bundles {
+				for _, x := range s.Bundles[i].Flags {
+					p.Number(int64(s.Bundles[i].Bundle)).Number(int64(x.Module)).Word(x.Flag).Is(int64(x.Times))
+				}
+			}
+		}),
 	perHold("ringlight_agent_lock_lost_total", metric.Counter, 0, "Cells that a look found beyond what 25 dB of extinction allow.", func(b *BundleStatus, m int) int64 { return int64(b.Hold[m].Lost) }),
 
 	metric.Of(family{Name: "ringlight_agent_bus_call_seconds", Kind: metric.Histogram, Places: metric.Micro, Labels: []string{"class"},

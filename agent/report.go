@@ -135,7 +135,7 @@ func (o *nodeOptics) addStatus(s *Status) {
 			Expected: st.Expected.Known(), Measured: st.Measured.Known(), LimitErrors: st.LimitErrors, BusErrors: st.BusErrors,
 			Step: st.Progress.Step, Modules: st.Progress.Done, Measurements: st.Progress.Measurements,
 			ElapsedUS: st.Progress.Elapsed.Microseconds(), HeldByHand: o.manual.ops[i] != nil && o.manual.ops[i].held,
-			Hold: b.optics.Holds()}
+			Hold: b.optics.Holds(), Flags: b.optics.Flags()}
 		held, why := b.optics.Held()
 		bs.Held, bs.NotHeld, bs.Unproven = held.Of(st.Path), why, b.optics.Unproven()
 		if st.Err != nil {

@@ -37,11 +37,7 @@ func (b *Board) Chips() iter.Seq[Chip] {
 				return
 			}
 		}
-		type mux struct {
-			bus  BusID
-			addr uint16
-		}
-		seen := map[mux]bool{}
+		seen := map[Chip]bool{} // muxes
 		for i := range b.Bundles {
 			for j := range b.Bundles[i].Modules {
 				m := &b.Bundles[i].Modules[j]
@@ -49,10 +45,11 @@ func (b *Board) Chips() iter.Seq[Chip] {
 				for _, c := range m.chips() {
 					c.Field = field + c.Field
 					if c.Part.Data().Role == RoleMux {
-						if seen[mux{c.Bus, c.Addr}] {
+						at := Chip{Bus: c.Bus, Addr: c.Addr}
+						if seen[at] {
 							continue
 						}
-						seen[mux{c.Bus, c.Addr}] = true
+						seen[at] = true
 					}
 					if !yield(c) {
 						return
@@ -130,14 +127,10 @@ func (m *Mirrors) chips(yield func(Chip) bool) {
 			return
 		}
 	}
-	type adc struct {
-		bus  BusID
-		addr uint16
-	}
-	seen := map[adc]bool{}
+	seen := map[Chip]bool{}
 	for side := range m.Monitors {
 		for i, mon := range m.Monitors[side] {
-			if at := (adc{mon.Bus, mon.Addr}); !seen[at] {
+			if at := (Chip{Bus: mon.Bus, Addr: mon.Addr}); !seen[at] {
 				seen[at] = true
 				if !yield(Chip{Part: m.ADC, Bus: mon.Bus, Addr: mon.Addr, Field: fmt.Sprintf("mirrors.%c[%d].adc", "ab"[side], i)}) {
 					return

@@ -44,6 +44,25 @@ func (t Timing) Join(o Timing) Timing {
 	}
 }
 
+// FlagRaises is how often a module with a controller raised a flag of its own.
+type FlagRaises struct {
+	Module int    `json:"module"`
+	Flag   string `json:"flag"` // as CMIS names it
+	Times  uint32 `json:"times"`
+}
+
+// Flags are those that modules raised, as health rounds have read them.
+func (t *Transceiver) Flags() (raised []FlagRaises) {
+	if set := t.drive.controllers(); set != nil {
+		for i := range set.Modules {
+			for flag, times := range set.Modules[i].Flags.Raised {
+				raised = append(raised, FlagRaises{i, flag, times})
+			}
+		}
+	}
+	return raised
+}
+
 // Status is how a bundle stands.
 type Status struct {
 	Machine    State

@@ -26,7 +26,6 @@ const (
 type Calibrating struct {
 	On     bool
 	Answer Answer
-	Driven Answer // of the newest drive
 	// How long after a drive the levels and the rail current are of it alone.
 	Levels, Rail time.Duration
 }
@@ -39,7 +38,7 @@ func ParseCalibrating(b []byte) (Calibrating, error) {
 	if len(b) < CalibratingBytes {
 		return Calibrating{}, fmt.Errorf("cmis: %d bytes of page B4h: %w", len(b), errShort)
 	}
-	return Calibrating{On: b[0] == 1, Answer: Answer(b[CalAnswer-CalMode]), Driven: Answer(b[CalDriven-CalMode]),
+	return Calibrating{On: b[0] == 1, Answer: Answer(b[CalAnswer-CalMode]),
 		Levels: time.Duration(binary.BigEndian.Uint16(b[CalTimes-CalMode:])) * time.Microsecond,
 		Rail:   time.Duration(binary.BigEndian.Uint16(b[CalTimes+2-CalMode:])) * time.Microsecond}, nil
 }

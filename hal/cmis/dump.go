@@ -1,9 +1,6 @@
 package cmis
 
-import (
-	"errors"
-	"time"
-)
+import "errors"
 
 // Image is a module's memory as public CMIS tools read it: lower memory, then
 // page P of bank b at (256 b + P) 128 + 128. Pages that are not implemented
@@ -68,7 +65,7 @@ func (d *Dump) Next() Request {
 }
 
 // Done takes its result.
-func (d *Dump) Done(now time.Duration, err error) {
+func (d *Dump) Done(err error) {
 	switch {
 	case errors.Is(err, ErrNoPage):
 	case err != nil:
@@ -76,11 +73,11 @@ func (d *Dump) Done(now time.Duration, err error) {
 		return
 	case d.i < 0:
 		d.Image.PutLower(d.data)
-		d.flags.seen(now, 0, 0, d.data[:])
+		d.flags.seen(0, 0, d.data[:])
 	default:
 		d.Image.PutPage(d.bank, candidates[d.i], d.data)
 		if d.bank == 0 {
-			d.flags.seen(now, candidates[d.i], 128, d.data[:])
+			d.flags.seen(candidates[d.i], 128, d.data[:])
 		}
 	}
 	for {

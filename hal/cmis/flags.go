@@ -2,7 +2,7 @@ package cmis
 
 import (
 	"encoding/binary"
-	"time"
+	"strconv"
 )
 
 // RaiseFlags are the latched bytes that this package follows, in the order of
@@ -18,24 +18,41 @@ const (
 	NumFlags  = 8 * FlagBytes
 )
 
-// FlagState is one flag's history.
-type FlagState struct {
-	Raised  bool          // as of the newest read
-	Count   uint32        // times raised
-	Exact   bool          // Count comes from the module's own counter
-	SetAt   time.Duration // when the newest raise was found
-	ClearAt time.Duration // when it was last found clear after being raised
+// monitorFlags are CMIS's names of the flags in the second of the latched bytes, by bit.
+var monitorFlags = [8]string{"TempMonHighAlarm", "TempMonLowAlarm", "TempMonHighWarning", "TempMonLowWarning",
+	"VccMonHighAlarm", "VccMonLowAlarm", "VccMonHighWarning", "VccMonLowWarning"}
+
+// flagName is CMIS's name of a flag, with its lane from 1 on; "" where it tells of no trouble.
+func flagName(flag int) string {
+	switch byteIndex, bit := flag/8, flag%8; byteIndex {
+	case 1:
+		return monitorFlags[bit]
+	case 3, 4, 5:
+		return [...]string{"TxFault", "RxLOS", "RxCDRLOL"}[byteIndex-3] + strconv.Itoa(bit+1)
+	}
+	return ""
 }
 
 // Flags is the one reader of a module's latched flags; everybody else asks it. A flag
 // that is read as set twice may have been set all the time or anew: the module's raise
 // counters (Control.Counters) decide.
 type Flags struct {
-	state   [NumFlags]FlagState
+	stands  [NumFlags]bool   // as of the newest read
+	count   [NumFlags]uint32 // times raised
 	counter [NumFlags]uint16
 	based   bool // counter holds a first reading
 	latch   [2]byte
 	raised  [2 * NumFlags]byte
+}
+
+// Raised is how often flags that tell of trouble were raised, of those that ever were. Of a
+// module without counters it may be more often.
+func (f *Flags) Raised(yield func(name string, times uint32) bool) {
+	for i, n := range f.count {
+		if name := flagName(i); n > 0 && name != "" && !yield(name, n) {
+			return
+		}
+	}
 }
 
 // NewFlags claims the latched flags of a port.
@@ -60,50 +77,34 @@ func (f *Flags) InService() []Request {
 
 // Taken carries in what the requests of a round read, all of them without
 // error.
-func (f *Flags) Taken(now time.Duration) {
-	for i := range f.state {
-		s := &f.state[i]
+func (f *Flags) Taken() {
+	for i := range f.count {
 		set := i/8 < len(f.latch) && f.latch[i/8]>>(i%8)&1 != 0
-		was := s.Raised
-		fresh := uint32(0)
 		n := binary.BigEndian.Uint16(f.raised[2*i:])
 		if f.based {
-			fresh = uint32(n - f.counter[i])
-		} else if set && !was {
-			fresh = 1 // what was before the first reading counts once
+			f.count[i] += uint32(n - f.counter[i])
+		} else if set && !f.stands[i] {
+			f.count[i]++ // what was before the first reading counts once
 		}
-		f.counter[i] = n
-		s.Count += fresh
-		s.Exact = true
-		if fresh > 0 || set && !was {
-			s.SetAt = now
-		}
-		if was && !set {
-			s.ClearAt = now
-		}
-		s.Raised = set
+		f.counter[i], f.stands[i] = n, set
 	}
 	f.based = true
 }
 
-// State is a flag by its byte in RaiseFlags and its bit.
-func (f *Flags) State(byteIndex, bit int) FlagState { return f.state[8*byteIndex+bit] }
-
 // seen carries in latched bytes that were read along with others, of bank 0.
 // Without counters a flag found set counts as one raise; counters are left to
 // the next round, which sees them all.
-func (f *Flags) seen(now time.Duration, page, offset uint8, b []byte) {
+func (f *Flags) seen(page, offset uint8, b []byte) {
 	for i, at := range RaiseFlags {
 		lies := at.Offset < 128 && offset < 128 || at.Offset >= 128 && at.Page == page && offset >= 128
 		if !lies || int(at.Offset) < int(offset) || int(at.Offset) >= int(offset)+len(b) {
 			continue
 		}
 		for bit := range 8 {
-			s := &f.state[8*i+bit]
-			if set := b[at.Offset-offset]>>bit&1 != 0; set && !s.Raised {
-				s.Raised, s.SetAt = true, now
-				if !f.based {
-					s.Count++
+			k := 8*i + bit
+			if set := b[at.Offset-offset]>>bit&1 != 0; set && !f.stands[k] {
+				if f.stands[k] = true; !f.based {
+					f.count[k]++
 				}
 			}
 		}

@@ -118,15 +118,12 @@ func DefaultLimits() Limits {
 // Advert is what page 01h says, as far as this package uses it.
 type Advert struct {
 	Limits
-	Banks              int
-	Diagnostics        bool // pages 13h and 14h
-	Monitors           bool // pages 20h-2Fh
-	CDBInstances       int
-	CDBBackground      bool
-	CDBBytes           int // of one write or read of CDB pages
-	DPInit, DPDeinit   time.Duration
-	PowerUp, PowerDown time.Duration
-	TurnOn, TurnOff    time.Duration
+	Banks            int
+	Diagnostics      bool // pages 13h and 14h
+	Monitors         bool // pages 20h-2Fh
+	CDBInstances     int
+	DPInit, DPDeinit time.Duration
+	PowerUp, TurnOn  time.Duration
 }
 
 // ParseAdvert reads page 01h; b is its 128 bytes.
@@ -139,11 +136,8 @@ func ParseAdvert(b []byte) (Advert, error) {
 	a.Banks = [4]int{1, 2, 4, 4}[at(142)&3]
 	a.Diagnostics, a.Monitors = at(142)&(1<<5) != 0, at(142)&(1<<6) != 0
 	a.DPInit, a.DPDeinit = Duration(at(144)), Duration(at(144)>>4)
-	a.PowerUp, a.PowerDown = Duration(at(167)), Duration(at(167)>>4)
-	a.TurnOn, a.TurnOff = Duration(at(168)), Duration(at(168)>>4)
+	a.PowerUp, a.TurnOn = Duration(at(167)), Duration(at(168))
 	a.CDBInstances = int(at(163) >> 6)
-	a.CDBBackground = at(163)&(1<<5) != 0
-	a.CDBBytes = 8 * (1 + int(at(164)))
 	if at(166)&0x80 != 0 {
 		a.CDB = max(1, time.Duration(at(165)&0x1F)) * 160 * time.Millisecond
 	} else {

@@ -31,7 +31,7 @@ func (x *nxp) Tx(addr uint16, w, r []byte) error {
 		return hal.ErrAddressNACK
 	}
 	if len(w) > 0 {
-		selects, data, config, ok := sc18is602.Function(w)
+		selects, data, config, ok := takenApart(w)
 		if !ok {
 			return hal.ErrByteNACK
 		}
@@ -79,4 +79,16 @@ func TestSPIBehindABridge(t *testing.T) {
 	if err := w.close(); err != nil || x.closed != 1 {
 		t.Errorf("closed %d times, %v", x.closed, err)
 	}
+}
+
+// takenApart is what a message to the bridge asks for: the selects and the data of a transfer,
+// or the configuration.
+func takenApart(w []byte) (selects byte, data []byte, config byte, ok bool) {
+	switch {
+	case len(w) == 2 && w[0] == 0xF0:
+		return 0, nil, w[1], true
+	case len(w) > 1 && w[0] > 0 && w[0] < 1<<sc18is602.Selects && len(w)-1 <= sc18is602.BufferBytes:
+		return w[0], w[1:], 0, true
+	}
+	return 0, nil, 0, false
 }

@@ -46,15 +46,3 @@ func AppendConfig(dst []byte, config byte) []byte { return append(dst, funcConfi
 func AppendTransfer(dst []byte, sel uint16, data []byte) []byte {
 	return append(append(dst, 1<<(sel%Selects)), data...)
 }
-
-// Function takes a message apart: the selects and the data of a transfer, or the
-// configuration.
-func Function(w []byte) (selects byte, data []byte, config byte, ok bool) {
-	switch {
-	case len(w) == 2 && w[0] == funcConfigure:
-		return 0, nil, w[1], true
-	case len(w) > 1 && w[0] > 0 && w[0] < 1<<Selects && len(w)-1 <= BufferBytes:
-		return w[0], w[1:], 0, true
-	}
-	return 0, nil, 0, false
-}

@@ -40,7 +40,7 @@ func (s *Set) dumps() {
 	d := s.dump
 	over, err := d.Over()
 	if !over {
-		d.module.Ask(hal.ClassHousekeeping, func(now time.Duration, err error) { d.Done(now, err) }, d.Next())
+		d.module.Ask(hal.ClassHousekeeping, func(_ time.Duration, err error) { d.Done(err) }, d.Next())
 		return
 	}
 	s.last = dump{err: err}

@@ -197,7 +197,7 @@ func (m *Module) Health(lock bool, then func(now time.Duration, millicelsius int
 	}
 	m.Ask(hal.ClassHousekeeping, func(now time.Duration, err error) {
 		if err == nil && counters {
-			m.Flags.Taken(now)
+			m.Flags.Taken()
 		}
 		if err == nil && lock {
 			m.Lock, err = cmis.ParseLock(m.held[:])
