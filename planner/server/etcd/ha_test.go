@@ -553,6 +553,12 @@ func (r *rig) full() {
 	if !errors.Is(err, rpctypes.ErrNoSpace) {
 		r.t.Fatal(err)
 	}
+	// Its alarm is what refuses others, and follows; then what was written before is heard.
+	for told := false; !told; {
+		r.pass(time.Second)
+		alarms, err := c.AlarmList(r.t.Context())
+		told = err == nil && len(alarms.Alarms) > 0
+	}
 	r.mu.Lock()
 	heads, term := len(r.heads), r.heads[len(r.heads)-1].Term
 	r.mu.Unlock()
