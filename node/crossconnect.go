@@ -151,11 +151,11 @@ func (x *CrossConnect) plannerSeen() { x.reasons &^= noPlanner }
 func (x *CrossConnect) validate(d *proto.Desired) *proto.Error {
 	switch {
 	case d.Term == 0 || d.Generation == 0:
-		return invalid("generation", "over 0, as the term", "term %d, generation %d", d.Term, d.Generation)
+		return proto.Wrong("generation", "over 0, as the term", "term %d, generation %d", d.Term, d.Generation)
 	case len(d.Decisions) == 0:
-		return invalid("decisions", "at least 1", "no group on whose topic the decision comes")
+		return proto.Wrong("decisions", "at least 1", "no group on whose topic the decision comes")
 	case len(d.Rings) > 0:
-		return invalid("rings", "none for a switch", "%d rings", len(d.Rings))
+		return proto.Wrong("rings", "none for a switch", "%d rings", len(d.Rings))
 	case len(d.Circuits) > 0 && x.silent():
 		return &proto.Error{Code: proto.HardwareFailed, Field: "circuits", Limit: "none", Reason: "the switch does not answer its agent"}
 	}
@@ -167,9 +167,9 @@ func (x *CrossConnect) validate(d *proto.Desired) *proto.Error {
 			at := func() string { return "circuits[" + strconv.Itoa(i) + "]." + string("ab"[side]) }
 			switch {
 			case int(port) >= x.ports:
-				return invalid(at(), under, "port %d", port)
+				return proto.Wrong(at(), under, "port %d", port)
 			case used[side][port]:
-				return invalid(at(), "each port once", "port %d twice", port)
+				return proto.Wrong(at(), "each port once", "port %d twice", port)
 			case x.held[side][port] != proto.Normal && !x.carries(c.A, c.B):
 				// A circuit that is there keeps its place in every plan, or the
 				// hold would stop all changes of this one.

@@ -106,7 +106,7 @@ func (p *participant) admit(dev device, d *proto.Desired, digest proto.Digest) (
 		return nil, errMoved(p.bypassSeq)
 	}
 	if limit := proto.Highest(p.bypassSeq); d.BypassSeq > limit {
-		return nil, invalid("bypass_seq", "at most "+strconv.FormatUint(limit, 10), "%d; the node counts %d", d.BypassSeq, p.bypassSeq)
+		return nil, proto.Wrong("bypass_seq", "at most "+strconv.FormatUint(limit, 10), "%d; the node counts %d", d.BypassSeq, p.bypassSeq)
 	}
 	return nil, dev.validate(d)
 }
@@ -243,9 +243,4 @@ func (p *participant) report(r *proto.Reported, inEffect bool) {
 		}
 	}
 	r.StagedTerm, r.StagedGeneration, r.StagedPlan = p.staged.name()
-}
-
-// invalid refuses a desired state by what is wrong in it.
-func invalid(field, limit, format string, args ...any) *proto.Error {
-	return &proto.Error{Code: proto.Invalid, Field: field, Limit: limit, Reason: fmt.Sprintf(format, args...)}
 }

@@ -12,11 +12,11 @@ import (
 func (m *Machine) validate(d *proto.Desired) *proto.Error {
 	switch {
 	case d.Term == 0 || d.Generation == 0:
-		return invalid("generation", "over 0, as the term", "term %d, generation %d", d.Term, d.Generation)
+		return proto.Wrong("generation", "over 0, as the term", "term %d, generation %d", d.Term, d.Generation)
 	case len(d.Decisions) == 0:
-		return invalid("decisions", "at least 1", "no ring on whose topic the decision comes")
+		return proto.Wrong("decisions", "at least 1", "no ring on whose topic the decision comes")
 	case len(d.Rings) > proto.MaxRings:
-		return invalid("rings", "at most 1", "%d rings", len(d.Rings))
+		return proto.Wrong("rings", "at most 1", "%d rings", len(d.Rings))
 	case len(d.Rings) == 0:
 		return nil
 	case m.reasons&^noPlanner != 0:
@@ -24,10 +24,10 @@ func (m *Machine) validate(d *proto.Desired) *proto.Error {
 	}
 	r := &d.Rings[0]
 	if r.Position >= r.Size {
-		return invalid("rings[0].position", "under size", "position %d of %d", r.Position, r.Size)
+		return proto.Wrong("rings[0].position", "under size", "position %d of %d", r.Position, r.Size)
 	}
 	if r.Policy > proto.PolicyHold {
-		return invalid("rings[0].policy", "bypass or hold", "%s", r.Policy)
+		return proto.Wrong("rings[0].policy", "bypass or hold", "%s", r.Policy)
 	}
 	e := envelopeOf(r.Envelope)
 	if err := check(e, derive(e)); err != nil {
@@ -44,19 +44,19 @@ func (m *Machine) validateLists(r *proto.RingAssignment) *proto.Error {
 		name := "rings[0]." + proto.Side(i).String()
 		use[i] = none - i
 		if len(list) > proto.MaxCandidates {
-			return invalid(name, "at most "+strconv.Itoa(proto.MaxCandidates), "%d candidates", len(list))
+			return proto.Wrong(name, "at most "+strconv.Itoa(proto.MaxCandidates), "%d candidates", len(list))
 		}
 		for k, c := range list {
 			at := name + "[" + strconv.Itoa(k) + "]"
 			switch {
 			case int(c.Bundle) >= len(m.bundles):
-				return invalid(at+".bundle", "under "+strconv.Itoa(len(m.bundles)), "bundle %d", c.Bundle)
+				return proto.Wrong(at+".bundle", "under "+strconv.Itoa(len(m.bundles)), "bundle %d", c.Bundle)
 			case !c.Path.External():
-				return invalid(at+".path", "external1 or external2", "%s", c.Path)
+				return proto.Wrong(at+".path", "external1 or external2", "%s", c.Path)
 			case taken[c.Bundle]&(1<<c.Path) != 0:
-				return invalid(at, "each bundle and path once", "bundle %d %s again", c.Bundle, c.Path)
+				return proto.Wrong(at, "each bundle and path once", "bundle %d %s again", c.Bundle, c.Path)
 			case c.Peer == m.id:
-				return invalid(at+".peer", "another node", "the node itself")
+				return proto.Wrong(at+".peer", "another node", "the node itself")
 			case !m.bundles[c.Bundle].ready:
 				return &proto.Error{Code: proto.NotCalibrated, Field: at + ".bundle",
 					Reason: fmt.Sprintf("bundle %d cannot switch: ocs-agent status says why, ocs-agent calibrate calibrates it", c.Bundle)}
@@ -68,12 +68,12 @@ func (m *Machine) validateLists(r *proto.RingAssignment) *proto.Error {
 		}
 		w := workingOf(r, i)
 		if w >= len(list) {
-			return invalid(name+"_working", "under "+strconv.Itoa(len(list)), "%d", w)
+			return proto.Wrong(name+"_working", "under "+strconv.Itoa(len(list)), "%d", w)
 		}
 		use[i] = int(list[w].Bundle)
 	}
 	if use[0] == use[1] {
-		return invalid("rings[0].right_working", "another bundle than left_working", "both need bundle %d", use[0])
+		return proto.Wrong("rings[0].right_working", "another bundle than left_working", "both need bundle %d", use[0])
 	}
 	return nil
 }

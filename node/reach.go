@@ -1,7 +1,6 @@
 package node
 
 import (
-	"fmt"
 	"strconv"
 	"time"
 
@@ -44,13 +43,11 @@ func (r *reach) term() proto.Term { return r.settled + proto.MaxTermJump }
 // far refuses a term or generation that is too far above what is known.
 func (f *fence) far(t proto.Term, g proto.Generation) *proto.Error {
 	if limit := f.reach.term(); t > limit {
-		return &proto.Error{Code: proto.Invalid, Field: "term", Limit: "at most " + strconv.FormatUint(uint64(limit), 10),
-			Reason: fmt.Sprintf("term %d; believed after %d signs of life of its planner alone", t, signsOfLife)}
+		return proto.Wrong("term", "at most "+strconv.FormatUint(uint64(limit), 10), "term %d; believed after %d signs of life of its planner alone", t, signsOfLife)
 	}
 	_, known, _ := f.applied.name()
 	if limit := proto.Highest(uint64(known)); uint64(g) > limit {
-		return &proto.Error{Code: proto.Invalid, Field: "generation", Limit: "at most " + strconv.FormatUint(limit, 10),
-			Reason: fmt.Sprintf("generation %d; %d is in force", g, known)}
+		return proto.Wrong("generation", "at most "+strconv.FormatUint(limit, 10), "generation %d; %d is in force", g, known)
 	}
 	return nil
 }

@@ -138,8 +138,7 @@ func check(e envelope, t timers) *proto.Error {
 		{t.retry <= maxWait, "retry", "at most " + micros(maxWait), t.retry},
 	} {
 		if !c.ok {
-			return &proto.Error{Code: proto.Invalid, Field: "envelope." + c.field, Limit: c.limit,
-				Reason: micros(c.have) + " breaks the order of the timers"}
+			return proto.Wrong("envelope."+c.field, c.limit, "%s breaks the order of the timers", micros(c.have))
 		}
 	}
 	return nil

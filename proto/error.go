@@ -67,6 +67,7 @@ func (r *OpReply) Refuse(err error) {
 	}
 }
 
-func invalid(field, limit, format string, args ...any) *Error {
+// Wrong refuses a field by what is wrong in it.
+func Wrong(field, limit, format string, args ...any) *Error {
 	return &Error{Code: Invalid, Field: field, Limit: limit, Reason: fmt.Sprintf(format, args...)}
 }

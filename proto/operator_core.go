@@ -33,7 +33,7 @@ func ParseCollective(name string) (Collective, *Error) {
 	}
 	n := slices.Index(collectiveNames[:], name)
 	if n < 0 {
-		return 0, invalid("collective", strings.Join(collectiveNames[:], ", "), "%q", name)
+		return 0, Wrong("collective", strings.Join(collectiveNames[:], ", "), "%q", name)
 	}
 	return Collective(n), nil
 }
@@ -41,7 +41,7 @@ func ParseCollective(name string) (Collective, *Error) {
 // Check names the collective where it is none of those that there are.
 func (c Collective) Check() *Error {
 	if int(c) >= len(collectiveNames) {
-		return invalid("collective", strings.Join(collectiveNames[:], ", "), "%s", c)
+		return Wrong("collective", strings.Join(collectiveNames[:], ", "), "%s", c)
 	}
 	return nil
 }
@@ -127,7 +127,7 @@ func ParseMethod(name string) (Method, *Error) {
 	}
 	n := slices.Index(methodNames[:], name)
 	if n < 0 {
-		return 0, invalid("method", "auto, random or totient", "%q", name)
+		return 0, Wrong("method", "auto, random or totient", "%q", name)
 	}
 	return Method(n), nil
 }

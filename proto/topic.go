@@ -263,11 +263,11 @@ func parseID(s string) (uint32, bool) {
 func CheckName(field, s string) error {
 	const limit = "1 to 64 of a-z 0-9 -"
 	if s == "" || len(s) > MaxName {
-		return invalid(field, limit, "%d characters", len(s))
+		return Wrong(field, limit, "%d characters", len(s))
 	}
 	for i := range len(s) {
 		if c := s[i]; (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-' {
-			return invalid(field, limit, "%q", s)
+			return Wrong(field, limit, "%q", s)
 		}
 	}
 	return nil

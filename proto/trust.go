@@ -178,7 +178,7 @@ func (h Holder) String() string { return h.Fabric + "/" + string(h.Kind) + "/" +
 // ParseHolder reads f1/n/7, f1/planner/a or f1/op/alice.
 func ParseHolder(s string) (Holder, error) {
 	bad := func() (Holder, error) {
-		return Holder{}, invalid("name", "FABRIC/n/NUMBER, FABRIC/planner/NAME or FABRIC/op/NAME of a-z 0-9 -, at most 64 characters", "%q", s)
+		return Holder{}, Wrong("name", "FABRIC/n/NUMBER, FABRIC/planner/NAME or FABRIC/op/NAME of a-z 0-9 -, at most 64 characters", "%q", s)
 	}
 	part := strings.Split(s, "/")
 	if len(part) != 3 || len(s) > maxTrustName || len(part[0]) > MaxTrustFabric || CheckName("", part[0]) != nil {

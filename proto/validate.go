@@ -45,7 +45,7 @@ func (r *rules) name(field string) string {
 
 func (r *rules) broken(field, limit, format string, args ...any) {
 	if r.err == nil {
-		r.err = invalid(r.name(field), limit, format, args...)
+		r.err = Wrong(r.name(field), limit, format, args...)
 	}
 }
 

@@ -52,9 +52,7 @@ func followTraffic(j *job, c *Circuits, q *proto.OpRequest, r *proto.OpReply) {
 	was := *d.traffic(j.topology())
 	sent := was
 	sent.AllReduce, sent.MP = t.AllReduce, t.MP
-	if err := d.checkTopology(&sent, n, "topology", func(field, limit, format string, args ...any) *proto.Error {
-		return &proto.Error{Code: proto.Invalid, Field: field, Limit: limit, Reason: fmt.Sprintf(format, args...)}
-	}); err != nil {
+	if err := d.checkTopology(&sent, n, "topology", proto.Wrong); err != nil {
 		r.Refuse(err)
 		return
 	}

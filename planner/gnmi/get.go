@@ -24,7 +24,7 @@ func (s *Server) Get(ctx context.Context, r *pb.GetRequest) (*pb.GetResponse, er
 	}
 	for _, m := range r.GetUseModels() {
 		if !slices.ContainsFunc(models, func(x *model) bool { return x.module == m.GetName() }) {
-			return nil, invalid("use_models", "those of Capabilities", "%.60q", m.GetName())
+			return nil, proto.Wrong("use_models", "those of Capabilities", "%.60q", m.GetName())
 		}
 	}
 	paths, _, err := askAll(r.GetPrefix(), r.GetPath())

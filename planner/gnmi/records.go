@@ -25,7 +25,7 @@ func whose(path []*pb.PathElem) (int, error) {
 		for _, list := range [...]string{"node", "switch", "port"} {
 			key := map[bool]string{true: "name", false: "id"}[list == "port"]
 			if _, known := one(path, list, key); !known && slices.ContainsFunc(at, func(e *pb.PathElem) bool { return e.GetName() == list }) {
-				return i, invalid("path", "records of one "+list+", by its "+key, "/%s of all", words(path))
+				return i, proto.Wrong("path", "records of one "+list+", by its "+key, "/%s of all", words(path))
 			}
 		}
 		return i, nil

@@ -3,7 +3,6 @@ package gnmi
 import (
 	_ "embed"
 	"encoding/json"
-	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -135,11 +134,6 @@ func readModel(text string) *model {
 	return m
 }
 
-// invalid refuses a request for what is wrong in it.
-func invalid(field, limit, format string, args ...any) error {
-	return &proto.Error{Code: proto.Invalid, Field: field, Limit: limit, Reason: fmt.Sprintf(format, args...)}
-}
-
 // find is the model and its node that a path leads to; the models of nothing, for the root.
 // Names may be * and keys absent: then all are meant, and the first is found.
 func find(elems []*pb.PathElem) (*model, *schema, error) {
@@ -154,13 +148,13 @@ func find(elems []*pb.PathElem) (*model, *schema, error) {
 			return m, s, err
 		}
 	}
-	return nil, nil, invalid("path", "/fabric or /components; of target switch-N /sonic-ocs or /sonic-ocs-states", "there is no /%.60s", elems[0].GetName())
+	return nil, nil, proto.Wrong("path", "/fabric or /components; of target switch-N /sonic-ocs or /sonic-ocs-states", "there is no /%.60s", elems[0].GetName())
 }
 
 func (s *schema) walk(rest []*pb.PathElem, at *pb.PathElem) (*schema, error) {
 	for name := range at.GetKey() { // any order: one is enough
 		if name != s.key {
-			return nil, invalid("path", "key "+s.key, "%s has no key %.40q", s.name, name)
+			return nil, proto.Wrong("path", "key "+s.key, "%s has no key %.40q", s.name, name)
 		}
 	}
 	if len(rest) == 0 {
@@ -182,7 +176,7 @@ func (s *schema) walk(rest []*pb.PathElem, at *pb.PathElem) (*schema, error) {
 		if s.leaf {
 			limit = "nothing below it"
 		}
-		err = invalid("path", limit, "%s has no %.40q", s.name, rest[0].GetName())
+		err = proto.Wrong("path", limit, "%s has no %.40q", s.name, rest[0].GetName())
 	}
 	return nil, err
 }

@@ -74,11 +74,11 @@ func (c *Config) tls() (*tls.Config, error) {
 	host, _, err := net.SplitHostPort(c.Addr)
 	switch {
 	case err != nil:
-		return nil, invalid("gnmi", "host:port", "%v", err)
+		return nil, proto.Wrong("gnmi", "host:port", "%v", err)
 	case c.CAFile != "" && c.CertFile != "" && c.KeyFile != "":
 		return cert.Server(c.CAFile, c.CertFile, c.KeyFile)
 	case !mqtt.IsLoopback(host):
-		return nil, invalid("gnmi", "a loopback address, or -ca, -cert and -key", "%q is open to others; it is served to those with a certificate alone", c.Addr)
+		return nil, proto.Wrong("gnmi", "a loopback address, or -ca, -cert and -key", "%q is open to others; it is served to those with a certificate alone", c.Addr)
 	}
 	return nil, nil
 }
@@ -284,14 +284,14 @@ func ask(prefix, p *pb.Path) (a asked, err error) {
 		a.elems = append(a.elems, e)
 	}
 	if n := len(a.elems); n > maxElems {
-		return a, invalid("path", fmt.Sprintf("at most %d elements", maxElems), "%d", n)
+		return a, proto.Wrong("path", fmt.Sprintf("at most %d elements", maxElems), "%d", n)
 	}
 	//lint:ignore SA1019 who speaks gNMI of before 0.4 alone is told so
 	if len(a.elems) == 0 && len(p.GetElement()) > 0 {
-		return a, invalid("path", "elem", "element is of before gNMI 0.4")
+		return a, proto.Wrong("path", "elem", "element is of before gNMI 0.4")
 	}
 	if origin := cmp.Or(p.GetOrigin(), prefix.GetOrigin()); origin != "" && origin != "openconfig" && origin != "ringlight" {
-		return a, invalid("origin", "openconfig, ringlight or none", "%.40q", origin)
+		return a, proto.Wrong("origin", "openconfig, ringlight or none", "%.40q", origin)
 	}
 	if a.model, a.schema, err = find(a.elems); err != nil {
 		return a, err
@@ -304,7 +304,7 @@ func ask(prefix, p *pb.Path) (a asked, err error) {
 		a.kinds = ofRecords
 	}
 	if a.model != nil && a.model.device != (a.device != "") {
-		return a, invalid("target", map[bool]string{true: targetPrefix + "N", false: "that of the planner"}[a.model.device], "/%s of %.40q", a.model.root.name, a.device)
+		return a, proto.Wrong("target", map[bool]string{true: targetPrefix + "N", false: "that of the planner"}[a.model.device], "/%s of %.40q", a.model.root.name, a.device)
 	}
 	return a, nil
 }
@@ -340,7 +340,7 @@ func (a *asked) exact() bool {
 // askAll reads the paths of a request; none is the root.
 func askAll(prefix *pb.Path, paths []*pb.Path) (all []asked, k kinds, err error) {
 	if len(paths) > maxPaths {
-		return nil, 0, invalid("path", fmt.Sprintf("at most %d in a request", maxPaths), "%d", len(paths))
+		return nil, 0, proto.Wrong("path", fmt.Sprintf("at most %d in a request", maxPaths), "%d", len(paths))
 	}
 	for _, p := range paths {
 		a, err := ask(prefix, p)

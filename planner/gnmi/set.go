@@ -32,7 +32,7 @@ func (s *Server) Set(ctx context.Context, r *pb.SetRequest) (*pb.SetResponse, er
 	who := callerOf(ctx)
 	out := &pb.SetResponse{Prefix: r.GetPrefix(), Timestamp: s.at()}
 	if n := len(r.GetDelete()) + len(r.GetReplace()) + len(r.GetUpdate()); n == 0 || n > maxPaths || len(r.GetUnionReplace()) > 0 {
-		return nil, invalid("update", fmt.Sprintf("1 to %d of delete, replace, update", maxPaths), "%d, and %d of union_replace", n, len(r.GetUnionReplace()))
+		return nil, proto.Wrong("update", fmt.Sprintf("1 to %d of delete, replace, update", maxPaths), "%d, and %d of union_replace", n, len(r.GetUnionReplace()))
 	}
 	var o objects
 	for _, p := range r.GetDelete() {
@@ -44,7 +44,7 @@ func (s *Server) Set(ctx context.Context, r *pb.SetRequest) (*pb.SetResponse, er
 	for op, list := range map[pb.UpdateResult_Operation][]*pb.Update{pb.UpdateResult_REPLACE: r.GetReplace(), pb.UpdateResult_UPDATE: r.GetUpdate()} { // any order: of one leaf two values are refused
 		for _, u := range list {
 			if u.GetVal() == nil {
-				return nil, invalid("val", "a value", "none of /%s", words(u.GetPath().GetElem()))
+				return nil, proto.Wrong("val", "a value", "none of /%s", words(u.GetPath().GetElem()))
 			}
 			if err := o.take(r.GetPrefix(), u.GetPath(), u.GetVal()); err != nil {
 				return nil, err
@@ -90,10 +90,10 @@ func (l *objects) take(prefix, p *pb.Path, val *pb.TypedValue) error {
 		}
 	}
 	if n == 0 || !a.exact() {
-		return invalid("path", "one item of a list, with its key", "/%s", words(a.elems))
+		return proto.Wrong("path", "one item of a list, with its key", "/%s", words(a.elems))
 	}
 	if !a.schema.config {
-		return invalid("path", "what may be set", "/%s is state", words(a.elems))
+		return proto.Wrong("path", "what may be set", "/%s is state", words(a.elems))
 	}
 	below := words(a.elems[n:])
 	schema := a.schema
@@ -103,7 +103,7 @@ func (l *objects) take(prefix, p *pb.Path, val *pb.TypedValue) error {
 		if same := x.device == a.device && samePath(x.elems, a.elems); same {
 			o = x
 		} else if x.device != a.device || !x.circuit() || words(x.elems) != words(a.elems) {
-			return invalid("path", "one item of a list in a Set, or circuits of one switch", "/%s, and /%s", words(x.elems), words(a.elems))
+			return proto.Wrong("path", "one item of a list in a Set, or circuits of one switch", "/%s, and /%s", words(x.elems), words(a.elems))
 		}
 	}
 	if o == nil {
@@ -111,7 +111,7 @@ func (l *objects) take(prefix, p *pb.Path, val *pb.TypedValue) error {
 		*l = append(*l, o)
 	}
 	if o.model != nil && o.drop != (val == nil) {
-		return invalid("path", "delete, or update, of an item in a Set", "both of /%s", words(a.elems))
+		return proto.Wrong("path", "delete, or update, of an item in a Set", "both of /%s", words(a.elems))
 	}
 	if o.asked, o.drop = a, val == nil; o.drop {
 		return o.put(below, "")
@@ -127,7 +127,7 @@ func (o *object) circuit() bool {
 // put notes what a leaf is to be, once.
 func (o *object) put(leaf, value string) error {
 	if was, twice := o.values[leaf]; twice && was != value {
-		return invalid("path", "one value of a leaf", "%s is to be %.40q and %.40q", leaf, was, value)
+		return proto.Wrong("path", "one value of a leaf", "%s is to be %.40q and %.40q", leaf, was, value)
 	}
 	o.values[leaf] = value
 	return nil
@@ -144,10 +144,10 @@ func (o *object) read(s *schema, below string, val *pb.TypedValue) error {
 		d.UseNumber()
 		var v any
 		if err := d.Decode(&v); err != nil {
-			return invalid("val", "JSON", "%v", err)
+			return proto.Wrong("val", "JSON", "%v", err)
 		}
 		if _, more := d.Token(); more != io.EOF {
-			return invalid("val", "JSON", "something follows its end")
+			return proto.Wrong("val", "JSON", "something follows its end")
 		}
 		return o.spread(s, below, v)
 	}
@@ -161,7 +161,7 @@ func (o *object) read(s *schema, below string, val *pb.TypedValue) error {
 	case *pb.TypedValue_IntVal:
 		return o.spread(s, below, json.Number(strconv.FormatInt(v.IntVal, 10)))
 	}
-	return invalid("val", "JSON, a string, a number or a boolean", "%T", val.GetValue())
+	return proto.Wrong("val", "JSON, a string, a number or a boolean", "%T", val.GetValue())
 }
 
 func (o *object) spread(s *schema, below string, v any) error {
@@ -174,7 +174,7 @@ func (o *object) spread(s *schema, below string, v any) error {
 			}
 			c := s.child(bare)
 			if s.leaf || c == nil || !c.config || qualified && of != c.module {
-				return invalid("val", "leaves that may be set", "%.60q in %s", name, s.name)
+				return proto.Wrong("val", "leaves that may be set", "%.60q in %s", name, s.name)
 			}
 			if err := o.spread(c, strings.TrimPrefix(below+"/"+bare, "/"), x); err != nil {
 				return err
@@ -190,7 +190,7 @@ func (o *object) spread(s *schema, below string, v any) error {
 	if s.leaf {
 		limit = cmp.Or(s.kind, "string")
 	}
-	return invalid("val", limit, "%s of %s", kindOf(v), s.name)
+	return proto.Wrong("val", limit, "%s of %s", kindOf(v), s.name)
 }
 
 func kindOf(v any) string {
@@ -232,7 +232,7 @@ func (s *Server) act(ctx context.Context, list objects) (*proto.OpRequest, error
 		case ok && !o.drop && len(o.values) == 1 && len(wish) <= proto.MaxPart:
 			return &proto.OpRequest{Noun: proto.NounSubmit, Bundle: -1, Name: name, Text: proto.Part(wish)}, nil
 		}
-		return nil, invalid("path", fmt.Sprintf("config/wish of at most %d bytes, or delete of the whole job", proto.MaxPart), "of job %.64q: %.80v", name, o.values)
+		return nil, proto.Wrong("path", fmt.Sprintf("config/wish of at most %d bytes, or delete of the whole job", proto.MaxPart), "of job %.64q: %.80v", name, o.values)
 	}
 	return s.onSwitch(ctx, list)
 }
@@ -247,7 +247,7 @@ func idIn(path []*pb.PathElem, list string) (proto.NodeID, error) {
 	id, _ := one(path, list, "id")
 	n, err := strconv.ParseUint(id, 10, 20)
 	if err != nil {
-		return 0, invalid("id", "the number of a "+list, "%.40q", id)
+		return 0, proto.Wrong("id", "the number of a "+list, "%.40q", id)
 	}
 	return proto.NodeID(n), nil
 }
@@ -262,7 +262,7 @@ func (o *object) drain() (*proto.OpRequest, error) {
 	delete(o.values, "config/reason")
 	switch {
 	case !there || len(o.values) != 1 || on != "true" && on != "false" && !o.drop || len(q.Reason) > proto.MaxText:
-		return nil, invalid("path", "config/drained, true or false, with config/reason or without", "of node %d: %.80v", id, o.values)
+		return nil, proto.Wrong("path", "config/drained, true or false, with config/reason or without", "of node %d: %.80v", id, o.values)
 	case on == "true":
 		q.Noun = proto.NounDrain
 	}
@@ -279,7 +279,7 @@ func (o *object) request() (*proto.OpRequest, error) {
 	if q.Side = proto.Left; side == proto.Right.String() {
 		q.Side = proto.Right
 	} else if side != proto.Left.String() {
-		return nil, invalid("name", "left or right", "%.40q", side)
+		return nil, proto.Wrong("name", "left or right", "%.40q", side)
 	}
 	word, there := o.values["config/request"]
 	if o.drop {
@@ -291,14 +291,14 @@ func (o *object) request() (*proto.OpRequest, error) {
 	if peer, ok := o.values["config/peer"]; ok && !o.drop {
 		n, err := strconv.ParseUint(peer, 10, 31)
 		if err != nil {
-			return nil, invalid("peer", "the number of a node", "%.40q", peer)
+			return nil, proto.Wrong("peer", "the number of a node", "%.40q", peer)
 		}
 		to := proto.NodeID(n)
 		q.Peer = &to
 	}
 	delete(o.values, "config/peer")
 	if !there || len(o.values) != 1 || q.Request > proto.Lockout {
-		return nil, invalid("path", "config/request: no_request, manual_switch, forced_switch or lockout, with config/peer or without", "of a side of node %d: %.80v", id, o.values)
+		return nil, proto.Wrong("path", "config/request: no_request, manual_switch, forced_switch or lockout, with config/peer or without", "of a side of node %d: %.80v", id, o.values)
 	}
 	return q, nil
 }
@@ -323,7 +323,7 @@ func (s *Server) onSwitch(ctx context.Context, list objects) (*proto.OpRequest, 
 			delete(row, "")
 			rows = append(rows, row)
 		case !o.circuit() || !whole:
-			return nil, invalid("path", "delete of a whole circuit", "/%s of %v", container, row)
+			return nil, proto.Wrong("path", "delete of a whole circuit", "/%s of %v", container, row)
 		default:
 			q.Gone = append(q.Gone, row[leaf])
 		}
@@ -344,14 +344,14 @@ func (s *Server) onSwitch(ctx context.Context, list objects) (*proto.OpRequest, 
 		from, to, _ := strings.Cut(key, "-")
 		_, _, err := (&sonic.Connection{ID: key, A: from, B: to}).Ports()
 		if at := slices.IndexFunc(b.add, func(c sonic.Connection) bool { return c.ID == key }); err != nil || at >= 0 && (b.add[at].A != from || b.add[at].B != to) {
-			return nil, invalid("cross_connect_id", "that of its ports, such as 1A-2B", "%.40q", key)
+			return nil, proto.Wrong("cross_connect_id", "that of its ports, such as 1A-2B", "%.40q", key)
 		}
 	}
 	if len(q.Names)+len(q.Gone) > 0 {
 		return q, nil
 	}
 	if len(b.set) != 1 || b.set[0].Override == nil || *b.set[0].Override == proto.PoweredOff.String() {
-		return nil, invalid("config_status", "normal or force_blocked: the planner takes ports out, or lets them in", "%.80v", rows)
+		return nil, proto.Wrong("config_status", "normal or force_blocked: the planner takes ports out, or lets them in", "%.80v", rows)
 	}
 	noun := proto.NounDrain
 	if *b.set[0].Override == proto.Normal.String() {

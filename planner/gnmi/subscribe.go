@@ -104,7 +104,7 @@ func (st *stream) run(x heardRequest, heard <-chan heardRequest) error {
 	}
 	list := x.GetSubscribe()
 	if list == nil {
-		return invalid("request", "subscribe, first of all", "%T", x.GetRequest())
+		return proto.Wrong("request", "subscribe, first of all", "%T", x.GetRequest())
 	}
 	if err := st.read(list); err != nil {
 		return err
@@ -117,7 +117,7 @@ func (st *stream) run(x heardRequest, heard <-chan heardRequest) error {
 	case pb.SubscriptionList_STREAM:
 		return st.follow(list, heard)
 	}
-	return invalid("mode", "STREAM, ONCE or POLL", "%d", list.GetMode())
+	return proto.Wrong("mode", "STREAM, ONCE or POLL", "%d", list.GetMode())
 }
 
 // read takes what is subscribed to.
@@ -127,7 +127,7 @@ func (st *stream) read(list *pb.SubscriptionList) (err error) {
 	}
 	st.prefix = list.GetPrefix()
 	if n := len(list.GetSubscription()); n == 0 || n > maxPaths {
-		return invalid("subscription", fmt.Sprintf("1 to %d", maxPaths), "%d", n)
+		return proto.Wrong("subscription", fmt.Sprintf("1 to %d", maxPaths), "%d", n)
 	}
 	stream := list.GetMode() == pb.SubscriptionList_STREAM
 	for _, x := range list.GetSubscription() {
@@ -136,19 +136,19 @@ func (st *stream) read(list *pb.SubscriptionList) (err error) {
 			return err
 		}
 		if stream && sub.kinds == ofRecords {
-			return invalid("mode", "ONCE or POLL, or Get", "records are not streamed")
+			return proto.Wrong("mode", "ONCE or POLL, or Get", "records are not streamed")
 		}
 		interval, beat := time.Duration(x.GetSampleInterval()), time.Duration(x.GetHeartbeatInterval())
 		if x.GetSampleInterval() > uint64(time.Hour*24*366) || x.GetHeartbeatInterval() > uint64(time.Hour*24*366) {
-			return invalid("sample_interval", "at most a year, in ns", "%d", max(x.GetSampleInterval(), x.GetHeartbeatInterval()))
+			return proto.Wrong("sample_interval", "at most a year, in ns", "%d", max(x.GetSampleInterval(), x.GetHeartbeatInterval()))
 		}
 		switch mode := x.GetMode(); {
 		case !stream:
 		case beat != 0 && beat < shortestSample:
-			return invalid("heartbeat_interval", "0, or at least "+shortestSample.String()+" in ns", "%v", beat)
+			return proto.Wrong("heartbeat_interval", "0, or at least "+shortestSample.String()+" in ns", "%v", beat)
 		case mode == pb.SubscriptionMode_SAMPLE:
 			if sub.sample, sub.spare, sub.every = true, x.GetSuppressRedundant(), max(interval, shortestSample); interval != 0 && interval < shortestSample {
-				return invalid("sample_interval", "0, or at least "+shortestSample.String()+" in ns", "%v", interval)
+				return proto.Wrong("sample_interval", "0, or at least "+shortestSample.String()+" in ns", "%v", interval)
 			}
 			if sub.beat = beat; sub.spare && beat != 0 {
 				sub.every = min(sub.every, beat)
@@ -156,7 +156,7 @@ func (st *stream) read(list *pb.SubscriptionList) (err error) {
 		case mode == pb.SubscriptionMode_ON_CHANGE || mode == pb.SubscriptionMode_TARGET_DEFINED:
 			sub.every = beat
 		default:
-			return invalid("mode", "TARGET_DEFINED, ON_CHANGE or SAMPLE", "%d", mode)
+			return proto.Wrong("mode", "TARGET_DEFINED, ON_CHANGE or SAMPLE", "%d", mode)
 		}
 		st.subs, st.kinds = append(st.subs, sub), st.kinds|sub.kinds
 		if sub.device != "" && !slices.Contains(st.devices, sub.device) {
@@ -257,7 +257,7 @@ func (st *stream) poll(updatesOnly bool, heard <-chan heardRequest) error {
 			case x.err != nil:
 				return x.err
 			case x.GetPoll() == nil:
-				return invalid("request", "poll", "%T", x.GetRequest())
+				return proto.Wrong("request", "poll", "%T", x.GetRequest())
 			}
 			if err := st.once(updatesOnly); err != nil {
 				return err
@@ -343,7 +343,7 @@ func (st *stream) follow(asked *pb.SubscriptionList, heard <-chan heardRequest) 
 			}
 		case x := <-heard:
 			if x.err == nil {
-				return invalid("request", "no second one of a stream", "%T", x.GetRequest())
+				return proto.Wrong("request", "no second one of a stream", "%T", x.GetRequest())
 			}
 			if !errors.Is(x.err, io.EOF) {
 				return x.err

@@ -176,17 +176,17 @@ func AddTraffic(to *proto.JobTopology, groups []topo.Group, demands []topo.Deman
 func (w *Wish) checkCircuits(f *fabric.Fabric) error {
 	switch {
 	case f.Core == nil:
-		return wrong("circuits", "a fabric with a core", "this one has no optical switches between servers")
+		return proto.Wrong("circuits", "a fabric with a core", "this one has no optical switches between servers")
 	case w.Nodes != nil && len(w.Nodes) == 0:
-		return wrong("nodes", "servers, or absent: any", "none")
+		return proto.Wrong("nodes", "servers, or absent: any", "none")
 	case w.Policy == Shrink:
-		return wrong("policy", "wait or fail, with circuits", "%s", w.Policy)
+		return proto.Wrong("policy", "wait or fail, with circuits", "%s", w.Policy)
 	case w.Circuits.Next != "" && CheckID(w.Circuits.Next) != nil:
-		return wrong("circuits.next", "a job's name", "%.80q", w.Circuits.Next)
+		return proto.Wrong("circuits.next", "a job's name", "%.80q", w.Circuits.Next)
 	}
 	for field, is := range map[string]bool{"tp": w.TP != 0, "rings": w.Rings != 0, "spares": w.Spares != 0, "exclude": w.Exclude != nil, "ring": w.Ring != 0, "prefer": w.Prefer != ""} { // any order: each by itself
 		if is {
-			return wrong(field, "none beside circuits: they are of rings", "given")
+			return proto.Wrong(field, "none beside circuits: they are of rings", "given")
 		}
 	}
 	c := w.Circuits

@@ -49,9 +49,9 @@ func (t circuitJobs) spec(w *Wish) proto.JobSpec {
 // check says what of a wish the core does not have.
 func (t circuitJobs) check(id string, w *Wish) error {
 	if next := w.Circuits.Next; next == id && id != "" {
-		return wrong("circuits.next", "another job", "%s", next)
+		return proto.Wrong("circuits.next", "another job", "%s", next)
 	} else if x := t.table.jobs[next]; next != "" && (x == nil || x.State.ended() || x.wish.Circuits == nil) {
-		return wrong("circuits.next", "a job that has circuits", "no such job %.80q", next)
+		return proto.Wrong("circuits.next", "a job that has circuits", "no such job %.80q", next)
 	}
 	if err := t.table.core.Check(t.spec(w)); err != nil {
 		if err.Field == "dp" && w.Circuits.GPUsTotal != nil {

@@ -74,17 +74,17 @@ func (s Split) check(v *View, domains int) (Split, error) {
 	} else if s.PP == 0 {
 		s.PP = v.ranks.Stages
 	} else if s.PP != v.ranks.Stages {
-		return s, wrong("pp", fmt.Sprintf("%d, what its circuits are for", v.ranks.Stages), "%d", s.PP)
+		return s, proto.Wrong("pp", fmt.Sprintf("%d, what its circuits are for", v.ranks.Stages), "%d", s.PP)
 	}
 	what := "ring"
 	if v.Circuits != nil {
 		what = "domain"
 	}
 	if s.PP < 1 || domains%s.PP != 0 {
-		return s, wrong("pp", "a divisor of "+proto.Count(domains, what), "%d", s.PP)
+		return s, proto.Wrong("pp", "a divisor of "+proto.Count(domains, what), "%d", s.PP)
 	}
 	if n := domains / s.PP; n%s.CP != 0 {
-		return s, wrong("cp", "a divisor of "+proto.Count(n, what), "%d", s.CP)
+		return s, proto.Wrong("cp", "a divisor of "+proto.Count(n, what), "%d", s.CP)
 	}
 	return s, nil
 }

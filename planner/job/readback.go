@@ -32,7 +32,7 @@ var devices = map[string]device{
 func deviceOf(dialect string) (device, error) {
 	d, ok := devices[dialect]
 	if !ok {
-		return d, wrong("dialect", "linux, frr or eos", "%.40q", dialect)
+		return d, proto.Wrong("dialect", "linux, frr or eos", "%.40q", dialect)
 	}
 	return d, nil
 }

@@ -61,7 +61,7 @@ func routedKey(job, router string) string { return prefixRouted + job + "/" + ro
 func (l ledger) restore(rest string, raw []byte) error {
 	id, router, _ := strings.Cut(rest, "/")
 	if err := CheckID(id); err != nil || router == "" {
-		return cmp.Or(err, error(wrong("router", "a name", "none")))
+		return cmp.Or(err, error(proto.Wrong("router", "a name", "none")))
 	}
 	r := &RouterJob{}
 	if l[id] == nil {
@@ -141,7 +141,7 @@ const portsOf = "/ports"
 func (t *Table) Routed(name, text string) error {
 	at := strings.LastIndex(name, "/")
 	if at < 1 {
-		return wrong("router", "ROUTER/JOB", "%.80q", name)
+		return proto.Wrong("router", "ROUTER/JOB", "%.80q", name)
 	}
 	router, id := name[:at], name[at+1:]
 	if router, is := strings.CutSuffix(router, portsOf); is {
@@ -152,7 +152,7 @@ func (t *Table) Routed(name, text string) error {
 	}
 	var got Routed
 	if err := proto.DecodeFile([]byte(text), &got); err != nil {
-		return wrong("body", `{"has": DIGEST, "says": TEXT}`, "%v", err)
+		return proto.Wrong("body", `{"has": DIGEST, "says": TEXT}`, "%v", err)
 	}
 	if why := t.busy(); why != "" {
 		return &proto.Error{Code: proto.Busy, Field: proto.FieldPlanner, Limit: "one in service", Reason: "the planner is " + why}
@@ -192,13 +192,13 @@ func (t *Table) Routed(name, text string) error {
 func (t *Table) said(router, port, text string) error {
 	var got PortSaid
 	if err := proto.DecodeFile([]byte(text), &got); err != nil {
-		return wrong("body", `{"drained": BOOL, "says": TEXT}`, "%v", err)
+		return proto.Wrong("body", `{"drained": BOOL, "says": TEXT}`, "%v", err)
 	}
 	if why := t.busy(); why != "" {
 		return &proto.Error{Code: proto.Busy, Field: proto.FieldPlanner, Limit: "one in service", Reason: "the planner is " + why}
 	}
 	if t.core == nil {
-		return wrong("router", "one of a core: there is none", "%.80q", router)
+		return proto.Wrong("router", "one of a core: there is none", "%.80q", router)
 	}
 	for device := range t.core.Drains() { // any order: one at most
 		if deviceName(t.fab(), device) == router {

@@ -37,7 +37,7 @@ var DefaultHosts, DefaultPorts = netip.MustParsePrefix("10.0.0.0/8"), netip.Must
 // at is an address of a prefix, that of number 0 the first after the network's own.
 func at(field string, p netip.Prefix, n int) (string, error) {
 	if !p.Addr().Is4() || p != p.Masked() || n+2 > 1<<(32-p.Bits()) {
-		return "", wrong(field, fmt.Sprintf("a network of IPv4 with %d addresses and more", n+2), "%v", p)
+		return "", proto.Wrong(field, fmt.Sprintf("a network of IPv4 with %d addresses and more", n+2), "%v", p)
 	}
 	b := p.Addr().As4()
 	binary.BigEndian.PutUint32(b[:], binary.BigEndian.Uint32(b[:])+uint32(n)+1)
@@ -336,7 +336,7 @@ func (f *routeFile) eos() (string, error) {
 // all devices that routes.json has.
 func Routes(table []byte, dialect string) ([]string, error) {
 	if !slices.ContainsFunc(dialects, func(d dialectOf) bool { return d.suffix == "."+dialect }) {
-		return nil, wrong("routes", "linux, frr, eos or iproute2", "%.40q", dialect)
+		return nil, proto.Wrong("routes", "linux, frr, eos or iproute2", "%.40q", dialect)
 	}
 	var all routesJSON
 	if err := json.Unmarshal(table, &all); err != nil {

@@ -62,9 +62,9 @@ func wrongModel(err error) error {
 		if field != "server_bytes" && field != "gpu_bytes" {
 			field = "model." + field
 		}
-		return wrong("circuits.topology."+field, m.Limit, "%s", m.Reason)
+		return proto.Wrong("circuits.topology."+field, m.Limit, "%s", m.Reason)
 	case errors.As(err, &t):
-		return wrong("circuits.topology."+t.Field, t.Limit, "%s", t.Reason)
+		return proto.Wrong("circuits.topology."+t.Field, t.Limit, "%s", t.Reason)
 	}
 	return err
 }
@@ -78,7 +78,7 @@ func (d *Divided) named() (*model.Model, error) {
 	}
 	m := model.Named(name)
 	if m == nil {
-		return nil, wrong("circuits.topology.model", "one of "+strings.Join(model.Names(), ", ")+", or a model itself", "%.80q", name)
+		return nil, proto.Wrong("circuits.topology.model", "one of "+strings.Join(model.Names(), ", ")+", or a model itself", "%.80q", name)
 	}
 	return m, nil
 }
@@ -91,11 +91,11 @@ func (d *Divided) cluster(servers, gpus int) model.Cluster {
 func (t *Traffic) fill(servers, gpus int) error {
 	switch {
 	case t.Model == nil && (t.Strategy != nil || t.LinkMbps != 0 || t.ServerBytes != 0 || t.GPUBytes != 0 || t.ShareLayers):
-		return wrong("circuits.topology.model", "a model, with strategy, link_mbps, server_bytes, gpu_bytes or share_layers", "absent")
+		return proto.Wrong("circuits.topology.model", "a model, with strategy, link_mbps, server_bytes, gpu_bytes or share_layers", "absent")
 	case t.Model != nil && len(t.AllReduce)+len(t.MP) > 0:
-		return wrong("circuits.topology.model", "without allreduce and mp", "given beside them")
+		return proto.Wrong("circuits.topology.model", "without allreduce and mp", "given beside them")
 	case t.ServerBytes < 0 || t.GPUBytes < 0:
-		return wrong("circuits.topology.server_bytes", "0 and up, as gpu_bytes", "%d and %d", t.ServerBytes, t.GPUBytes)
+		return proto.Wrong("circuits.topology.server_bytes", "0 and up, as gpu_bytes", "%d and %d", t.ServerBytes, t.GPUBytes)
 	case t.Strategy == nil || t.Model == nil:
 		return nil
 	}
@@ -118,7 +118,7 @@ func Divide(f *fabric.Fabric, text []byte) ([]byte, error) {
 	}
 	t := w.Circuits.Topology
 	if n := w.Circuits.Servers; n < 2 || n > maxDivided || f.Core == nil || f.Core.Direct == nil {
-		return nil, wrong("circuits.servers", fmt.Sprintf("2 to %d of a direct core, with model", maxDivided), "%d", n)
+		return nil, proto.Wrong("circuits.servers", fmt.Sprintf("2 to %d of a direct core, with model", maxDivided), "%d", n)
 	}
 	m, err := t.named()
 	if err != nil {

@@ -347,7 +347,7 @@ func (t *Table) Member(id, owner string, name Name) (proto.NodeID, error) {
 			return n, nil
 		}
 	}
-	return 0, wrong("out", "a node of the job's rings", "%.80q", string(name))
+	return 0, proto.Wrong("out", "a node of the job's rings", "%.80q", string(name))
 }
 
 // Restore takes one record of the store; rest is its key without the prefix.

@@ -72,7 +72,7 @@ type DeviceRoutes struct {
 func WriteRoutes(table []byte, output string) (out []DeviceRoutes, err error) {
 	suffix, ok := outputs[output]
 	if !ok {
-		return nil, wrong("o", "iproute2, frr or nft", "%.40q", output)
+		return nil, proto.Wrong("o", "iproute2, frr or nft", "%.40q", output)
 	}
 	var all routesJSON
 	if err := json.Unmarshal(table, &all); err != nil {

@@ -120,7 +120,7 @@ const maxSlurmRing = 16
 func (t *Topology) Text(format string) (text []byte, kind string, err error) {
 	switch {
 	case !slices.Contains(TopologyFormats, format):
-		return nil, "", wrong("format", strings.Join(TopologyFormats, ", "), "%.40q", format)
+		return nil, "", proto.Wrong("format", strings.Join(TopologyFormats, ", "), "%.40q", format)
 	case format == "json":
 		text, err = json.Marshal(t)
 		return text, "application/json", err

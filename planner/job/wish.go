@@ -117,14 +117,10 @@ func (n *Name) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-func wrong(field, limit, format string, args ...any) error {
-	return &proto.Error{Code: proto.Invalid, Field: field, Limit: limit, Reason: fmt.Sprintf(format, args...)}
-}
-
 // CheckID says what is wrong with a job's name.
 func CheckID(id string) error {
 	if !plain(id, MaxID, "._-") || id == "" || id == "." || id == ".." {
-		return wrong("id", fmt.Sprintf("1 to %d letters, digits and . _ -", MaxID), "%.80q, %d characters", id, len(id))
+		return proto.Wrong("id", fmt.Sprintf("1 to %d letters, digits and . _ -", MaxID), "%.80q, %d characters", id, len(id))
 	}
 	return nil
 }
@@ -132,7 +128,7 @@ func CheckID(id string) error {
 // CheckOwner says what is wrong with an owner's name.
 func CheckOwner(owner string) error {
 	if !plain(owner, maxOwner, "._-/:@") {
-		return wrong("owner", fmt.Sprintf("at most %d letters, digits and . _ - / : @", maxOwner), "%.80q, %d characters", owner, len(owner))
+		return proto.Wrong("owner", fmt.Sprintf("at most %d letters, digits and . _ - / : @", maxOwner), "%.80q, %d characters", owner, len(owner))
 	}
 	return nil
 }
@@ -169,7 +165,7 @@ func (w *Wish) Labelled(list string) bool {
 // parseWish reads a wish and fills in what it leaves out.
 func parseWish(f *fabric.Fabric, text []byte) (*Wish, error) {
 	if len(text) > MaxWish {
-		return nil, wrong("body", fmt.Sprintf("at most %d bytes", MaxWish), "%d bytes", len(text))
+		return nil, proto.Wrong("body", fmt.Sprintf("at most %d bytes", MaxWish), "%d bytes", len(text))
 	}
 	var w Wish
 	if err := proto.DecodeFile(text, &w); err != nil {
@@ -177,7 +173,7 @@ func parseWish(f *fabric.Fabric, text []byte) (*Wish, error) {
 		if x := (*proto.FileError)(nil); errors.As(err, &x) && x.Field != "" {
 			field = x.Field
 		}
-		return nil, wrong(field, "the keys of a wish", "%v", err)
+		return nil, proto.Wrong(field, "the keys of a wish", "%v", err)
 	}
 	w.HoldMS, w.Policy = cmp.Or(w.HoldMS, defaultHold.Milliseconds()), cmp.Or(w.Policy, Wait)
 	if w.Circuits == nil {
@@ -190,32 +186,32 @@ func parseWish(f *fabric.Fabric, text []byte) (*Wish, error) {
 func (w *Wish) check(f *fabric.Fabric) error {
 	switch {
 	case w.HoldMS < 1 || w.HoldMS > maxHold.Milliseconds():
-		return wrong("hold_ms", fmt.Sprintf("1 to %d", maxHold.Milliseconds()), "%d", w.HoldMS)
+		return proto.Wrong("hold_ms", fmt.Sprintf("1 to %d", maxHold.Milliseconds()), "%d", w.HoldMS)
 	case !slices.Contains([]Policy{Wait, Shrink, Fail}, w.Policy):
-		return wrong("policy", "wait, shrink or fail", "%.40q", string(w.Policy))
+		return proto.Wrong("policy", "wait, shrink or fail", "%.40q", string(w.Policy))
 	case CheckOwner(w.Owner) != nil:
 		return CheckOwner(w.Owner)
 	case len(w.Labels) > maxLabels:
-		return wrong("labels", fmt.Sprintf("at most %d", maxLabels), "%d", len(w.Labels))
+		return proto.Wrong("labels", fmt.Sprintf("at most %d", maxLabels), "%d", len(w.Labels))
 	case w.badLabel() != "":
-		return wrong("labels", fmt.Sprintf("names of 1 to %d letters, digits and . _ - /; values of at most %d of these and : @", maxOwner, maxOwner), "%.200q", w.badLabel())
+		return proto.Wrong("labels", fmt.Sprintf("names of 1 to %d letters, digits and . _ - /; values of at most %d of these and : @", maxOwner, maxOwner), "%.200q", w.badLabel())
 	case w.Circuits != nil:
 		return w.checkCircuits(f)
 	}
 	gpus, most := f.GPUsPerNode, min(f.Nodes, fabric.MaxGroupNodes)*f.GPUsPerNode
 	switch {
 	case f.Nodes == 0:
-		return wrong("tp", "a fabric with nodes", "this one has switches alone")
+		return proto.Wrong("tp", "a fabric with nodes", "this one has switches alone")
 	case w.TP < gpus || w.TP%gpus != 0 || w.TP > most:
-		return wrong("tp", fmt.Sprintf("a multiple of gpus_per_node (%d) up to %d", gpus, most), "%d", w.TP)
+		return proto.Wrong("tp", fmt.Sprintf("a multiple of gpus_per_node (%d) up to %d", gpus, most), "%d", w.TP)
 	case w.Rings < 1 || w.Rings > maxRings:
-		return wrong("rings", fmt.Sprintf("1 to %d", maxRings), "%d", w.Rings)
+		return proto.Wrong("rings", fmt.Sprintf("1 to %d", maxRings), "%d", w.Rings)
 	case w.Spares < 0 || w.Spares > maxSpares:
-		return wrong("spares", fmt.Sprintf("0 to %d", maxSpares), "%d", w.Spares)
+		return proto.Wrong("spares", fmt.Sprintf("0 to %d", maxSpares), "%d", w.Spares)
 	case !slices.Contains([]Prefer{Compact, Spread, CrossToR}, w.Prefer):
-		return wrong("prefer", "compact, spread or cross_tor", "%.40q", string(w.Prefer))
+		return proto.Wrong("prefer", "compact, spread or cross_tor", "%.40q", string(w.Prefer))
 	case w.Prefer == CrossToR && !f.KnowsToRs():
-		return wrong("prefer", "compact or spread in a fabric that does not say tors or nodes_per_tor", "cross_tor")
+		return proto.Wrong("prefer", "compact or spread in a fabric that does not say tors or nodes_per_tor", "cross_tor")
 	}
 	only, err := findAll("nodes", "node", w.Nodes, f.Nodes, f.FindNode)
 	if err != nil {
@@ -226,7 +222,7 @@ func (w *Wish) check(f *fabric.Fabric) error {
 		return err
 	}
 	if w.Ring != 0 && (w.Rings != 1 || w.Spares != 0 || len(only) != w.TP/gpus) {
-		return wrong("ring", fmt.Sprintf("with one ring, no spares, and %s in nodes", proto.Count(w.TP/gpus, "node")), "ring %d with %s, %s and %s", w.Ring, proto.Count(w.Rings, "ring"), proto.Count(w.Spares, "spare"), proto.Count(len(only), "node"))
+		return proto.Wrong("ring", fmt.Sprintf("with one ring, no spares, and %s in nodes", proto.Count(w.TP/gpus, "node")), "ring %d with %s, %s and %s", w.Ring, proto.Count(w.Rings, "ring"), proto.Count(w.Spares, "spare"), proto.Count(len(only), "node"))
 	}
 	room := f.Nodes - len(exclude)
 	if w.Nodes != nil {
@@ -258,7 +254,7 @@ func findAll[ID ~uint32](field, what string, names []Name, most int, find func(s
 		for _, host := range hosts {
 			id, ok := find(host)
 			if !ok {
-				return nil, wrong(fmt.Sprintf("%s[%d]", field, i), fmt.Sprintf("a %s's name, a list of them such as n[0-7], or 0 to %d", what, most-1), "no %s %.80q", what, host)
+				return nil, proto.Wrong(fmt.Sprintf("%s[%d]", field, i), fmt.Sprintf("a %s's name, a list of them such as n[0-7], or 0 to %d", what, most-1), "no %s %.80q", what, host)
 			}
 			out = append(out, id)
 		}

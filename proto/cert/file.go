@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
-	"fmt"
 	"os"
 	"strconv"
 	"sync"
@@ -35,10 +34,6 @@ func latest(list ...*x509.Certificate) time.Time {
 	return t
 }
 
-func refuse(field, limit, format string, args ...any) error {
-	return &proto.Error{Code: proto.Invalid, Field: field, Limit: limit, Reason: fmt.Sprintf(format, args...)}
-}
-
 // authority are the certificates of a CA file.
 type authority struct {
 	pool *x509.CertPool // nil: the system's
@@ -51,7 +46,7 @@ func readAuthority(file string) (a authority, err error) {
 	}
 	raw, err := os.ReadFile(file)
 	if err != nil {
-		return a, refuse("ca", "a readable PEM file", "%v", err)
+		return a, proto.Wrong("ca", "a readable PEM file", "%v", err)
 	}
 	a.pool = x509.NewCertPool()
 	for b, rest := pem.Decode(raw); b != nil; b, rest = pem.Decode(rest) {
@@ -61,7 +56,7 @@ func readAuthority(file string) (a authority, err error) {
 		}
 	}
 	if len(a.list) == 0 {
-		return a, refuse("ca", "PEM certificates", "none in %s", file)
+		return a, proto.Wrong("ca", "PEM certificates", "none in %s", file)
 	}
 	return a, nil
 }
@@ -73,7 +68,7 @@ func readPair(certFile, keyFile string) (*tls.Certificate, error) {
 	}
 	pair, err := tls.LoadX509KeyPair(certFile, keyFile)
 	if err != nil {
-		return nil, refuse("cert", "a readable pair, -cert and -key", "of %q and %q: %v", certFile, keyFile, err)
+		return nil, proto.Wrong("cert", "a readable pair, -cert and -key", "of %q and %q: %v", certFile, keyFile, err)
 	}
 	return &pair, nil
 }

@@ -33,7 +33,7 @@ func (m Mode) Check() error {
 	if m == "" || m == Off || m.On() {
 		return nil
 	}
-	return refuse("seal", "off, warn or enforce", "%q", string(m))
+	return proto.Wrong("seal", "off, warn or enforce", "%q", string(m))
 }
 
 // SealedReports is the setting for sealed reports; the other is plain.
@@ -46,13 +46,13 @@ func CheckKeys(m Mode, trust, reports string, key bool) error {
 	case m.Check() != nil:
 		return m.Check()
 	case reports != SealedReports && reports != "plain":
-		return refuse("reports", "plain or sealed", "%q", reports)
+		return proto.Wrong("reports", "plain or sealed", "%q", reports)
 	case m.On() && trust == "":
-		return refuse("trust", "a file of ocsctl pki, with seal "+string(m), "none")
+		return proto.Wrong("trust", "a file of ocsctl pki, with seal "+string(m), "none")
 	case m.On() && !key:
-		return refuse("key", "the own key, with seal "+string(m), "none")
+		return proto.Wrong("key", "the own key, with seal "+string(m), "none")
 	case !m.On() && reports == SealedReports:
-		return refuse("reports", "plain, with seal off", "%q", reports)
+		return proto.Wrong("reports", "plain, with seal off", "%q", reports)
 	}
 	return nil
 }
@@ -119,17 +119,13 @@ type Guard struct {
 	doubts map[string]Doubt
 }
 
-func refuse(field, limit, format string, args ...any) error {
-	return &proto.Error{Code: proto.Invalid, Field: field, Limit: limit, Reason: fmt.Sprintf(format, args...)}
-}
-
 // New reads what the configuration names. nil, nil: no guard, the mode is Off.
 func New(cfg Config) (*Guard, error) {
 	if err := cfg.Mode.Check(); err != nil || !cfg.Mode.On() {
 		return nil, err
 	}
 	if cfg.TrustFile == "" {
-		return nil, refuse("trust", "a file of ocsctl pki, with seal "+string(cfg.Mode), "none")
+		return nil, proto.Wrong("trust", "a file of ocsctl pki, with seal "+string(cfg.Mode), "none")
 	}
 	g := &Guard{cfg: cfg, log: limit.Logger(cfg.Log), known: map[[sha256.Size]byte]seal.Key{}, doubts: map[string]Doubt{}, rate: agentTotal, topics: limit.Sources{Rate: agentTopic, Max: maxTopics}}
 	if cfg.Role == proto.RolePlanner {
@@ -143,10 +139,10 @@ func New(cfg Config) (*Guard, error) {
 			g.key.Store(&key)
 		}
 		if err != nil {
-			return nil, refuse("key", "a PEM file with an Ed25519 key", "%s: %v", cfg.KeyFile, err)
+			return nil, proto.Wrong("key", "a PEM file with an Ed25519 key", "%s: %v", cfg.KeyFile, err)
 		}
 	} else if cfg.Role == proto.RolePlanner || cfg.Role == proto.RoleNode && cfg.Reports {
-		return nil, refuse("key", "a key to seal with", "none")
+		return nil, proto.Wrong("key", "a key to seal with", "none")
 	}
 	t, err := g.readTrust(cfg.TrustFile)
 	if err != nil {
@@ -185,16 +181,16 @@ func (g *Guard) readTrust(file string) (*seal.Trust, error) {
 		if os.IsNotExist(err) && file == g.cfg.Kept {
 			return nil, err
 		}
-		return nil, refuse("trust", "a readable file", "%v", err)
+		return nil, proto.Wrong("trust", "a readable file", "%v", err)
 	}
 	t, err := g.parseTrust(raw)
 	switch {
 	case err != nil:
-		return nil, refuse("trust", "a file of ocsctl pki", "%s: %v", file, err)
+		return nil, proto.Wrong("trust", "a file of ocsctl pki", "%s: %v", file, err)
 	case t.Fabric != g.cfg.Fabric:
-		return nil, refuse("trust", "of fabric "+g.cfg.Fabric, "%s is of fabric %s", file, t.Fabric)
+		return nil, proto.Wrong("trust", "of fabric "+g.cfg.Fabric, "%s is of fabric %s", file, t.Fabric)
 	case g.needsNodes() && !t.KnowsNodes() && file != g.cfg.Kept:
-		return nil, refuse("trust", "with the keys of the nodes", "%s has them not", file)
+		return nil, proto.Wrong("trust", "with the keys of the nodes", "%s has them not", file)
 	}
 	return t, nil
 }

@@ -70,7 +70,7 @@ func (i *Identity) read(name string) (ed25519.PrivateKey, error) {
 		key, err = seal.ParseKey(raw)
 	}
 	if err != nil {
-		return nil, refuse("state", "a readable "+name+", or none and a new token", "%s: %v", filepath.Join(i.dir, name), err)
+		return nil, proto.Wrong("state", "a readable "+name+", or none and a new token", "%s: %v", filepath.Join(i.dir, name), err)
 	}
 	return key, nil
 }
@@ -121,14 +121,14 @@ func (i *Identity) request(topic string, by ed25519.PrivateKey, token proto.PEM)
 func (i *Identity) take(a *proto.CertAnswer, t *seal.Trust, first bool) error {
 	b, _ := pem.Decode([]byte(a.Chain))
 	if b == nil {
-		return refuse("chain", "PEM", "none")
+		return proto.Wrong("chain", "PEM", "none")
 	}
 	c, err := x509.ParseCertificate(b.Bytes)
 	if err != nil {
 		return err
 	}
 	if name := i.topics.NodeHolder(i.node).String(); c.Subject.CommonName != name || !i.next.Public().(ed25519.PublicKey).Equal(c.PublicKey) {
-		return refuse("chain", "a certificate of "+name+" and the key that was sent", "%q", c.Subject.CommonName)
+		return proto.Wrong("chain", "a certificate of "+name+" and the key that was sent", "%q", c.Subject.CommonName)
 	}
 	var roots []byte
 	for rest := []byte(a.Roots); ; {
@@ -143,7 +143,7 @@ func (i *Identity) take(a *proto.CertAnswer, t *seal.Trust, first bool) error {
 		}
 	}
 	if roots == nil {
-		return refuse("roots", "a certificate of a root that sealed the trust document", "none")
+		return proto.Wrong("roots", "a certificate of a root that sealed the trust document", "none")
 	}
 	pair, ca, trust := IdentityFiles(i.dir)
 	if err := i.write(ca, roots); err != nil {
@@ -172,7 +172,7 @@ type token struct {
 func readToken(file string) (t token, err error) {
 	raw, err := readFile(file, maxKey)
 	if err != nil {
-		return t, refuse("token", "a readable file", "%v", err)
+		return t, proto.Wrong("token", "a readable file", "%v", err)
 	}
 	for b, rest := pem.Decode(raw); b != nil; b, rest = pem.Decode(rest) {
 		text := pem.EncodeToMemory(b)
@@ -187,7 +187,7 @@ func readToken(file string) (t token, err error) {
 		}
 	}
 	if t.key == nil || t.cert == "" || len(t.roots) == 0 {
-		return t, refuse("token", "a file of ocsctl pki token", "%s", file)
+		return t, proto.Wrong("token", "a file of ocsctl pki token", "%s", file)
 	}
 	return t, nil
 }

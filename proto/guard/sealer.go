@@ -20,7 +20,7 @@ type Sealer struct{ key ed25519.PrivateKey }
 func NewSealer(certFile, keyFile string) (*Sealer, proto.Holder, error) {
 	raw, err := readFile(certFile, maxKey)
 	if err != nil {
-		return nil, proto.Holder{}, refuse("cert", "a readable PEM file", "%v", err)
+		return nil, proto.Holder{}, proto.Wrong("cert", "a readable PEM file", "%v", err)
 	}
 	b, _ := pem.Decode(raw)
 	if b == nil {
@@ -35,7 +35,7 @@ func NewSealer(certFile, keyFile string) (*Sealer, proto.Holder, error) {
 		return nil, h, ErrNoHolder
 	}
 	if raw, err = readFile(keyFile, maxKey); err != nil {
-		return nil, h, refuse("key", "a readable PEM file", "%v", err)
+		return nil, h, proto.Wrong("key", "a readable PEM file", "%v", err)
 	}
 	key, err := seal.ParseKey(raw)
 	if err != nil {

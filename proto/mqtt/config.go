@@ -125,10 +125,6 @@ func (c *Config) withDefaults() Config {
 	return d
 }
 
-func refuse(field, limit, format string, args ...any) error {
-	return &proto.Error{Code: proto.Invalid, Field: field, Limit: limit, Reason: fmt.Sprintf(format, args...)}
-}
-
 // endpoint is a checked broker address.
 type endpoint struct {
 	address string // host:port
@@ -150,7 +146,7 @@ const maxBrokers = 16
 func (c *Config) endpoints() (list []endpoint, err error) {
 	urls := strings.Split(c.Broker, ",")
 	if len(urls) > maxBrokers {
-		return nil, refuse("broker", fmt.Sprintf("at most %d brokers", maxBrokers), "%d", len(urls))
+		return nil, proto.Wrong("broker", fmt.Sprintf("at most %d brokers", maxBrokers), "%d", len(urls))
 	}
 	for _, u := range urls {
 		e, err := c.endpoint(u)
@@ -165,14 +161,14 @@ func (c *Config) endpoints() (list []endpoint, err error) {
 func (c *Config) endpoint(broker string) (endpoint, error) {
 	u, err := url.Parse(broker)
 	if err != nil {
-		return endpoint{}, refuse("broker", "mqtt://host:port or mqtts://host:port", "no URL")
+		return endpoint{}, proto.Wrong("broker", "mqtt://host:port or mqtts://host:port", "no URL")
 	}
 	port := map[string]string{"mqtt": "1883", "mqtts": "8883"}[u.Scheme]
 	if _, open := u.User.Password(); open || u.User != nil && c.PasswordFile == "" {
-		return endpoint{}, refuse("broker", "user and password in password_file, or mqtt://user@host:port with it", "%q", u.Redacted())
+		return endpoint{}, proto.Wrong("broker", "user and password in password_file, or mqtt://user@host:port with it", "%q", u.Redacted())
 	}
 	if port == "" || u.Hostname() == "" || u.Path != "" && u.Path != "/" || u.RawQuery != "" {
-		return endpoint{}, refuse("broker", "mqtt://host:port or mqtts://host:port", "%q", u.Redacted())
+		return endpoint{}, proto.Wrong("broker", "mqtt://host:port or mqtts://host:port", "%q", u.Redacted())
 	}
 	if u.Port() != "" {
 		port = u.Port()
@@ -183,16 +179,16 @@ func (c *Config) endpoint(broker string) (endpoint, error) {
 	}
 	switch {
 	case c.ClientID == "":
-		return e, refuse("client_id", "not empty", "empty")
+		return e, proto.Wrong("client_id", "not empty", "empty")
 	case c.MaxReconnect < 0 || c.MinReconnect < 0 || c.MaxReconnect != 0 && c.MaxReconnect < c.MinReconnect:
-		return e, refuse("max_reconnect", "at least min_reconnect", "%v", c.MaxReconnect)
+		return e, proto.Wrong("max_reconnect", "at least min_reconnect", "%v", c.MaxReconnect)
 	case u.Scheme == "mqtts":
 		e.tls, err = cert.Client(u.Hostname(), c.CAFile, c.CertFile, c.KeyFile)
 		return e, err
 	case c.CAFile != "" || c.CertFile != "" || c.KeyFile != "":
-		return e, refuse("broker", "mqtts:// with -ca, -cert or -key", "%q", broker)
+		return e, proto.Wrong("broker", "mqtts:// with -ca, -cert or -key", "%q", broker)
 	case !c.Insecure && !IsLoopback(u.Hostname()):
-		return e, refuse("broker", "mqtts:// beyond loopback, or -insecure", "%q is not encrypted", c.Broker)
+		return e, proto.Wrong("broker", "mqtts:// beyond loopback, or -insecure", "%q is not encrypted", c.Broker)
 	}
 	return e, nil
 }

@@ -148,7 +148,7 @@ func (l *Link) Send(p proto.Packet) error {
 		return l.resubscribe(p)
 	case proto.Publish:
 	default:
-		return refuse("kind", "publish, subscribe or unsubscribe", "%v", p.Kind)
+		return proto.Wrong("kind", "publish, subscribe or unsubscribe", "%v", p.Kind)
 	}
 	if !l.up.Load() {
 		return ErrDown
@@ -228,7 +228,7 @@ func (l *Link) unwant(topic string) bool {
 
 func (l *Link) resubscribe(p proto.Packet) error {
 	if p.Topic == "" {
-		return refuse("topic", "not empty", "empty")
+		return proto.Wrong("topic", "not empty", "empty")
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()

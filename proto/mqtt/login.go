@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"ringlight/proto"
 	"strings"
 )
 
@@ -18,7 +19,7 @@ func (c *Config) login(user string) (name, password string, err error) {
 		return "", "", nil
 	}
 	bad := func(limit, format string, args ...any) (string, string, error) {
-		return "", "", refuse("password_file", limit, format, args...)
+		return "", "", proto.Wrong("password_file", limit, format, args...)
 	}
 	f, err := os.Open(c.PasswordFile)
 	if err != nil {

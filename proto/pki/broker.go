@@ -54,11 +54,11 @@ const (
 func (f *Folder) Configure(kind string, s Server) (files []string, err error) {
 	for field, address := range map[string]string{"listen": s.Listen, "others": s.Others} { // any order: one is wrong, or none
 		if _, port, err := net.SplitHostPort(address); (err != nil || port == "") && (field == "listen" || kind == KindMosquitto) {
-			return nil, refuse(field, "HOST:PORT, or :PORT", "%q", address)
+			return nil, proto.Wrong(field, "HOST:PORT, or :PORT", "%q", address)
 		}
 	}
 	if !path.IsAbs(s.At) || strings.ContainsAny(s.At, " \"\n") {
-		return nil, refuse("at", "an absolute path without spaces", "%q", s.At)
+		return nil, proto.Wrong("at", "an absolute path without spaces", "%q", s.At)
 	}
 	if err := proto.CheckName("name", s.Name); err != nil {
 		return nil, err
@@ -69,21 +69,21 @@ func (f *Folder) Configure(kind string, s Server) (files []string, err error) {
 	}
 	for _, k := range f.Trust.Issuers {
 		if kind == KindMosquitto && !slices.ContainsFunc(lists, func(l *x509.RevocationList) bool { return isBy(l, k) }) {
-			return nil, refuse("dir", "issuers of which "+crlName+" has a list: make another one, twice", "of issuer %s there is none, and mosquitto would refuse its nodes", seal.IDOf(k[:]))
+			return nil, proto.Wrong("dir", "issuers of which "+crlName+" has a list: make another one, twice", "of issuer %s there is none, and mosquitto would refuse its nodes", seal.IDOf(k[:]))
 		}
 	}
 	dir := filepath.Join(f.Dir, kind)
 	cert := fileName(f.Trust.Fabric + "/broker/" + s.Name)
 	if _, err := os.Stat(filepath.Join(dir, cert+".pem")); err != nil {
 		if len(s.Hosts) == 0 {
-			return nil, refuse("host", "names and addresses, with commas between them", "none, and there is no %s.pem in %s", cert, dir)
+			return nil, proto.Wrong("host", "names and addresses, with commas between them", "none, and there is no %s.pem in %s", cert, dir)
 		}
 		if _, err := f.Broker(Request{Hosts: s.Hosts, Days: s.Days, Out: dir}, s.Name); err != nil {
 			return nil, err
 		}
 	}
 	if users, err := f.users(); err != nil || s.ByPassword && len(users) == 0 {
-		return nil, errors.Join(err, refuse("passwords", "somebody with a password: ocsctl pki password", "nobody has one"))
+		return nil, errors.Join(err, proto.Wrong("passwords", "somebody with a password: ocsctl pki password", "nobody has one"))
 	}
 	var w writer
 	text, name := f.mosquittoConf(s, cert), "mosquitto.conf"

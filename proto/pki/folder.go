@@ -48,10 +48,6 @@ type Folder struct {
 	passphrase []byte     // once it was asked for
 }
 
-func refuse(field, limit, format string, args ...any) error {
-	return &proto.Error{Code: proto.Invalid, Field: field, Limit: limit, Reason: fmt.Sprintf(format, args...)}
-}
-
 // Init makes a folder with a new root that trusts nobody yet. domain is that of
 // the names in the certificates, spiffe://domain/f1/n/7; under, where there is one,
 // that under which the root's key is kept.
@@ -60,21 +56,21 @@ func Init(dir, fabric, domain string, under ...Passphrase) (*Folder, error) {
 		return nil, err
 	}
 	if len(fabric) > proto.MaxTrustFabric {
-		return nil, refuse("fabric", fmt.Sprintf("at most %d characters", proto.MaxTrustFabric), "%d", len(fabric))
+		return nil, proto.Wrong("fabric", fmt.Sprintf("at most %d characters", proto.MaxTrustFabric), "%d", len(fabric))
 	}
 	if u, err := url.Parse("spiffe://" + domain); err != nil || u.Host != domain || domain == "" {
-		return nil, refuse("domain", "a name such as cluster.example", "%q", domain)
+		return nil, proto.Wrong("domain", "a name such as cluster.example", "%q", domain)
 	}
 	f := &Folder{Dir: dir, now: time.Now, ask: one(under)}
 	if _, err := f.words(); err != nil {
 		return nil, err
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, refuse("dir", "a folder that can be made", "%v", err)
+		return nil, proto.Wrong("dir", "a folder that can be made", "%v", err)
 	}
 	for _, name := range []string{caName, TrustName} {
 		if _, err := os.Lstat(filepath.Join(dir, name)); !errors.Is(err, fs.ErrNotExist) {
-			return nil, refuse("dir", "a folder without "+name, "%s has a root already", dir)
+			return nil, proto.Wrong("dir", "a folder without "+name, "%s has a root already", dir)
 		}
 	}
 	_, root, err := ed25519.GenerateKey(rand.Reader)
@@ -136,29 +132,29 @@ func Open(dir string, sign bool, under ...Passphrase) (*Folder, error) {
 	f := &Folder{Dir: dir, now: time.Now, ask: one(under)}
 	raw, err := os.ReadFile(filepath.Join(dir, TrustName))
 	if err != nil {
-		return nil, refuse("dir", "a folder made by ocsctl pki init", "%v", err)
+		return nil, proto.Wrong("dir", "a folder made by ocsctl pki init", "%v", err)
 	}
 	if f.Trust, err = seal.ReadTrust(raw); err != nil {
 		return nil, err
 	}
 	if !f.Trust.KnowsNodes() {
-		return nil, refuse("dir", "a trust document with the keys of the nodes", "%s has them not", TrustName)
+		return nil, proto.Wrong("dir", "a trust document with the keys of the nodes", "%s has them not", TrustName)
 	}
 	raw, err = os.ReadFile(filepath.Join(dir, caName))
 	if err != nil {
-		return nil, refuse("dir", "a folder made by ocsctl pki init", "%v", err)
+		return nil, proto.Wrong("dir", "a folder made by ocsctl pki init", "%v", err)
 	}
 	for b, rest := pem.Decode(raw); b != nil && f.ca == nil; b, rest = pem.Decode(rest) {
 		c, err := x509.ParseCertificate(b.Bytes)
 		if err != nil {
-			return nil, refuse("dir", "a folder made by ocsctl pki init", "%s: %v", caName, err)
+			return nil, proto.Wrong("dir", "a folder made by ocsctl pki init", "%s: %v", caName, err)
 		}
 		if key, _ := c.PublicKey.(ed25519.PublicKey); bytes.Equal(key, f.Trust.Root[:]) {
 			f.ca = c
 		}
 	}
 	if f.ca == nil {
-		return nil, refuse("dir", "a certificate of the root", "none in %s", caName)
+		return nil, proto.Wrong("dir", "a certificate of the root", "none in %s", caName)
 	}
 	if sign {
 		if f.root, err = f.readRoot(f.rootFile(seal.IDOf(f.Trust.Root[:]))); err != nil {
@@ -204,11 +200,11 @@ func privatePEM(key ed25519.PrivateKey) ([]byte, error) {
 func ReadKey(file string) (ed25519.PrivateKey, error) {
 	raw, err := os.ReadFile(file)
 	if err != nil {
-		return nil, refuse("key", "a readable file", "%v", err)
+		return nil, proto.Wrong("key", "a readable file", "%v", err)
 	}
 	key, err := seal.ParseKey(raw)
 	if err != nil {
-		return nil, refuse("key", "a PEM file with an Ed25519 key, PKCS 8", "%s: %v", file, err)
+		return nil, proto.Wrong("key", "a PEM file with an Ed25519 key, PKCS 8", "%s: %v", file, err)
 	}
 	return key, nil
 }

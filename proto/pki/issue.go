@@ -77,7 +77,7 @@ func (f *Folder) Issue(r Request) ([]Issued, error) {
 func (f *Folder) outOf(r *Request) error {
 	r.Out = cmp.Or(r.Out, f.Dir)
 	if err := os.MkdirAll(r.Out, 0o700); err != nil {
-		return refuse("out", "a folder that can be made", "%v", err)
+		return proto.Wrong("out", "a folder that can be made", "%v", err)
 	}
 	return nil
 }
@@ -120,10 +120,10 @@ func (f *Folder) Renew(file string, days int) (Issued, error) {
 	key, _ := old.PublicKey.(ed25519.PublicKey)
 	if h, err := proto.ParseHolder(old.Subject.CommonName); err == nil {
 		if k, ok := f.Trust.Find(seal.IDOf(key)); !ok || k.Holder != h {
-			return Issued{}, refuse("cert", "a certificate of a key that is trusted", "that of %s is not, in edition %d", h, f.Trust.Edition)
+			return Issued{}, proto.Wrong("cert", "a certificate of a key that is trusted", "that of %s is not, in edition %d", h, f.Trust.Edition)
 		}
 	} else if old.CheckSignatureFrom(f.ca) != nil || !strings.Contains(old.Subject.CommonName, "/broker/") {
-		return Issued{}, refuse("cert", "a certificate that this root issued", "%s is none", file)
+		return Issued{}, proto.Wrong("cert", "a certificate that this root issued", "%s is none", file)
 	}
 	hosts := slices.Clone(old.DNSNames)
 	for _, ip := range old.IPAddresses {
@@ -166,7 +166,7 @@ func (f *Folder) certify(w *writer, name string, public ed25519.PublicKey, hosts
 // issue makes a certificate of a name and key.
 func (f *Folder) issue(name string, public ed25519.PublicKey, hosts []string, days int) (der []byte, cert *x509.Certificate, err error) {
 	if days < 1 || days > 3650 {
-		return nil, nil, refuse("days", "1 to 3650", "%d", days)
+		return nil, nil, proto.Wrong("days", "1 to 3650", "%d", days)
 	}
 	now := f.now()
 	domain := "ringlight"
@@ -180,7 +180,7 @@ func (f *Folder) issue(name string, public ed25519.PublicKey, hosts []string, da
 		if ip := net.ParseIP(host); ip != nil {
 			c.IPAddresses = append(c.IPAddresses, ip)
 		} else if host == "" || strings.ContainsAny(host, "/:@ ") {
-			return nil, nil, refuse("host", "names and addresses, with commas between them", "%q", host)
+			return nil, nil, proto.Wrong("host", "names and addresses, with commas between them", "%q", host)
 		} else {
 			c.DNSNames = append(c.DNSNames, host)
 		}
@@ -205,21 +205,21 @@ func fileName(name string) string { return strings.ReplaceAll(name, "/", "-") }
 func readCert(file string) (*x509.Certificate, error) {
 	raw, err := os.ReadFile(file)
 	if err != nil {
-		return nil, refuse("cert", "a readable PEM file", "%v", err)
+		return nil, proto.Wrong("cert", "a readable PEM file", "%v", err)
 	}
 	b, rest := pem.Decode(raw)
 	for b != nil && b.Type == "PRIVATE KEY" { // of a file that has both
 		b, rest = pem.Decode(rest)
 	}
 	if b == nil || b.Type != "CERTIFICATE" {
-		return nil, refuse("cert", "a PEM file with a certificate", "%s", file)
+		return nil, proto.Wrong("cert", "a PEM file with a certificate", "%s", file)
 	}
 	c, err := x509.ParseCertificate(b.Bytes)
 	if err != nil {
-		return nil, refuse("cert", "a PEM file with a certificate", "%s: %v", file, err)
+		return nil, proto.Wrong("cert", "a PEM file with a certificate", "%s: %v", file, err)
 	}
 	if _, ok := c.PublicKey.(ed25519.PublicKey); !ok {
-		return nil, refuse("cert", "a certificate of an Ed25519 key", "%s", file)
+		return nil, proto.Wrong("cert", "a certificate of an Ed25519 key", "%s", file)
 	}
 	return c, nil
 }

@@ -32,10 +32,10 @@ func (f *Folder) Issuer(r Request, name string) (Issued, error) {
 		return Issued{}, err
 	}
 	if f.ca.MaxPathLenZero {
-		return Issued{}, refuse("dir", "a root that may have issuers: ocsctl pki trust sign -new-root makes one", "this one is of before there were any")
+		return Issued{}, proto.Wrong("dir", "a root that may have issuers: ocsctl pki trust sign -new-root makes one", "this one is of before there were any")
 	}
 	if r.Days < 1 || r.Days > 3650 {
-		return Issued{}, refuse("days", "1 to 3650", "%d", r.Days)
+		return Issued{}, proto.Wrong("days", "1 to 3650", "%d", r.Days)
 	}
 	public, key, text, err := newKey()
 	if err != nil {
@@ -85,9 +85,9 @@ func (f *Folder) Renewal() error {
 func (f *Folder) Tokens(r Request) ([]Issued, error) {
 	switch {
 	case len(f.Trust.Issuers) == 0:
-		return nil, refuse("dir", "a folder with an issuer: ocsctl pki issuer", "nobody could take a token")
+		return nil, proto.Wrong("dir", "a folder with an issuer: ocsctl pki issuer", "nobody could take a token")
 	case r.Days < 1 || r.Days > maxTokenDays:
-		return nil, refuse("days", "1 to "+strconv.Itoa(maxTokenDays), "%d", r.Days)
+		return nil, proto.Wrong("days", "1 to "+strconv.Itoa(maxTokenDays), "%d", r.Days)
 	}
 	if err := f.outOf(&r); err != nil {
 		return nil, err
@@ -124,7 +124,7 @@ func (f *Folder) Tokens(r Request) ([]Issued, error) {
 func end(t *proto.Trust, n proto.NodeID) error {
 	t.Ended = slices.DeleteFunc(slices.Clone(t.Ended), func(e proto.EndedKeys) bool { return e.Node == n })
 	if len(t.Ended) == proto.MaxEnded {
-		return refuse("name", "at most "+strconv.Itoa(proto.MaxEnded)+" nodes revoked under one issuer", "make another issuer, twice: then nothing of the former counts")
+		return proto.Wrong("name", "at most "+strconv.Itoa(proto.MaxEnded)+" nodes revoked under one issuer", "make another issuer, twice: then nothing of the former counts")
 	}
 	t.Ended = append(t.Ended, proto.EndedKeys{Node: n, Edition: t.Edition + 1})
 	return nil
@@ -145,21 +145,21 @@ func OpenIssuer(file, caFile string) (*IssuerKey, error) {
 	i := &IssuerKey{now: time.Now, pool: x509.NewCertPool()}
 	var err error
 	if i.Key, err = ReadKey(file); err != nil {
-		return nil, refuse("issuer", "a file of ocsctl pki issuer", "%v", err)
+		return nil, proto.Wrong("issuer", "a file of ocsctl pki issuer", "%v", err)
 	}
 	if i.cert, err = readCert(file); err != nil || !i.cert.IsCA || !i.Key.Public().(ed25519.PublicKey).Equal(i.cert.PublicKey) {
-		return nil, refuse("issuer", "a file of ocsctl pki issuer", "%s has no certificate of its key that may issue others", file)
+		return nil, proto.Wrong("issuer", "a file of ocsctl pki issuer", "%s has no certificate of its key that may issue others", file)
 	}
 	i.chain = certPEM(i.cert.Raw)
 	all, err := os.ReadFile(caFile)
 	if err != nil || !i.pool.AppendCertsFromPEM(all) {
-		return nil, refuse("ca", "the authorities, with an issuer", "%q: %v", caFile, err)
+		return nil, proto.Wrong("ca", "the authorities, with an issuer", "%q: %v", caFile, err)
 	}
 	for b, rest := pem.Decode(all); b != nil && len(i.roots) < maxRootsTold; b, rest = pem.Decode(rest) {
 		i.roots = append(i.roots, pem.EncodeToMemory(b)...) // the newest come first
 	}
 	if _, err := i.cert.Verify(x509.VerifyOptions{Roots: i.pool, CurrentTime: i.time(), KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}}); err != nil {
-		return nil, refuse("issuer", "a certificate by a root of "+caFile, "%v: where the root is, type ocsctl pki issuer", err)
+		return nil, proto.Wrong("issuer", "a certificate by a root of "+caFile, "%v: where the root is, type ocsctl pki issuer", err)
 	}
 	return i, nil
 }
@@ -193,7 +193,7 @@ type Token struct {
 // Token reads the certificate of a token.
 func (i *IssuerKey) Token(text proto.PEM) (t Token, err error) {
 	bad := func(format string, args ...any) (Token, error) {
-		return Token{}, refuse("token", "one of ocsctl pki token", format, args...)
+		return Token{}, proto.Wrong("token", "one of ocsctl pki token", format, args...)
 	}
 	b, _ := pem.Decode([]byte(text))
 	if b == nil {

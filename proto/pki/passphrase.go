@@ -5,6 +5,7 @@ import (
 	"crypto/ed25519"
 	"encoding/pem"
 	"os"
+	"ringlight/proto"
 
 	"github.com/youmark/pkcs8"
 )
@@ -30,7 +31,7 @@ func (f *Folder) words() ([]byte, error) {
 	}
 	words, err := f.ask()
 	if err == nil && len(words) < leastPassphrase {
-		err = refuse("passphrase", "at least 12 bytes", "%d", len(words))
+		err = proto.Wrong("passphrase", "at least 12 bytes", "%d", len(words))
 	}
 	if err == nil {
 		f.passphrase = words
@@ -59,15 +60,15 @@ func (f *Folder) readRoot(file string) (ed25519.PrivateKey, error) {
 		return nil, err
 	}
 	if words == nil {
-		return nil, refuse("passphrase", "the words that the root's key is kept under", "%s is encrypted", file)
+		return nil, proto.Wrong("passphrase", "the words that the root's key is kept under", "%s is encrypted", file)
 	}
 	key, _, err := pkcs8.ParsePrivateKey(b.Bytes, words)
 	if err != nil {
-		return nil, refuse("passphrase", "the words that the root's key is kept under", "%s: %v", file, err)
+		return nil, proto.Wrong("passphrase", "the words that the root's key is kept under", "%s: %v", file, err)
 	}
 	root, ok := key.(ed25519.PrivateKey)
 	if !ok {
-		return nil, refuse("key", "an Ed25519 key", "%s is none", file)
+		return nil, proto.Wrong("key", "an Ed25519 key", "%s is none", file)
 	}
 	return bytes.Clone(root), nil
 }

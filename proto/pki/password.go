@@ -37,13 +37,13 @@ type Users struct{ lines map[string]string }
 func ReadUsers(file string) (*Users, error) {
 	raw, err := os.ReadFile(file)
 	if err != nil {
-		return nil, refuse("passwords", "a readable file of ocsctl pki password", "%v", err)
+		return nil, proto.Wrong("passwords", "a readable file of ocsctl pki password", "%v", err)
 	}
 	u := &Users{lines: map[string]string{}}
 	for i, line := range slices.Collect(strings.Lines(string(raw))) { // none: all were taken away
 		name, rest, _ := strings.Cut(strings.TrimRight(line, "\n"), ":")
 		if _, err := proto.ParseHolder(name); err != nil || !wellFormed(rest) {
-			return nil, refuse("passwords", "lines of ocsctl pki password, NAME:$7$..", "line %d of %s", i+1, file)
+			return nil, proto.Wrong("passwords", "lines of ocsctl pki password, NAME:$7$..", "line %d of %s", i+1, file)
 		}
 		u.lines[name] = rest
 	}
@@ -90,7 +90,7 @@ func (f *Folder) Passwords(r Request) (files []string, err error) {
 	var w writer
 	for _, h := range r.Names {
 		if h.Fabric != f.Trust.Fabric || h.Kind == proto.HolderEnrol {
-			return nil, refuse("name", "a node, a planner or an operator of fabric "+f.Trust.Fabric, "%q", h)
+			return nil, proto.Wrong("name", "a node, a planner or an operator of fabric "+f.Trust.Fabric, "%q", h)
 		}
 		secret, salt := make([]byte, passwordBytes), make([]byte, saltBytes)
 		_, err1 := rand.Read(secret)

@@ -53,7 +53,7 @@ func (f *Folder) readRegister() error {
 	raw, err := os.ReadFile(filepath.Join(f.Dir, registerName))
 	if err == nil {
 		if err = proto.DecodeFile(raw, &f.issued); err != nil {
-			err = refuse("dir", "a readable "+registerName, "%v", err)
+			err = proto.Wrong("dir", "a readable "+registerName, "%v", err)
 		}
 		return err
 	}
@@ -159,7 +159,7 @@ func (f *Folder) readLists(more []byte) (lists []*x509.RevocationList, err error
 	for b, rest := pem.Decode(append(raw, more...)); b != nil; b, rest = pem.Decode(rest) {
 		l, err := x509.ParseRevocationList(b.Bytes)
 		if err != nil {
-			return nil, refuse("dir", "a readable "+crlName, "%v", err)
+			return nil, proto.Wrong("dir", "a readable "+crlName, "%v", err)
 		}
 		lists = append(lists, l)
 	}

@@ -23,7 +23,7 @@ func (f *Folder) Add(h proto.Holder, role proto.Role, certFile string) (seal.Key
 	copy(k.Public[:], c.PublicKey.(ed25519.PublicKey))
 	id := seal.IDOf(k.Public[:])
 	if have, ok := f.Trust.Find(id); ok {
-		return id, refuse("cert", "a key that is not trusted yet", "%s has it", have.Holder)
+		return id, proto.Wrong("cert", "a key that is not trusted yet", "%s has it", have.Holder)
 	}
 	trust, nodes := f.Trust.Trust, f.Trust.NodeList()
 	if h.Kind == proto.HolderNode {
@@ -60,7 +60,7 @@ func (f *Folder) Revoke(name, id string) (gone []seal.KeyID, err error) {
 		return nil, &proto.Error{Code: proto.NotFound, Field: "name", Limit: "a name of ocsctl pki list", Reason: "no key of " + strings.TrimSpace(name+" "+id) + " is trusted"}
 	}
 	if id != "" && len(gone) > 1 {
-		return nil, refuse("key", "the beginning of one key's number", "%d keys begin with %q", len(gone), id)
+		return nil, proto.Wrong("key", "the beginning of one key's number", "%d keys begin with %q", len(gone), id)
 	}
 	if id == "" {
 		delete(users, name)

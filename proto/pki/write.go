@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"ringlight/proto"
 )
 
 // writer writes several files, all or none.
@@ -65,7 +66,7 @@ func (w *writer) settle() (err error) {
 			err = os.Link(tmp, f.path) // unlike a rename it overwrites nothing
 			err = errors.Join(err, os.Remove(tmp))
 			if errors.Is(err, os.ErrExist) {
-				return refuse("name", "another name, or another -out", "%s is there already, and nothing is overwritten", f.path)
+				return proto.Wrong("name", "another name, or another -out", "%s is there already, and nothing is overwritten", f.path)
 			}
 			if err == nil {
 				made = append(made, f.path)
