@@ -2,6 +2,7 @@ package hbd
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"ringlight/planner/fabric"
@@ -15,13 +16,8 @@ import (
 func (h *Rings) adopt() {
 	h.Table.Numbers.Fresh = false
 	members, latest := h.Placed.running(h.Table.Numbers.Gen)
-	ids := make([]proto.RingID, 0, len(members))
-	for id := range members { // any order: sorted below
-		ids = append(ids, id)
-	}
-	slices.Sort(ids)
 	var records []journal.Record
-	for _, id := range ids {
+	for _, id := range slices.Sorted(maps.Keys(members)) {
 		nodes, err := h.Placed.adoptable(id, members[id])
 		if err != nil {
 			h.j.Note(journal.Warn, "reported ring not adopted", journal.Note{Rule: "adopt", Node: -1, Ring: id, Text: err.Error()})

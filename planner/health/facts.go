@@ -142,7 +142,7 @@ func subjectOf(id proto.NodeID) string {
 }
 
 // Spans writes 1-4, 6 for 1 2 3 4 6, with at most so many parts.
-func Spans(ids []proto.NodeID, most int) string {
+func Spans[N proto.NodeID | proto.RingID](ids []N, most int) string {
 	var parts []string
 	for i := 0; i < len(ids); {
 		j := i

@@ -2,6 +2,7 @@ package job
 
 import (
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -95,9 +96,7 @@ func CheckRoutes(dialect, job, text, answer string) error {
 
 func sortedBlocks(of ...map[string][]string) (out []string) {
 	for _, m := range of {
-		for block := range m { // any order: sorted below
-			out = append(out, block)
-		}
+		out = slices.AppendSeq(out, maps.Keys(m)) // any order: sorted below
 	}
 	slices.Sort(out)
 	return slices.Compact(out)

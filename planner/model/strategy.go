@@ -3,6 +3,7 @@ package model
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 
 	"ringlight/planner/topo"
@@ -349,11 +350,7 @@ func (j *job) sum(parts []part) ([]topo.Group, []topo.Demand) {
 	for _, p := range parts {
 		sum[p.pattern] += p.bytes
 	}
-	var patterns []pattern
-	for p := range sum { // any order: sorted below
-		patterns = append(patterns, p)
-	}
-	slices.SortFunc(patterns, func(a, b pattern) int {
+	patterns := slices.SortedFunc(maps.Keys(sum), func(a, b pattern) int {
 		return cmp.Or(cmp.Compare(a.kind, b.kind), a.t-b.t, a.stage-b.stage, a.host-b.host)
 	})
 	var groups []topo.Group

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -104,10 +105,7 @@ func (m *memory) take(p proto.Packet, at time.Duration) {
 
 // all are the messages in order of arrival.
 func (m *memory) all() []word {
-	out := slices.Concat(m.links, m.beats)
-	for _, w := range m.last { // any order: sorted below
-		out = append(out, w)
-	}
+	out := slices.AppendSeq(slices.Concat(m.links, m.beats), maps.Values(m.last)) // any order: sorted below
 	slices.SortFunc(out, func(a, b word) int {
 		return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(b.packet.Kind, a.packet.Kind), cmp.Compare(a.packet.Topic, b.packet.Topic))
 	})
