@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -48,13 +47,11 @@ func demo(ctx context.Context, args []string, t cli.Terminal) error {
 	if cfg.Costs, err = readCosts(*costs); err != nil {
 		return cli.AsUsage(err)
 	}
-	if *file != "" {
-		read, err := readTrace(*file)
-		if err != nil {
-			return cli.AsUsage(err)
-		}
-		cfg.Trace, cfg.TraceName = read, filepath.Base(*file)
+	faults, err := readTrace(*file)
+	if err != nil {
+		return err
 	}
+	cfg.Trace, cfg.TraceName = faults.Trace, faults.Name
 	if cfg.Hold {
 		cfg.Listen = holdAddress
 		if cfg.HTTP == "" {

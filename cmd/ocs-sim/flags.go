@@ -8,10 +8,12 @@ import (
 	"log/slog"
 	"math"
 	"os"
+	"path/filepath"
 
 	"ringlight/cmd/cli"
 	"ringlight/proto"
 	"ringlight/sim"
+	"ringlight/sim/study"
 	"ringlight/sim/trace"
 )
 
@@ -60,18 +62,21 @@ func read(name string) ([]byte, error) {
 	return text, err
 }
 
-// readTrace reads a fault trace.
-func readTrace(name string) (*trace.Trace, error) {
+// readTrace reads a fault trace; "": none.
+func readTrace(name string) (s study.Source, err error) {
+	if name == "" {
+		return s, nil
+	}
 	f, err := open(name)
 	if err != nil {
-		return nil, fmt.Errorf("trace: %w", err)
+		return s, cli.AsUsage(fmt.Errorf("trace: %w", err))
 	}
 	defer f.Close()
-	t, err := trace.Read(f)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
+	if s.Trace, err = trace.Read(f); err != nil {
+		return s, cli.AsUsage(fmt.Errorf("%s: %w", name, err))
 	}
-	return t, nil
+	s.Name = filepath.Base(name)
+	return s, nil
 }
 
 func physicsFlag(fs *flag.FlagSet) *string {

@@ -127,8 +127,8 @@ func readFaults(cfg *live.FleetConfig, from string) error {
 		return nil
 	}
 	if name, isTrace := strings.CutPrefix(from, "trace:"); isTrace {
-		var err error
-		cfg.Trace, err = readTrace(name)
+		s, err := readTrace(name)
+		cfg.Trace = s.Trace
 		return err
 	}
 	f, err := open(from)

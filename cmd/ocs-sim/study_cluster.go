@@ -2,9 +2,9 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 
 	"ringlight/cmd/cli"
 	"ringlight/planner/fabric"
@@ -64,14 +64,8 @@ func (s *studyRun) cluster(t traced) (cfg study.ClusterConfig, err error) {
 	default:
 		return cfg, invalid("siblings", "apart or adjacent", "there is no %q", *t.siblings)
 	}
-	if *t.file == "" {
-		return cfg, nil
-	}
-	if cfg.Trace, err = readTrace(*t.file); err != nil {
-		return cfg, cli.AsUsage(err)
-	}
-	cfg.Name = filepath.Base(*t.file)
-	return cfg, nil
+	cfg.Source, err = readTrace(*t.file)
+	return cfg, err
 }
 
 func studyWaste(ctx context.Context, s *studyRun) error {
@@ -149,19 +143,16 @@ func (s *studyRun) givenFaults(z *sized, name string) error {
 }
 
 func readFaulty(name string) ([]int, error) {
-	wrong := func(format string, args ...any) error {
-		return &proto.Error{Code: proto.Invalid, Field: "faulty", Limit: "a JSON array of node numbers", Reason: fmt.Sprintf(format, args...)}
-	}
-	text, _, err := cli.ReadBounded(os.Stdin, name, maxFaultyBytes)
-	if err != nil {
-		return nil, wrong("%v", err)
-	}
 	var list []int
-	if err := proto.DecodeFile(text, &list); err != nil {
-		return nil, wrong("%v", err)
+	text, _, err := cli.ReadBounded(os.Stdin, name, maxFaultyBytes)
+	if err == nil {
+		err = proto.DecodeFile(text, &list)
 	}
-	if list == nil {
-		return nil, wrong("null")
+	if err == nil && list == nil {
+		err = errors.New("null")
+	}
+	if err != nil {
+		return nil, invalid("faulty", "a JSON array of node numbers", "%v", err)
 	}
 	return list, nil
 }

@@ -9,7 +9,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"ringlight/cmd/cli"
 	"ringlight/sim/study"
 )
 
@@ -24,12 +23,11 @@ func studyFlows(ctx context.Context, s *studyRun) error {
 	if err := s.parse(); err != nil {
 		return err
 	}
-	if *file != "" {
-		var err error
-		if cfg.Faults.Trace, err = readTrace(*file); err != nil {
-			return cli.AsUsage(err)
-		}
+	faults, err := readTrace(*file)
+	if err != nil {
+		return err
 	}
+	cfg.Faults.Trace = faults.Trace
 	cfg.Faults.Bypass, cfg.Faults.Reload = time.Duration(*bypass)*time.Microsecond, time.Duration(*reload)*time.Second
 	cfg.Patterns = strings.Split(*patterns, ",")
 	cfg.Compute, cfg.Seed, cfg.Progress = time.Duration(*micros)*time.Microsecond, *s.seed, s.progress()

@@ -4,7 +4,6 @@ import (
 	"context"
 	"flag"
 	"fmt"
-	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -180,11 +179,8 @@ func studyCompare(ctx context.Context, s *studyRun) error {
 			cfg.Load = 0
 		}
 	}
-	if *file != "" {
-		if cfg.Trace, err = readTrace(*file); err != nil {
-			return cli.AsUsage(err)
-		}
-		cfg.Source.Name = filepath.Base(*file)
+	if cfg.Source, err = readTrace(*file); err != nil {
+		return err
 	}
 	return simulate(ctx, s, cfg, *parallel)
 }

@@ -4,14 +4,12 @@ import (
 	"context"
 	"errors"
 	"flag"
-	"fmt"
 	"os"
 	"strings"
 	"time"
 
 	"ringlight/cmd/cli"
 	"ringlight/planner/model"
-	"ringlight/proto"
 	"ringlight/sim/study"
 )
 
@@ -19,17 +17,13 @@ func studyTopology(ctx context.Context, s *studyRun) error {
 	cfg := study.DefaultTopology()
 	fs := s.flags("-models dlrm,bert -degree 4 -gbps 100 -svg topology.svg", &cfg)
 	models := fs.String("models", "all", "which, separated by commas: "+strings.Join(model.Names(), ", ")+" or JSON files")
-	if err := s.parse(); err != nil {
+	if err := s.parseModels(models, &cfg.Models); err != nil {
 		return err
 	}
 	cfg.Seed, cfg.Progress = *s.seed, s.progress()
-	var err error
-	if cfg.Models, err = readModels(*models, cfg.Models); err != nil {
-		return err
-	}
-	err = s.compute(ctx, func() (result, error) { return study.Topology(cfg) })
+	err := s.compute(ctx, func() (result, error) { return study.Topology(cfg) })
 	if refused := new(model.Error); errors.As(err, &refused) {
-		return &proto.Error{Code: proto.Invalid, Field: refused.Field, Limit: refused.Limit, Reason: err.Error()}
+		return invalid(refused.Field, refused.Limit, "%v", err)
 	}
 	return err
 }
@@ -38,19 +32,20 @@ func studyTopology(ctx context.Context, s *studyRun) error {
 // network there is.
 const maxModel = 1 << 20
 
-// readModels are those of a list, or all.
-func readModels(list string, all []*model.Model) (out []*model.Model, err error) {
-	if list == "all" {
-		return all, nil
+// parseModels is parse, and takes the models of a list in place of all.
+func (s *studyRun) parseModels(list *string, models *[]*model.Model) error {
+	if err := s.parse(); err != nil || *list == "all" {
+		return err
 	}
-	for _, name := range splitList(list) {
+	*models = nil
+	for _, name := range splitList(*list) {
 		m, err := readModel(name)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		out = append(out, m)
+		*models = append(*models, m)
 	}
-	return out, nil
+	return nil
 }
 
 func readModel(name string) (*model.Model, error) {
@@ -59,18 +54,14 @@ func readModel(name string) (*model.Model, error) {
 	}
 	data, long, err := cli.ReadBounded(os.Stdin, name, maxModel)
 	if err != nil || long {
-		return nil, refusedModel(fmt.Sprintf("%s: cannot be read, or is over %d bytes (%v)", name, maxModel, err))
+		return nil, invalid("models", strings.Join(model.Names(), ", ")+" or a file", "%s: cannot be read, or is over %d bytes (%v)", name, maxModel, err)
 	}
 	m, err := model.Read(data)
 	var refused *model.Error
 	if errors.As(err, &refused) {
-		return nil, &proto.Error{Code: proto.Invalid, Field: refused.Field, Limit: refused.Limit, Reason: name + ": " + refused.Reason}
+		return nil, invalid(refused.Field, refused.Limit, "%s: %s", name, refused.Reason)
 	}
 	return m, err
-}
-
-func refusedModel(reason string) error {
-	return &proto.Error{Code: proto.Invalid, Field: "models", Limit: strings.Join(model.Names(), ", ") + " or a file", Reason: reason}
 }
 
 // modelsFlag says which models a job on direct links is of.
@@ -81,28 +72,20 @@ func modelsFlag(fs *flag.FlagSet) *string {
 func studyReconfig(ctx context.Context, s *studyRun) error {
 	cfg := study.DefaultReconfig()
 	models := modelsFlag(s.flags("-servers 128 -degree 4 -models dlrm,vgg", &cfg))
-	if err := s.parse(); err != nil {
+	if err := s.parseModels(models, &cfg.Models); err != nil {
 		return err
 	}
 	cfg.Seed, cfg.Progress = *s.seed, s.progress()
-	var err error
-	if cfg.Models, err = readModels(*models, cfg.Models); err != nil {
-		return err
-	}
 	return s.compute(ctx, func() (result, error) { return study.Reconfig(cfg) })
 }
 
 func studyPhases(ctx context.Context, s *studyRun) error {
 	cfg := study.DefaultPhases()
 	models := modelsFlag(s.flags("-models gpt-moe -stages 4 -switching 100us,10ms", &cfg))
-	if err := s.parse(); err != nil {
+	if err := s.parseModels(models, &cfg.Models); err != nil {
 		return err
 	}
 	cfg.Seed, cfg.Progress = *s.seed, s.progress()
-	var err error
-	if cfg.Models, err = readModels(*models, cfg.Models); err != nil {
-		return err
-	}
 	return s.compute(ctx, func() (result, error) { return study.Phases(cfg) })
 }
 

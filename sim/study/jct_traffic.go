@@ -198,16 +198,13 @@ func (r rates) apart(j workload.Job, gpus []int) (longer time.Duration) {
 	if j.GPUs < 2 || j.Pattern == workload.Alone {
 		return 0
 	}
-	packed := make([]int, j.GPUs)
-	for i := range packed {
-		packed[i] = i
-	}
+	near := packed(int(j.GPUs))
 	slices.Sort(gpus)
 	for _, c := range collectives(j, r.perServer) {
 		want := int64(j.Duration / workload.Shares * time.Duration(c.share))
-		e := c.of(max(1, scaled(probeBytes, want, max(1, int64(r.idle(packed, c.of(probeBytes)))))))
+		e := c.of(max(1, scaled(probeBytes, want, max(1, int64(r.idle(near, c.of(probeBytes)))))))
 		if want > 0 {
-			longer += r.idle(gpus[:j.GPUs], e) - r.idle(packed, e)
+			longer += r.idle(gpus[:j.GPUs], e) - r.idle(near, e)
 		}
 	}
 	return longer
