@@ -199,27 +199,23 @@ func printAudit(out io.Writer, all []audit.Record) {
 		fmt.Fprintln(out, "no records")
 		return
 	}
-	table(out, func(w io.Writer) {
-		fmt.Fprintln(w, "NUMBER\tWHEN\tWHO\tWHAT")
-		for i := range all {
-			r := &all[i]
-			who, text := r.Who, r.What
-			if r.Sealed {
-				who += " *"
-			}
-			if why := cmp.Or(r.Reason, r.Result); why != "" {
-				text += ": " + why
-			}
-			if r.Why != "" {
-				text += " (" + r.Why + ")"
-			}
-			if r.Skipped > 0 {
-				text += fmt.Sprintf(" [%d refusals more before]", r.Skipped)
-			}
-			if r.Kind == audit.Act || r.Kind == audit.Refused {
-				text = "asks: " + text
-			}
-			fmt.Fprintf(w, "%d\t%s\t%s\t%s\n", r.Seq, when(&r.AtMillis), who, text)
+	rows(out, "NUMBER\tWHEN\tWHO\tWHAT", all, func(r audit.Record) string {
+		who, text := r.Who, r.What
+		if r.Sealed {
+			who += " *"
 		}
+		if why := cmp.Or(r.Reason, r.Result); why != "" {
+			text += ": " + why
+		}
+		if r.Why != "" {
+			text += " (" + r.Why + ")"
+		}
+		if r.Skipped > 0 {
+			text += fmt.Sprintf(" [%d refusals more before]", r.Skipped)
+		}
+		if r.Kind == audit.Act || r.Kind == audit.Refused {
+			text = "asks: " + text
+		}
+		return fmt.Sprintf("%d\t%s\t%s\t%s", r.Seq, when(&r.AtMillis), who, text)
 	})
 }

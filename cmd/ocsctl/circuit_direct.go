@@ -62,7 +62,6 @@ func inTopology(err error) error {
 	var bad *topo.Error
 	var model *model.Error
 	var wire *proto.Error
-	var usage *usageError
 	switch {
 	case errors.As(err, &bad) && bad.Field == "servers":
 		return wrongUsage("servers", bad.Limit, "%s", bad.Reason)
@@ -73,10 +72,7 @@ func inTopology(err error) error {
 	case errors.As(err, &wire):
 		return wrongUsage("topology."+wire.Field, wire.Limit, "%s", wire.Reason)
 	}
-	if errors.As(err, &usage) {
-		return wrongUsage("topology."+usage.Field, usage.Limit, "%s", usage.Message)
-	}
-	return err
+	return usageAt("topology.", err)
 }
 
 // divide finds what a model sends on so many servers, and with which topology

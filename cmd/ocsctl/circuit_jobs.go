@@ -2,7 +2,6 @@ package main
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -34,11 +33,8 @@ func readPhases(list []phaseJSON, servers int) (out []proto.JobPhase, err error)
 		if err == nil && t == nil {
 			err = wrongUsage("topology", "what the phase sends", "absent")
 		}
-		var bad *usageError
-		if errors.As(err, &bad) {
-			return nil, wrongUsage(fmt.Sprintf("phases[%d].%s", n, bad.Field), bad.Limit, "%s", bad.Message)
-		} else if err != nil {
-			return nil, err
+		if err != nil {
+			return nil, usageAt(fmt.Sprintf("phases[%d].", n), err)
 		}
 		out = append(out, proto.JobPhase{Name: p.Name, Topology: *t})
 	}
@@ -88,15 +84,6 @@ func readJobs(name string) (*jobFile, error) {
 // defaultGPUs of a server by which a model is divided: as fabric new has it.
 const defaultGPUs = 4
 
-// inJob names the field of an error as one of a job.
-func inJob(i int, err error) error {
-	var bad *usageError
-	if errors.As(err, &bad) {
-		return wrongUsage(fmt.Sprintf("jobs[%d].%s", i, bad.Field), bad.Limit, "%s", bad.Message)
-	}
-	return err
-}
-
 func parseJobs(raw []byte) (*jobFile, error) {
 	var list struct {
 		Jobs *[]jobJSON `json:"jobs"`
@@ -131,10 +118,10 @@ func parseJobs(raw []byte) (*jobFile, error) {
 		}
 		t, err := readJobTopology(j.Topology, int(s.Servers), defaultGPUs)
 		if err != nil {
-			return nil, inJob(i, err)
+			return nil, usageAt(field(""), err)
 		}
 		if s.Phases, err = readPhases(j.Phases, int(s.Servers)); err != nil {
-			return nil, inJob(i, err)
+			return nil, usageAt(field(""), err)
 		}
 		s.Topology, s.Next = t, proto.JobID(j.Next)
 		out.specs, out.total = append(out.specs, s), append(out.total, j.GPUsTotal != nil)

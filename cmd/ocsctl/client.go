@@ -316,7 +316,7 @@ type listing[S, J any] struct {
 	show       func(id uint32) proto.OpRequest
 	of         func(*proto.OpReply) []S
 	form       func(*S) J
-	table      func(w io.Writer, all []J)
+	table      func(out io.Writer, all []J)
 	print      func(out io.Writer, one *J) // nil: a table of one
 }
 
@@ -352,7 +352,7 @@ func (l listing[S, J]) run(ctx context.Context, args []string, out io.Writer) er
 	if !one {
 		all = slices.DeleteFunc(all, func(j J) bool { return !l.keep(&j, &f) })
 	}
-	rows := func() { table(out, func(w io.Writer) { l.table(w, all) }) }
+	rows := func() { l.table(out, all) }
 	switch {
 	case !one:
 		return c.print(out, map[string][]J{cmp.Or(l.plural, l.noun+"s"): all}, rows)

@@ -1,13 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -35,14 +36,7 @@ type contextsJSON struct {
 	Contexts map[string]contextJSON `json:"contexts"`
 }
 
-func (f *contextsJSON) names() []string {
-	var out []string
-	for name := range f.Contexts { // any order: sorted
-		out = append(out, name)
-	}
-	slices.Sort(out)
-	return out
-}
+func (f *contextsJSON) names() []string { return slices.Sorted(maps.Keys(f.Contexts)) }
 
 // unknown refuses a name that no context has.
 func (f *contextsJSON) unknown(name string) error {
@@ -94,8 +88,6 @@ func (f *contextsJSON) write(name string) error {
 
 // settle fills in what no flag says: from the environment, then the context.
 func (c *clientFlags) settle() error {
-	given := map[string]bool{}
-	c.flags.Visit(func(f *flag.Flag) { given[f.Name] = true })
 	f, _, err := readContexts()
 	if err != nil {
 		return err
@@ -107,7 +99,7 @@ func (c *clientFlags) settle() error {
 	if c.context != "" && !known {
 		return f.unknown(c.context)
 	}
-	if !given["insecure"] {
+	if !given(c.flags, "insecure") {
 		c.insecure = in.Insecure
 	}
 	return cli.Fill(c.flags, map[string]string{"broker": in.Broker, "fabric": in.Fabric, "ca": in.CA, "cert": in.Cert, "key": in.Key, "password-file": in.Password, "http": in.HTTP})
@@ -146,11 +138,9 @@ func contextNoun(_ context.Context, args []string, out io.Writer) error {
 	switch words[0] {
 	case "set":
 		x := contextJSON{Fabric: c.fabric, CA: c.ca, Cert: c.cert, Key: c.key, Password: c.password, HTTP: c.http, Insecure: c.insecure}
-		flags.Visit(func(g *flag.Flag) {
-			if g.Name == "broker" {
-				x.Broker = c.broker
-			}
-		})
+		if given(flags, "broker") {
+			x.Broker = c.broker
+		}
 		f.Contexts[name] = x
 		if f.Context == "" {
 			f.Context = name
@@ -176,9 +166,4 @@ func contextNoun(_ context.Context, args []string, out io.Writer) error {
 	return c.print(out, f, func() { fmt.Fprintf(out, "context in use: %s (%s)\n", dash(f.Context), file) })
 }
 
-func dash(s string) string {
-	if s == "" {
-		return "-"
-	}
-	return s
-}
+func dash(s string) string { return cmp.Or(s, "-") }

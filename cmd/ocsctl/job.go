@@ -173,22 +173,21 @@ func jobList(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	return j.print(out, map[string][]*job.View{"jobs": all}, func() { table(out, func(w io.Writer) { jobRows(w, all) }) })
+	return j.print(out, map[string][]*job.View{"jobs": all}, func() { jobRows(out, all) })
 }
 
-func jobRows(w io.Writer, all []*job.View) {
-	fmt.Fprintln(w, "JOB\tSTATE\tRINGS\tGPUS\tLINKS\tSPARES\tEVENT\tWHY")
-	for _, v := range all {
+func jobRows(out io.Writer, all []*job.View) {
+	rows(out, "JOB\tSTATE\tRINGS\tGPUS\tLINKS\tSPARES\tEVENT\tWHY", all, func(v *job.View) string {
 		what := fmt.Sprintf("%d of %d", len(v.Rings), v.Wish.TP)
 		if v.Wish.Circuits != nil {
 			what = "circuits"
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%d/%d\t%d\t%d\t%s\n", v.ID, v.State, what, v.GPUsTotal, v.Confirmed, v.Links, len(v.Spares), v.Generation, dash(v.Cause))
-	}
+		return fmt.Sprintf("%s\t%s\t%s\t%d\t%d/%d\t%d\t%d\t%s", v.ID, v.State, what, v.GPUsTotal, v.Confirmed, v.Links, len(v.Spares), v.Generation, dash(v.Cause))
+	})
 }
 
 func printJob(out io.Writer, v *job.View) {
-	table(out, func(w io.Writer) { jobRows(w, []*job.View{v}) })
+	jobRows(out, []*job.View{v})
 	fmt.Fprintln(out)
 	if v.Wish.Circuits != nil {
 		printServers(out, v.Circuits)

@@ -98,7 +98,7 @@ func link(ctx context.Context, args []string, out io.Writer) error {
 		links = slices.DeleteFunc(links, func(l linkJSON) bool {
 			return f.state != "" && f.state != l.State || f.ring != 0 && (l.Ring == nil || uint(*l.Ring) != f.ring)
 		})
-		return c.print(out, map[string][]linkJSON{"links": links}, func() { table(out, func(w io.Writer) { linkRows(w, links) }) })
+		return c.print(out, map[string][]linkJSON{"links": links}, func() { linkRows(out, links) })
 	case len(words) == 1 && words[0] == "qualify" && !*all:
 		links, err := list(ctx, &c, &proto.OpRequest{Noun: proto.NounLinks}, func(r *proto.OpReply) []proto.LinkStatus { return r.Links }, linkOf)
 		if err != nil {
@@ -165,13 +165,11 @@ func qualify(ctx context.Context, c *clientFlags, names []string, out io.Writer)
 }
 
 func (c *clientFlags) printQualified(out io.Writer, all []qualifiedJSON) error {
-	return c.print(out, map[string][]qualifiedJSON{"links": all}, func() { table(out, func(w io.Writer) { qualifiedRows(w, all) }) })
+	return c.print(out, map[string][]qualifiedJSON{"links": all}, func() { qualifiedRows(out, all) })
 }
 
-func qualifiedRows(w io.Writer, all []qualifiedJSON) {
-	fmt.Fprintln(w, "FIBRE\tRESULT\tAT\tBER\tLOSS DB\tWHY")
-	for i := range all {
-		x := &all[i]
+func qualifiedRows(out io.Writer, all []qualifiedJSON) {
+	rows(out, "FIBRE\tRESULT\tAT\tBER\tLOSS DB\tWHY", all, func(x qualifiedJSON) string {
 		ber, loss := "-", "-"
 		if x.BER != nil {
 			ber = fmt.Sprintf("%.1e", *x.BER)
@@ -179,20 +177,18 @@ func qualifiedRows(w io.Writer, all []qualifiedJSON) {
 		if x.LossDB != nil {
 			loss = fmt.Sprintf("%.1f", *x.LossDB)
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", x.Fibre, x.Result, localTime(x.At), ber, loss, x.Text)
-	}
+		return fmt.Sprintf("%s\t%s\t%s\t%s\t%s\t%s", x.Fibre, x.Result, localTime(x.At), ber, loss, x.Text)
+	})
 }
 
-func linkRows(w io.Writer, all []linkJSON) {
-	fmt.Fprintln(w, "FIBRE\tENDS\tSTATE\tRING\tSINCE\tNEXT TRY")
-	for i := range all {
-		l := &all[i]
+func linkRows(out io.Writer, all []linkJSON) {
+	rows(out, "FIBRE\tENDS\tSTATE\tRING\tSINCE\tNEXT TRY", all, func(l linkJSON) string {
 		ring := "-"
 		if l.Ring != nil {
 			ring = fmt.Sprint(*l.Ring)
 		}
-		fmt.Fprintf(w, "%s\t%d/%d %s, %d/%d %s\t%s\t%s\t%s\t%s\n", l.Fibre, l.A.Node, l.A.Bundle, l.A.Port, l.B.Node, l.B.Bundle, l.B.Port, l.State, ring, localTime(l.Since), localTime(l.NextTry))
-	}
+		return fmt.Sprintf("%s\t%d/%d %s, %d/%d %s\t%s\t%s\t%s\t%s", l.Fibre, l.A.Node, l.A.Bundle, l.A.Port, l.B.Node, l.B.Bundle, l.B.Port, l.State, ring, localTime(l.Since), localTime(l.NextTry))
+	})
 }
 
 // localTime is a moment of the answer on the clock of who reads it.

@@ -119,21 +119,19 @@ func node(ctx context.Context, args []string, out io.Writer) error {
 	}.run(ctx, args, out)
 }
 
-func nodeRows(w io.Writer, nodes []nodeJSON) {
+func nodeRows(out io.Writer, nodes []nodeJSON) {
 	named := slices.ContainsFunc(nodes, func(n nodeJSON) bool { return n.Name != "" })
 	head, name := "NODE", func(*nodeJSON) string { return "" }
 	if named {
 		head, name = "NODE\tNAME", func(n *nodeJSON) string { return "\t" + dash(n.Name) }
 	}
-	fmt.Fprintln(w, head+"\tONLINE\tMODE\tRING\tGENERATION\tWANTED\tUSABLE")
-	for i := range nodes {
-		n := &nodes[i]
+	rows(out, head+"\tONLINE\tMODE\tRING\tGENERATION\tWANTED\tUSABLE", nodes, func(n nodeJSON) string {
 		ring := "-"
 		if n.Ring != nil {
 			ring = strconv.FormatUint(uint64(*n.Ring), 10)
 		}
-		fmt.Fprintf(w, "%d%s\t%s\t%s\t%s\t%d\t%d\t%s\n", n.Node, name(n), yesNo(n.Online), modeWords(n.Mode), ring, n.Generation, n.WantGeneration, usableText(n.Usable, n.Reason))
-	}
+		return fmt.Sprintf("%d%s\t%s\t%s\t%s\t%d\t%d\t%s", n.Node, name(&n), yesNo(n.Online), modeWords(n.Mode), ring, n.Generation, n.WantGeneration, usableText(n.Usable, n.Reason))
+	})
 }
 
 func dBm(p *proto.MilliDBm) string {
@@ -144,7 +142,7 @@ func dBm(p *proto.MilliDBm) string {
 }
 
 func printNode(out io.Writer, n *nodeJSON) {
-	table(out, func(w io.Writer) { nodeRows(w, []nodeJSON{*n}) })
+	nodeRows(out, []nodeJSON{*n})
 	if n.reportedJSON == nil {
 		return
 	}

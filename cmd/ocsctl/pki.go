@@ -144,11 +144,7 @@ func pkiInit(_ context.Context, args []string, out io.Writer) error {
 
 func pkiPlanner(_ context.Context, args []string, out io.Writer) error {
 	f := newPKI("pki planner").issuing(true)
-	folder, words, err := f.open(args, true)
-	if err != nil {
-		return err
-	}
-	h, err := holderOf(folder, proto.HolderPlanner, words)
+	folder, h, err := f.holder(args, proto.HolderPlanner)
 	if err != nil {
 		return err
 	}
@@ -157,11 +153,7 @@ func pkiPlanner(_ context.Context, args []string, out io.Writer) error {
 
 func pkiBroker(_ context.Context, args []string, out io.Writer) error {
 	f := newPKI("pki broker").issuing(true)
-	folder, words, err := f.open(args, true)
-	if err != nil {
-		return err
-	}
-	h, err := holderOf(folder, proto.HolderPlanner, words)
+	folder, h, err := f.holder(args, proto.HolderPlanner)
 	if err != nil {
 		return err
 	}
@@ -172,23 +164,20 @@ func pkiBroker(_ context.Context, args []string, out io.Writer) error {
 	return f.tell(folder, out, []pki.Issued{one})
 }
 
-// holderOf is the name that a command's one word stands for.
-func holderOf(folder *pki.Folder, kind proto.HolderKind, words []string) (proto.Holder, error) {
-	if len(words) != 1 {
-		return proto.Holder{}, wrongUsage("name", "one name", "%q", strings.Join(words, " "))
+// holder is one, where the name is that of a holder.
+func (f *pkiFlags) holder(args []string, kind proto.HolderKind) (folder *pki.Folder, h proto.Holder, err error) {
+	folder, name, err := f.one(args, "one name")
+	if err != nil {
+		return nil, h, err
 	}
-	name := words[0]
 	if !strings.Contains(name, "/") {
 		name = folder.Trust.Fabric + "/" + string(kind) + "/" + name
 	}
-	h, err := proto.ParseHolder(name)
-	if err != nil {
-		return h, pkiError(err)
+	h, err = proto.ParseHolder(name)
+	if err == nil && (h.Fabric != folder.Trust.Fabric || h.Kind != kind) {
+		err = wrongUsage("name", folder.Trust.Fabric+"/"+string(kind)+"/NAME", "%q", name)
 	}
-	if h.Fabric != folder.Trust.Fabric || h.Kind != kind {
-		return h, wrongUsage("name", folder.Trust.Fabric+"/"+string(kind)+"/NAME", "%q", name)
-	}
-	return h, nil
+	return folder, h, pkiError(err)
 }
 
 func pkiNode(_ context.Context, args []string, out io.Writer) error {
@@ -232,17 +221,13 @@ const maxNodesAtOnce = 16_384
 func pkiOperator(_ context.Context, args []string, out io.Writer) error {
 	f := newPKI("pki operator").issuing(false)
 	f.fs.StringVar(&f.role, "role", "view", "`ROLE`: view asks; operate also drains, holds and moves single nodes and sides; admin also changes jobs and the fabric")
-	folder, words, err := f.open(args, true)
+	folder, h, err := f.holder(args, proto.HolderOperator)
 	if err != nil {
 		return err
 	}
 	role, ok := proto.OperatorRole(f.role)
 	if !ok {
 		return wrongUsage("role", "view, operate or admin", "%q", f.role)
-	}
-	h, err := holderOf(folder, proto.HolderOperator, words)
-	if err != nil {
-		return err
 	}
 	return f.issue(folder, role, out, h)
 }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -106,14 +107,7 @@ func plain(raw json.RawMessage) string {
 	return strings.NewReplacer(`"`, "", ",", ", ", ":", ": ", "[", "", "]", "", "{", "", "}", "").Replace(strings.ReplaceAll(string(raw), "],[", "; "))
 }
 
-func planNames() []string {
-	var names []string
-	for name := range planVerbs { // any order: sorted below
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
-}
+func planNames() []string { return slices.Sorted(maps.Keys(planVerbs)) }
 
 // maxPlanInput bounds what is read; chosen: a million faulty nodes and as many
 // in running groups, written out.

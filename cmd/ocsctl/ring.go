@@ -4,10 +4,10 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"strconv"
 	"strings"
 
 	"ringlight/cmd/cli"
+	"ringlight/planner/health"
 	"ringlight/proto"
 )
 
@@ -72,15 +72,14 @@ func ringNoun(ctx context.Context, args []string, out io.Writer) error {
 	}.run(ctx, args, out)
 }
 
-func ringRows(w io.Writer, rings []ringJSON) {
-	fmt.Fprintln(w, "RING\tSTATE\tGPUS\tLINKS\tGENERATION\tJOB\tNODES")
-	for _, r := range rings {
-		fmt.Fprintf(w, "%d\t%s\t%d\t%d/%d\t%d\t%s\t%s\n", r.Ring, r.State, r.GPUsTotal, r.LinksConfirmed, r.Links, r.Generation, dash(r.Job), spans(r.Nodes))
-	}
+func ringRows(out io.Writer, rings []ringJSON) {
+	rows(out, "RING\tSTATE\tGPUS\tLINKS\tGENERATION\tJOB\tNODES", rings, func(r ringJSON) string {
+		return fmt.Sprintf("%d\t%s\t%d\t%d/%d\t%d\t%s\t%s", r.Ring, r.State, r.GPUsTotal, r.LinksConfirmed, r.Links, r.Generation, dash(r.Job), spans(r.Nodes))
+	})
 }
 
 func printRing(out io.Writer, r *ringJSON) {
-	table(out, func(w io.Writer) { ringRows(w, []ringJSON{*r}) })
+	ringRows(out, []ringJSON{*r})
 	fmt.Fprintln(out)
 	table(out, func(w io.Writer) {
 		fmt.Fprintln(w, "LINK\tPORT\tSTATE\tLIGHT\tEXPECTED\tLOSSES\tFIBRE")
@@ -107,21 +106,6 @@ func printRing(out io.Writer, r *ringJSON) {
 }
 
 // spans writes 1-4,6 for 1 2 3 4 6.
-func spans[N proto.NodeID | proto.RingID](nodes []N) string {
-	var b strings.Builder
-	for i := 0; i < len(nodes); {
-		j := i
-		for j+1 < len(nodes) && nodes[j+1] == nodes[j]+1 {
-			j++
-		}
-		if i > 0 {
-			b.WriteByte(',')
-		}
-		b.WriteString(strconv.FormatUint(uint64(nodes[i]), 10))
-		if j > i {
-			b.WriteString("-" + strconv.FormatUint(uint64(nodes[j]), 10))
-		}
-		i = j + 1
-	}
-	return b.String()
+func spans[N proto.NodeID | proto.RingID](ids []N) string {
+	return strings.ReplaceAll(health.Spans(ids, len(ids)), ", ", ",")
 }

@@ -33,10 +33,7 @@ const (
 
 func routesList(ctx context.Context, args []string, out io.Writer) error {
 	j := jobFlags{help: help("routes")}
-	if _, err := j.read(cli.NewFlags("routes list"), args, 0, "no further word"); err != nil {
-		return err
-	}
-	c, err := j.client(0)
+	_, c, err := j.open(cli.NewFlags("routes list"), args, 0, "no further word", 0)
 	if err != nil {
 		return err
 	}

@@ -88,17 +88,13 @@ func (p *pusher) postDrain(ctx context.Context, router string, d job.PortDrain) 
 // routesSaid is an operator's word for a router.
 func routesSaid(ctx context.Context, args []string, out io.Writer) error {
 	j := jobFlags{help: help("ports")}
-	words, err := j.read(cli.NewFlags("routes said"), args, 3, "ROUTER PORT drained, or ROUTER PORT in-use")
+	words, c, err := j.open(cli.NewFlags("routes said"), args, 3, "ROUTER PORT drained, or ROUTER PORT in-use", 0)
 	if err != nil {
 		return err
 	}
 	drained := words[2] == "drained"
 	if !drained && words[2] != "in-use" {
 		return cli.Usage("said", "drained or in-use", "%q", words[2])
-	}
-	c, err := j.client(0)
-	if err != nil {
-		return err
 	}
 	return refused(c.Said(ctx, words[0], words[1], job.PortSaid{Drained: drained}))
 }

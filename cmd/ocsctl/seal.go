@@ -166,12 +166,10 @@ func (w *weighed) steps() sealJSON {
 
 func printSeals(out io.Writer, j *sealJSON) {
 	const most = 20
-	table(out, func(w io.Writer) {
-		fmt.Fprintln(w, "STEP\tDONE\tWOULD BE REFUSED")
-		for i := range j.Steps {
-			s := &j.Steps[i]
-			fmt.Fprintf(w, "%d %s\t%d/%d\t%d\n", i+1, s.Step, s.Done, s.Of, len(s.Refused))
-		}
+	n := 0
+	rows(out, "STEP\tDONE\tWOULD BE REFUSED", j.Steps, func(s sealStep) string {
+		n++
+		return fmt.Sprintf("%d %s\t%d/%d\t%d", n, s.Step, s.Done, s.Of, len(s.Refused))
 	})
 	if j.Offline > 0 {
 		fmt.Fprintf(out, "%d offline: not known\n", j.Offline)

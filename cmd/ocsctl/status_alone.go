@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -95,12 +96,7 @@ func (k *kept) status() (*proto.Status, []proto.AlarmStatus) {
 	s := &proto.Status{Term: k.planner.Term, Planner: proto.PlannerCopy{Planner: k.planner.Planner, Life: k.planner.Life, Host: k.planner.Host}}
 	x := health.Facts{Idle: k.lastWord(), Remedy: "start it, or look at its log: systemctl status ocs-planner", Nodes: len(k.presence)}
 	rings := map[proto.RingID]*ringKept{}
-	var ids []proto.NodeID
-	for id := range k.presence { // any order: sorted
-		ids = append(ids, id)
-	}
-	slices.Sort(ids)
-	for _, id := range ids {
+	for _, id := range slices.Sorted(maps.Keys(k.presence)) {
 		m, r := k.presence[id], k.reported[id]
 		if id >= proto.FirstSwitch {
 			s.Switches++

@@ -78,16 +78,14 @@ func switches(ctx context.Context, args []string, out io.Writer) error {
 	}.run(ctx, args, out)
 }
 
-func switchRows(w io.Writer, all []switchJSON) {
-	fmt.Fprintln(w, "SWITCH\tONLINE\tMODE\tGENERATION\tWANTED\tUSABLE")
-	for i := range all {
-		s := &all[i]
-		fmt.Fprintf(w, "%d\t%s\t%s\t%d\t%d\t%s\n", s.Switch, yesNo(s.Online), modeWords(s.Mode), s.Generation, s.WantGeneration, usableText(s.Usable, s.Reason))
-	}
+func switchRows(out io.Writer, all []switchJSON) {
+	rows(out, "SWITCH\tONLINE\tMODE\tGENERATION\tWANTED\tUSABLE", all, func(s switchJSON) string {
+		return fmt.Sprintf("%d\t%s\t%s\t%d\t%d\t%s", s.Switch, yesNo(s.Online), modeWords(s.Mode), s.Generation, s.WantGeneration, usableText(s.Usable, s.Reason))
+	})
 }
 
 func printSwitch(out io.Writer, s *switchJSON) {
-	table(out, func(w io.Writer) { switchRows(w, []switchJSON{*s}) })
+	switchRows(out, []switchJSON{*s})
 	if s.switchReport == nil {
 		return
 	}
