@@ -1,8 +1,10 @@
 package hbd
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"ringlight/planner/fabric"
 	"ringlight/planner/journal"
@@ -49,16 +51,11 @@ func (h *Rings) Request(q *proto.OpRequest, r *proto.OpReply) *proto.Command {
 }
 
 func peers(list []proto.Candidate) string {
-	s := "none"
+	var all []string
 	for i := range list {
-		if i == 0 {
-			s = ""
-		} else {
-			s += ", "
-		}
-		s += fmt.Sprint(list[i].Peer)
+		all = append(all, fmt.Sprint(list[i].Peer))
 	}
-	return s
+	return cmp.Or(strings.Join(all, ", "), "none")
 }
 
 // Undrain makes the command that lets a drained node in again; nil: r says why

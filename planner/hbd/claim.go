@@ -173,33 +173,34 @@ func (c Claims) lendable(r *ringView, w Want) bool {
 
 // rest are the nodes of a list that no ring has: whoever listed them means them
 // for this job.
-func (c Claims) rest(w Want, may func(proto.NodeID) bool, s *Share) (out []proto.NodeID) {
+func (c Claims) rest(w Want, may func(proto.NodeID) bool, s *Share) []proto.NodeID {
 	taken := map[proto.NodeID]bool{}
-	for _, nodes := range append(slices.Clone(s.New), s.Spares) {
+	mark(taken, s.New...)
+	mark(taken, s.Spares)
+	return slices.DeleteFunc(slices.Clone(w.Nodes), func(n proto.NodeID) bool { return taken[n] || !may(n) })
+}
+
+// mark puts nodes into a set.
+func mark(set map[proto.NodeID]bool, groups ...[]proto.NodeID) {
+	for _, nodes := range groups {
 		for _, n := range nodes {
-			taken[n] = true
+			set[n] = true
 		}
 	}
-	for _, n := range w.Nodes {
-		if !taken[n] && may(n) {
-			out = append(out, n)
-		}
-	}
-	return out
+}
+
+// Without are the nodes of a that are not in b.
+func Without(a, b []proto.NodeID) []proto.NodeID {
+	return slices.DeleteFunc(slices.Clone(a), func(n proto.NodeID) bool { return slices.Contains(b, n) })
 }
 
 // claimable tells which nodes a want may have.
 func (c Claims) claimable(w Want) func(proto.NodeID) bool {
 	h := c.h
-	var only map[proto.NodeID]bool
-	if w.Nodes != nil {
-		only = map[proto.NodeID]bool{}
-		for _, n := range w.Nodes {
-			only[n] = true
-		}
-	}
+	only := map[proto.NodeID]bool{}
+	mark(only, w.Nodes)
 	return func(id proto.NodeID) bool {
-		if only != nil && !only[id] || slices.Contains(w.Exclude, id) || !h.Placed.free(id) {
+		if w.Nodes != nil && !only[id] || slices.Contains(w.Exclude, id) || !h.Placed.free(id) {
 			return false
 		}
 		r := h.Placed.ring(h.Placed.nodes[id].Device.Group)
@@ -211,12 +212,7 @@ func (c Claims) claimable(w Want) func(proto.NodeID) bool {
 // or such that stand apart.
 func (c Claims) stock(w Want) []proto.RingID {
 	h := c.h
-	var whole []*ringView
-	for _, r := range h.Placed.rings {
-		if c.lendable(r, w) {
-			whole = append(whole, r)
-		}
-	}
+	whole := slices.DeleteFunc(slices.Clone(h.Placed.rings), func(r *ringView) bool { return !c.lendable(r, w) })
 	if len(whole) < w.Rings {
 		return nil
 	}
@@ -277,11 +273,7 @@ func lay(p ring.Problem, w Want) (rings [][]proto.NodeID, spares []proto.NodeID)
 	place := func(size, want int) [][]proto.NodeID {
 		p.Size, p.Want = size, want
 		groups := ring.Place(p)
-		for _, g := range groups {
-			for _, n := range g {
-				taken[n] = true
-			}
-		}
+		mark(taken, groups...)
 		return groups
 	}
 	left, free := w.Rings, w.Spares
@@ -309,11 +301,7 @@ func lay(p ring.Problem, w Want) (rings [][]proto.NodeID, spares []proto.NodeID)
 // beside picks so many nodes that no ring has and that reach one.
 func beside(p ring.Problem, rings [][]proto.NodeID, count int) (spares []proto.NodeID) {
 	taken := map[proto.NodeID]bool{}
-	for _, r := range rings {
-		for _, n := range r {
-			taken[n] = true
-		}
-	}
+	mark(taken, rings...)
 	for _, r := range rings {
 		for _, end := range [2]proto.NodeID{r[0], r[len(r)-1]} {
 			for by := -p.K; by <= p.K && len(spares) < count; by++ {

@@ -231,7 +231,7 @@ func (e *evidence) ClearFibre(name string) bool {
 			continue
 		}
 		delete(e.cuts.known, at)
-		e.usableAgain(at[0], at[1])
+		e.usableAgain(at[0])
 		for _, id := range at {
 			e.agenda.mark(e.pl.ring(e.pl.nodes[id].Device.Group))
 		}
@@ -241,8 +241,8 @@ func (e *evidence) ClearFibre(name string) bool {
 	return false
 }
 
-// usableAgain enters the fibre between two nodes anew, and marks rings that lack a node.
-func (e *evidence) usableAgain(a, b proto.NodeID) {
+// usableAgain enters a fibre of a node anew, and marks rings that lack a node.
+func (e *evidence) usableAgain(a proto.NodeID) {
 	e.pl.reads(a)
 	e.agenda.markNear(a)
 	e.agenda.wantBetter = true
@@ -274,7 +274,7 @@ func (e *evidence) checkCuts() {
 				return true
 			}
 		}
-		e.usableAgain(a, b)
+		e.usableAgain(a)
 		return false
 	})
 }
@@ -329,10 +329,10 @@ func (e *evidence) Doubted() (out []fabric.Fibre) {
 		case !may && awaits(e.pl.fab, &e.pl.nodes[at[0]], &e.pl.nodes[at[1]]): // they come
 		case !may && x.first && x.count == 0:
 			delete(e.cuts.known, at)
-			e.usableAgain(at[0], at[1])
+			e.usableAgain(at[0])
 		case !may:
 			e.cuts.again(at, e.j.Now)
-			e.usableAgain(at[0], at[1])
+			e.usableAgain(at[0])
 		default:
 			out = append(out, fabric.Fibre{ID: e.pl.fibre(at[0], at[1]), A: link.Local, B: link.Remote, Crossed: link.Crossed})
 		}
@@ -360,7 +360,7 @@ func (e *evidence) Looked(f *fabric.Fibre, looked [2]bool, counted bool, dark st
 	lit := dark == ""
 	if x.first && lit && x.count == 0 {
 		delete(e.cuts.known, pair(a, b))
-		e.usableAgain(a, b)
+		e.usableAgain(a)
 		return
 	}
 	x.first = false
@@ -371,7 +371,7 @@ func (e *evidence) Looked(f *fabric.Fibre, looked [2]bool, counted bool, dark st
 		return
 	case lit:
 		x.held, x.proven = false, true
-		e.usableAgain(a, b)
+		e.usableAgain(a)
 		return
 	}
 	x.hits = 0

@@ -31,10 +31,8 @@ func (e *evidence) first(m ring.Mend) (ring.Result, bool) {
 		if len(groups) < len(blind[d]) {
 			return ring.Result{}, false
 		}
+		mark(taken, groups...)
 		for _, nodes := range groups {
-			for _, n := range nodes {
-				taken[n] = true
-			}
 			res.Groups = append(res.Groups, ring.Group{Nodes: nodes, Size: m.Sizes[d].Size})
 		}
 	}

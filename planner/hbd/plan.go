@@ -230,9 +230,7 @@ func (h *Rings) stageClear() bool {
 func (a *agenda) toTell(q *proposal) []proto.NodeID {
 	placed := map[proto.NodeID]bool{}
 	for _, r := range q.rings {
-		for _, n := range r.nodes {
-			placed[n] = true
-		}
+		mark(placed, r.nodes)
 	}
 	var idle []proto.NodeID
 	tell := func(id proto.NodeID) {

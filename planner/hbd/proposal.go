@@ -141,17 +141,7 @@ func (q *proposal) explain() string {
 			text += fmt.Sprintf("ring %d formed of %d nodes; ", r.id, len(r.nodes))
 			continue
 		}
-		var leave, join []proto.NodeID
-		for _, n := range old.nodes {
-			if !slices.Contains(r.nodes, n) {
-				leave = append(leave, n)
-			}
-		}
-		for _, n := range r.nodes {
-			if !slices.Contains(old.nodes, n) {
-				join = append(join, n)
-			}
-		}
+		leave, join := Without(old.nodes, r.nodes), Without(r.nodes, old.nodes)
 		if len(leave) > 0 {
 			text += fmt.Sprintf("%s ring %d; ", proto.Nodes(leave, "leaves", "leave"), r.id)
 		}
@@ -186,9 +176,7 @@ func (q *proposal) records(t *member.Txn) []journal.Record {
 	left := map[proto.NodeID]bool{} // members of committed rings that nobody tells
 	leavers := func(r *ringView) {
 		if r != nil {
-			for _, n := range r.nodes {
-				left[n] = true
-			}
+			mark(left, r.nodes)
 		}
 	}
 	for _, id := range q.gone {

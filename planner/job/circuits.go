@@ -128,7 +128,7 @@ func (t circuitJobs) stand(x *job) (s State, cause string, changed bool) {
 	l := t.has(x)
 	if l == nil { // the core's own records are gone
 		x.Number, x.stamp, t.table.tryAt = 0, "", t.table.j.Now
-		t.table.storeRoutes(t.table.routers.want(x.ID, nil, t.table.j.Wall))
+		t.table.storeAll(t.table.routers.want(x.ID, nil, t.table.j.Wall))
 		return Waiting, "its circuits are not known any more", true
 	}
 	x.gpus = l.GPUs

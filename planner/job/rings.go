@@ -213,17 +213,7 @@ func (t ringJobs) news(x *job, at int, l *hbd.Lend) {
 	if was == nil || slices.Equal(was, l.Nodes) {
 		return
 	}
-	var out, in []proto.NodeID
-	for _, n := range was {
-		if !slices.Contains(l.Nodes, n) {
-			out = append(out, n)
-		}
-	}
-	for _, n := range l.Nodes {
-		if !slices.Contains(was, n) {
-			in = append(in, n)
-		}
-	}
+	out, in := hbd.Without(was, l.Nodes), hbd.Without(l.Nodes, was)
 	for i := range max(len(out), len(in)) {
 		e := Event{Event: Replaced, Ring: l.Ring}
 		if i < len(out) {

@@ -288,10 +288,11 @@ func (t circuitJobs) wantRoutes(x *job, l *core.Lent) {
 	} else {
 		x.stamp = ""
 	}
-	t.table.storeRoutes(t.table.routers.want(x.ID, want, t.table.j.Wall))
+	t.table.storeAll(t.table.routers.want(x.ID, want, t.table.j.Wall))
 }
 
-func (t *Table) storeRoutes(records []journal.Record) {
+// storeAll writes records down, if there are any.
+func (t *Table) storeAll(records []journal.Record) {
 	if len(records) > 0 {
 		t.stored++
 		t.j.Persist(records...)

@@ -41,14 +41,11 @@ func (t *Table) of(w *Wish) allocator {
 // Run moves jobs on. It is called at the end of a step, and costs nothing where
 // nothing of a job has changed.
 func (t *Table) Run() {
-	busy := t.busy() != ""
-	if !busy {
-		t.all.tellNodes(t)
-	}
-	if busy {
+	if t.busy() != "" {
 		t.began = false
 		return
 	}
+	t.all.tellNodes(t)
 	if !t.began {
 		t.begin()
 	}

@@ -355,8 +355,8 @@ func (t *Table) Restore(prefix, rest string, raw []byte) error {
 	if prefix == prefixRouted {
 		return t.routers.restore(rest, raw)
 	}
+	var e Event
 	if prefix == prefixNode {
-		var e Event
 		if err := json.Unmarshal(raw, &e); err != nil {
 			return err
 		}
@@ -368,7 +368,6 @@ func (t *Table) Restore(prefix, rest string, raw []byte) error {
 	}
 	if prefix == prefixTold {
 		id, _, ok := strings.Cut(rest, "/")
-		var e Event
 		if err := json.Unmarshal(raw, &e); err != nil || !ok {
 			return errors.Join(err, CheckID(id))
 		}
@@ -426,9 +425,7 @@ func (t *Table) CheckStored() error {
 
 // order is the jobs in order of arrival.
 func (t *Table) order() []*job {
-	out := slices.Collect(maps.Values(t.jobs))
-	slices.SortFunc(out, func(a, b *job) int { return cmp.Compare(a.Seq, b.Seq) })
-	return out
+	return slices.SortedFunc(maps.Values(t.jobs), func(a, b *job) int { return cmp.Compare(a.Seq, b.Seq) })
 }
 
 // name is what people call a node.

@@ -62,10 +62,7 @@ func (a *told) tellNodes(t *Table) {
 	for ; len(a.nodes) > maxTold; a.nodes = a.nodes[1:] {
 		records = append(records, journal.Record{Key: a.nodes[0]})
 	}
-	if len(records) > 0 {
-		t.stored++
-		t.j.Persist(records...)
-	}
+	t.storeAll(records)
 }
 
 // node takes an event of a node.

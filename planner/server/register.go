@@ -190,13 +190,13 @@ func (r *register) counts() (list []entry) {
 	if r.from != 0 {
 		list = append(list, entry{From: r.from})
 	}
-	list = slices.AppendSeq(list, maps.Values(r.keys)) // any order: sorted below
-	for _, e := range r.tokens {                       // any order: sorted below
+	list = slices.AppendSeq(list, maps.Values(r.keys))
+	for _, e := range r.tokens { // any order, as all here: sorted below
 		if _, known := r.keys[seal.IDOf(e.Public[:])]; !known {
 			list = append(list, e)
 		}
 	}
-	list = slices.AppendSeq(list, maps.Values(r.thief)) // any order: sorted below
+	list = slices.AppendSeq(list, maps.Values(r.thief))
 	slices.SortFunc(list, func(a, b entry) int { return cmp.Compare(a.Number, b.Number) })
 	return list
 }
