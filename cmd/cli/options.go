@@ -48,6 +48,8 @@ func options(fs *flag.FlagSet, v reflect.Value, only []string) {
 			fs.Float64Var(to, name, *to, usage)
 		case *time.Duration:
 			fs.DurationVar(to, name, *to, usage)
+		case flag.Value:
+			fs.Var(to, name, usage)
 		case *[]int:
 			usage += fmt.Sprintf(", `LIST` (default %s)", strings.Trim(strings.ReplaceAll(fmt.Sprint(*to), " ", ","), "[]"))
 			listVar(fs, to, name, usage, "integer: want a list such as 8,16", strconv.Atoi)

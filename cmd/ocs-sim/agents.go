@@ -22,10 +22,7 @@ func agents(ctx context.Context, args []string, t cli.Terminal) error {
 	cfg := live.ClusterConfig{Modules: hal.MaxModules, Health: 10 * time.Second, Progress: progress(t, false)}
 	fs := cli.NewFlags("agents")
 	file := fs.String("fabric-file", "", "fabric description, - is stdin; none: the default wiring of the flags below")
-	fs.IntVar(&p.Nodes, "nodes", p.Nodes, "nodes")
-	fs.IntVar(&p.GPUsPerNode, "gpus", p.GPUsPerNode, "GPUs of a node")
-	fs.IntVar(&p.K, "k", p.K, "hops that a fibre may span")
-	fs.IntVar(&p.TP, "tp", p.TP, "GPUs of a ring")
+	cli.Options(fs, &p, "nodes", "gpus", "k", "tp")
 	fs.IntVar(&cfg.Modules, "modules", cfg.Modules, "modules of a bundle")
 	fs.Uint64Var(&cfg.Seed, "seed", 1, "seed of the optics")
 	fs.DurationVar(&cfg.Health, "health", cfg.Health, "time of one health round over a node's modules")

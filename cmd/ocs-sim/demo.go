@@ -22,7 +22,7 @@ const holdAddress = "127.0.0.1:18830"
 func demo(ctx context.Context, args []string, t cli.Terminal) error {
 	cfg := live.DefaultDemo()
 	fs := cli.NewFlags("demo")
-	cli.Options(fs, &cfg)
+	cli.Options(fs, &cfg, "nodes", "gpus", "k", "tp", "spares", "modules", "days", "seed", "health")
 	physics, costs := physicsFlag(fs), costsFlag(fs)
 	file := fs.String("trace", os.Getenv(traceVariable), "fault trace to replay; none: the built-in generator (also "+traceVariable+")")
 	fs.BoolVar(&cfg.Hold, "hold", false, "keep everything running afterwards, broker on "+holdAddress)

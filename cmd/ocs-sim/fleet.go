@@ -27,12 +27,6 @@ func runFleet(ctx context.Context, args []string, t cli.Terminal) error {
 	p := &cfg.Params
 	fs := cli.NewFlags("fleet")
 	cli.Options(fs, &cfg)
-	fs.IntVar(&p.Nodes, "nodes", p.Nodes, "nodes")
-	fs.IntVar(&p.GPUsPerNode, "gpus", p.GPUsPerNode, "GPUs of a node")
-	fs.IntVar(&p.K, "k", p.K, "hops that a fibre may span")
-	fs.Var(&p.Spans, "spans", "hops that fibres span, as 1,2,4, whose last is then -k; none: each from 1 to -k")
-	fs.IntVar(&p.TP, "tp", p.TP, "GPUs of a ring")
-	fs.IntVar(&p.Spares, "spares", p.Spares, "nodes kept free")
 	sizes := fs.String("ring-sizes", "", "rings that are not of -tp, as GPUS:RINGS,..; those of -tp fill what is left")
 	physics, costs := physicsFlag(fs), costsFlag(fs)
 	coreOf := fabric.CoreFlags(fs, "kind", fabric.DefaultCore(0), live.DemoLeafSpine())

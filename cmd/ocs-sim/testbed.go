@@ -75,8 +75,7 @@ func testbedRing(ctx context.Context, args []string, t cli.Terminal) error {
 	fs := cli.NewFlags("testbed ring")
 	o := outputFlags(fs)
 	bedFlags(fs, &cfg, &cfg.Config, t)
-	fs.IntVar(&p.Nodes, "nodes", p.Nodes, "nodes of the ring")
-	fs.IntVar(&p.GPUsPerNode, "gpus", p.GPUsPerNode, "GPUs of a node")
+	cli.Options(fs, &p, "nodes", "gpus")
 	if _, err := cli.ParseNone(fs, args, help("testbed-ring")); err != nil {
 		return err
 	}

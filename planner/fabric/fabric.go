@@ -122,15 +122,15 @@ type RingSize struct {
 // Fabric is the whole description. Nodes are numbered in HBD order from 0.
 type Fabric struct {
 	Name        string      `json:"name"`
-	Nodes       int         `json:"nodes"`
-	GPUsPerNode int         `json:"gpus_per_node"`
-	Bundles     int         `json:"bundles"`         // per node
-	K           int         `json:"k"`               // hops that a fibre may span
-	Spans       Spans       `json:"spans,omitempty"` // of them those that fibres span, the last is K; nil: each from 1
+	Nodes       int         `json:"nodes" flag:"nodes" usage:"nodes, in HBD order"`
+	GPUsPerNode int         `json:"gpus_per_node" flag:"gpus" usage:"GPUs of a node"`
+	Bundles     int         `json:"bundles"` // per node
+	K           int         `json:"k" flag:"k" usage:"hops that a fibre may span"`
+	Spans       Spans       `json:"spans,omitempty" flag:"spans" usage:"hops that fibres span, as 1,2,4, whose last is then -k; none: each from 1 to -k"`
 	Topology    Topology    `json:"topology"`
-	TP          int         `json:"tp"`                   // GPUs of one ring
+	TP          int         `json:"tp" flag:"tp" usage:"GPUs of a ring"`
 	RingSizes   []RingSize  `json:"ring_sizes,omitempty"` // of rings that are not of TP
-	Spares      int         `json:"spares"`               // nodes kept free
+	Spares      int         `json:"spares" flag:"spares" usage:"nodes kept free, spread beside the rings"`
 	SpareLayout SpareLayout `json:"spare_layout"`
 
 	// Which nodes share a switch of the data centre network, as [IHBD] Alg. 3

@@ -17,11 +17,7 @@ import (
 
 // DemoConfig says what a demo run is.
 type DemoConfig struct {
-	Nodes   int           `flag:"nodes" usage:"nodes"`
-	GPUs    int           `flag:"gpus" usage:"GPUs of a node"`
-	K       int           `flag:"k" usage:"hops that a fibre may span"`
-	TP      int           `flag:"tp" usage:"GPUs of a ring"`
-	Spares  int           `flag:"spares" usage:"nodes kept free"`
+	fabric.Params
 	Modules int           `flag:"modules" usage:"modules of a bundle"`
 	Days    int           `flag:"days" usage:"days of the trace"`
 	Seed    uint64        `flag:"seed" usage:"seed of everything drawn"`
@@ -56,7 +52,9 @@ type Outage struct{ Day, Days int }
 
 // DefaultDemo is what the command runs without flags.
 func DefaultDemo() DemoConfig {
-	return DemoConfig{Nodes: 64, GPUs: 4, K: 2, TP: 32, Spares: 8, Modules: 8, Days: 348, Seed: 1,
+	p := fabric.DefaultParams()
+	p.Spares = 8
+	return DemoConfig{Params: p, Modules: 8, Days: 348, Seed: 1,
 		Health: 24 * time.Hour, Costs: sim.DefaultCosts(), Listen: "127.0.0.1:0"}
 }
 
@@ -86,12 +84,6 @@ func (c *DemoConfig) Validate() error {
 	if c.HTTP != "" {
 		errs = append(errs, (&server.HTTPConfig{Addr: c.HTTP}).Check())
 	}
-	_, err := fabric.New(c.params())
+	_, err := fabric.New(c.Params)
 	return errors.Join(append(errs, err)...)
-}
-
-func (c *DemoConfig) params() fabric.Params {
-	p := fabric.DefaultParams()
-	p.Nodes, p.GPUsPerNode, p.K, p.TP, p.Spares = c.Nodes, c.GPUs, c.K, c.TP, c.Spares
-	return p
 }

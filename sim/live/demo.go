@@ -40,11 +40,11 @@ func Demo(ctx context.Context, cfg DemoConfig) (*Result, error) {
 		return nil, err
 	}
 	cfg.Log = limit.Logger(cfg.Log)
-	f, err := fabric.New(cfg.params())
+	f, err := fabric.New(cfg.Params)
 	if err != nil {
 		return nil, err
 	}
-	d := &demo{cfg: cfg, screen: screen{w: cfg.Screen, gpusPerNode: cfg.GPUs}, result: &Result{}}
+	d := &demo{cfg: cfg, screen: screen{w: cfg.Screen, gpusPerNode: cfg.GPUsPerNode}, result: &Result{}}
 	if cfg.Costs.Source != sim.DefaultCosts().Source {
 		d.result.Costs = cfg.Costs.Source
 	}
@@ -372,7 +372,7 @@ func (d *demo) finish(ctx context.Context) error {
 func (d *demo) count() {
 	s, r := d.nodes, d.result
 	o := s.watch.overview()
-	r.Nodes, r.GPUsPerNode, r.GPUsTotal = d.cfg.Nodes, d.cfg.GPUs, d.cfg.Nodes*d.cfg.GPUs
+	r.Nodes, r.GPUsPerNode, r.GPUsTotal = d.cfg.Nodes, d.cfg.GPUsPerNode, d.cfg.Nodes*d.cfg.GPUsPerNode
 	r.Rings, r.Spares = o.Rings, o.Spares
 	r.Generation, r.Term = uint64(o.Generation), uint64(o.Term)
 	r.LinksTotal, r.LinksConfirmed = o.LinksTotal, o.LinksConfirmed

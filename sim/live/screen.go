@@ -28,7 +28,7 @@ func (s *screen) line(format string, args ...any) {
 
 func (s *screen) fabric(c *DemoConfig, bundles int, traceName string) {
 	s.line("fabric   %s x %s, K=%d, %s of %s (simulated boards, register level)      trace: %s",
-		proto.Count(c.Nodes, "node"), proto.Count(c.GPUs, "GPU"), c.K, proto.Count(bundles, "bundle"), proto.Count(c.Modules, "module"), traceName)
+		proto.Count(c.Nodes, "node"), proto.Count(c.GPUsPerNode, "GPU"), c.K, proto.Count(bundles, "bundle"), proto.Count(c.Modules, "module"), traceName)
 	late := ""
 	if ph := c.Physics; ph != nil && ph.LateCall > 0 {
 		late = fmt.Sprintf("; %g %% of bus calls %g us late", 100*ph.LateCall, ph.LateCallUS)
