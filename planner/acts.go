@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -227,9 +228,7 @@ func (p *Planner) clear(q *proto.OpRequest, r *proto.OpReply) {
 		p.seenTerm = max(p.seenTerm, knows)
 		p.overtaken("an operator's word: "+was, false)
 	}
-	if was == "" {
-		was = "nothing kept it out"
-	}
+	was = cmp.Or(was, "nothing kept it out")
 	r.Why = []proto.WhyLine{{AtMillis: p.j.Wall, Node: d.ID, Bundle: -1, Rule: "clear", Cause: proto.CauseOperator, Text: proto.Clip(was),
 		Measured: proto.NoPower, Expected: proto.NoPower}}
 	p.j.Note(Info, "operator's request", journal.Note{Rule: "clear", Node: int64(d.ID), Cause: proto.CauseOperator, Text: "cleared: " + was})

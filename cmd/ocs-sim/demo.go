@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -54,9 +55,7 @@ func demo(ctx context.Context, args []string, t cli.Terminal) error {
 	cfg.Trace, cfg.TraceName = faults.Trace, faults.Name
 	if cfg.Hold {
 		cfg.Listen = holdAddress
-		if cfg.HTTP == "" {
-			cfg.HTTP = "127.0.0.1:0"
-		}
+		cfg.HTTP = cmp.Or(cfg.HTTP, "127.0.0.1:0")
 	}
 	cfg.Log = logger(t, o.Verbose)
 	cfg.Progress = progress(t, o.JSON)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -38,9 +39,7 @@ func environment(ctx context.Context, args []string, t cli.Terminal) (err error)
 	if err != nil {
 		return err
 	}
-	if *dir == "" {
-		*dir = "ringlight." + j.number
-	}
+	*dir = cmp.Or(*dir, "ringlight."+j.number)
 	if *dir, err = filepath.Abs(*dir); err != nil {
 		return err
 	}

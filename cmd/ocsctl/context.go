@@ -142,9 +142,7 @@ func contextNoun(_ context.Context, args []string, out io.Writer) error {
 			x.Broker = c.broker
 		}
 		f.Contexts[name] = x
-		if f.Context == "" {
-			f.Context = name
-		}
+		f.Context = cmp.Or(f.Context, name)
 	case "use", "remove":
 		if !known {
 			return f.unknown(name)

@@ -72,9 +72,7 @@ func asQueued(j *job) isolate.Job {
 	if j.spec.On != nil {
 		q.MayPauseMS = 0
 	}
-	if q.DurationMS == 0 {
-		q.DurationMS = undeclared
-	}
+	q.DurationMS = cmp.Or(q.DurationMS, undeclared)
 	if d := int64(j.spec.DeadlineMillis); d > 0 {
 		q.DeadlineMS = j.turn.AtMS + d
 	}

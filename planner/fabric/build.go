@@ -1,6 +1,7 @@
 package fabric
 
 import (
+	"cmp"
 	"slices"
 
 	"ringlight/proto"
@@ -25,12 +26,8 @@ func Default() *Fabric {
 
 // New builds a fabric with the default wiring.
 func New(p Params) (*Fabric, error) {
-	if p.Topology == "" {
-		p.Topology = Line
-	}
-	if p.SpareLayout == "" {
-		p.SpareLayout = Beside
-	}
+	p.Topology = cmp.Or(p.Topology, Line)
+	p.SpareLayout = cmp.Or(p.SpareLayout, Beside)
 	f := &p
 	if n := len(p.Spans); n > 0 {
 		f.K = p.Spans[n-1]

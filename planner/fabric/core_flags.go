@@ -1,6 +1,7 @@
 package fabric
 
 import (
+	"cmp"
 	"flag"
 	"fmt"
 	"slices"
@@ -102,9 +103,7 @@ func podsOf(k *Core) *Core {
 	if k.Pods == 0 {
 		return nil
 	}
-	if k.SwitchPorts == 0 {
-		k.SwitchPorts = max(k.Pods, 8)
-	}
+	k.SwitchPorts = cmp.Or(k.SwitchPorts, max(k.Pods, 8))
 	if k.SpinePorts == 0 {
 		k.SpinePorts = k.LeavesPerPod * k.LeafLinks
 		if k.Wiring == Interleaved {

@@ -138,10 +138,7 @@ func rowOf(first, port int) (k, second int) {
 
 // Policy is the queue's, fifo where none is named.
 func (l *LeafSpine) Policy() Queue {
-	if l.Queue == "" {
-		return FIFO
-	}
-	return l.Queue
+	return cmp.Or(l.Queue, FIFO)
 }
 
 // Limits of a core of leaves and spines, all chosen: far above the 64 leaves

@@ -48,9 +48,7 @@ func Parse(data []byte) (*Fabric, error) {
 	if err := proto.DecodeFile(data, f); err != nil {
 		return nil, &Error{"fabric", "one JSON object of the documented keys", err.Error()}
 	}
-	if f.SpareLayout == "" {
-		f.SpareLayout = Beside
-	}
+	f.SpareLayout = cmp.Or(f.SpareLayout, Beside)
 	if f.Core != nil && f.Nodes == 0 && len(f.Fibres) == 0 {
 		*f = Fabric{Name: f.Name, Core: f.Core, ServerNames: f.ServerNames, Topology: Line, SpareLayout: Beside}
 	}

@@ -1,6 +1,7 @@
 package hbd
 
 import (
+	"cmp"
 	"fmt"
 
 	"ringlight/planner/journal"
@@ -205,9 +206,7 @@ func (e *evidence) watchRing(r *ringView) {
 		r.splitAt = 0
 		return
 	}
-	if r.splitAt == 0 {
-		r.splitAt = max(1, e.j.Now)
-	}
+	r.splitAt = cmp.Or(r.splitAt, max(1, e.j.Now))
 	if r.slow > 0 {
 		r.splitAt = max(r.splitAt, r.toldAt+r.slow-splitWait)
 	} else if apart {

@@ -1,6 +1,7 @@
 package hbd
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -279,9 +280,7 @@ func (r *ringView) settling(now time.Duration) bool {
 		r.hurtAt = 0
 		return false
 	}
-	if r.hurtAt == 0 {
-		r.hurtAt = max(1, now)
-	}
+	r.hurtAt = cmp.Or(r.hurtAt, max(1, now))
 	return now < r.hurtAt+settleWait
 }
 

@@ -1,6 +1,7 @@
 package hbd
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -114,9 +115,7 @@ func (h *Rings) restoreRing(key string, raw []byte) error {
 	if err := errors.Join(journal.CheckCount("term", uint64(r.Term)), journal.CheckCount("generation", uint64(r.Generation))); err != nil {
 		return err
 	}
-	if r.Size == 0 {
-		r.Size = h.Placed.fab.GroupNodes()
-	}
+	r.Size = cmp.Or(r.Size, h.Placed.fab.GroupNodes())
 	v := h.Placed.form(proto.RingID(id), r.Nodes, r.Size, member.Decided{Term: r.Term, Gen: r.Generation, Plan: r.Plan})
 	v.owner, v.step = r.Job, r.Step
 	h.surplus = h.surplus || r.Job == "" && !slices.Contains(h.Placed.sizes, r.Size) // a job gave it back, and it ends

@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"cmp"
 	"encoding/hex"
 	"fmt"
 
@@ -29,9 +30,7 @@ func (j *Journal) Audit(r audit.Record) []Record {
 		return nil
 	}
 	r.AtMillis, r.Term = j.Wall, max(r.Term, uint64(j.Term))
-	if r.Who == "" {
-		r.Who = j.Self
-	}
+	r.Who = cmp.Or(r.Who, j.Self)
 	if j.Asked != (proto.Corr{}) && r.Corr == "" {
 		r.Corr = hex.EncodeToString(j.Asked[:])
 	}

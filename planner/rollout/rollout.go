@@ -383,9 +383,7 @@ func (r *Rollout) judge(x *restart) (done bool, why string) {
 	}
 	diff := x.Before.differs(&l.Hold)
 	if diff == "" {
-		if x.well == 0 {
-			x.well = now
-		}
+		x.well = cmp.Or(x.well, now)
 		return now >= x.well+holdTime, ""
 	}
 	x.well = 0

@@ -1,6 +1,7 @@
 package mqtt
 
 import (
+	"cmp"
 	"crypto/tls"
 	"fmt"
 	"net"
@@ -108,9 +109,7 @@ func (c *Config) subscribed() byte {
 
 func (c *Config) withDefaults() Config {
 	d := *c
-	if d.Queue == 0 {
-		d.Queue = DefaultQueue
-	}
+	d.Queue = cmp.Or(d.Queue, DefaultQueue)
 	if d.MinReconnect == 0 {
 		d.MinReconnect = DefaultMinReconnect
 	}
@@ -119,9 +118,7 @@ func (c *Config) withDefaults() Config {
 			d.MaxReconnect = ClusterMaxReconnect
 		}
 	}
-	if d.KeepAlive == 0 {
-		d.KeepAlive = DefaultKeepAlive
-	}
+	d.KeepAlive = cmp.Or(d.KeepAlive, DefaultKeepAlive)
 	return d
 }
 

@@ -1,6 +1,7 @@
 package boxes
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -86,9 +87,7 @@ func (s *TL1Server) answer(dst []byte, command string) []byte {
 		part = append(part, "")
 	}
 	verb, tag := strings.ToUpper(strings.TrimSpace(part[0])), strings.TrimSpace(part[3])
-	if tag == "" {
-		tag = "0"
-	}
+	tag = cmp.Or(tag, "0")
 	text, code := s.run(verb, part)
 	if s.Chatter != "" {
 		s.clock++

@@ -1,6 +1,7 @@
 package study
 
 import (
+	"cmp"
 	"fmt"
 
 	"ringlight/mzi/detmath"
@@ -57,9 +58,7 @@ type BoundsResult struct {
 
 // Bounds derives Table 7 and draws clusters to see how near it is.
 func Bounds(cfg BoundsConfig) (*BoundsResult, error) {
-	if cfg.GPUs == 0 {
-		cfg.GPUs = DefaultSize().GPUsTotal()
-	}
+	cfg.GPUs = cmp.Or(cfg.GPUs, DefaultSize().GPUsTotal())
 	if cfg.GPUs < boundTP || cfg.GPUs%8 != 0 || cfg.GPUs > maxNodes {
 		return nil, invalid("gpus-total", fmt.Sprintf("a multiple of 8 from %d to %d", boundTP, maxNodes), "%d is not", cfg.GPUs)
 	}
