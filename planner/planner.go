@@ -169,10 +169,10 @@ func New(cfg Config) *Planner {
 	p.Alarms = alarmBook{root: above{p}, j: p.j, standing: map[string]*alarm{}, acks: map[string]ack{}}
 	p.edits.p, p.asks.p = p, p
 	p.Rollout = rollout.New(nodesOf{p}, p.j)
-	var circuits job.Core
+	var circuits *core.Claims
 	if p.Core != nil {
 		p.Circuits = core.ClaimsOf(p.Core)
-		circuits = p.Circuits
+		circuits = &p.Circuits
 	}
 	p.Jobs = job.New(func() *fabric.Fabric { return p.Fabric }, hbd.ClaimsOf(p.Rings), circuits, p.j, above{p}.Busy)
 	p.election.begin(p, &cfg)

@@ -10,27 +10,6 @@ import (
 	"ringlight/proto"
 )
 
-// Core is what jobs need of the circuits. It has a list of its own, in which they
-// wait for their turn.
-type Core interface {
-	Ready() bool
-	Check(proto.JobSpec) *proto.Error
-	Trial(proto.JobSpec) (most int, why string)
-	Claim(owner string, s proto.JobSpec) proto.JobID
-	Release(proto.JobID)
-	Lent() map[proto.JobID]*core.Lent
-	Describe(proto.JobID) proto.JobStatus
-	Ranks(proto.JobID) core.Ranks
-	Out(server int) (why string, is bool)
-	Routes(proto.JobID) func() ([]core.Route, string)
-	Stamp(proto.JobID) string
-	Moved() bool
-	Unreported() bool
-	Drains() map[string][]core.PortDrain
-	DrainNews() uint64
-	Said(router, port string, got core.PortSaid) error
-}
-
 // circuitJobs are jobs that ask for circuits: core chooses them.
 type circuitJobs struct{ table *Table }
 

@@ -38,34 +38,11 @@ const (
 // Prefixes are those of the records here.
 var Prefixes = []string{prefixWish, prefixTold, prefixNode, prefixRouted}
 
-// Rings is what jobs need of the rings.
-type Rings interface {
-	Share(hbd.Want) hbd.Share
-	Claim(owner string, size int, s hbd.Share, own func([]proto.RingID) []journal.Record) []journal.Record
-	Claiming(owner string) bool
-	Unclaim(owner string)
-	Release(owner string) []journal.Record
-	Keep(owner string, nodes []proto.NodeID)
-	Own(owner string, id proto.RingID, size int) []journal.Record
-	Return(proto.RingID) journal.Record
-	Shrink(id proto.RingID, size int) bool
-	Lent(proto.RingID) (hbd.Lend, bool)
-	Near(proto.RingID) bool
-	All() []proto.RingID
-	Node(proto.NodeID) (s proto.NodeStatus, lost bool)
-	Touched() []proto.NodeID
-	Moved() []string
-	Resting() bool
-	Bar(func(owner string, id proto.NodeID) bool)
-	Along(func(owner string) bool)
-	Resumed(after time.Duration)
-}
-
 // Table is all jobs of a fabric.
 type Table struct {
 	fab     func() *fabric.Fabric
-	rings   Rings
-	core    Core // nil: a fabric without one
+	rings   hbd.Claims
+	core    *core.Claims // nil: a fabric without one; it has a list of its own, in which jobs wait for their turn
 	j       *journal.Journal
 	busy    func() string // why nothing may be begun, "" when it may
 	jobs    map[string]*job
@@ -103,7 +80,7 @@ type claim struct {
 }
 
 // New makes a table without jobs.
-func New(fab func() *fabric.Fabric, rings Rings, core Core, j *journal.Journal, busy func() string) *Table {
+func New(fab func() *fabric.Fabric, rings hbd.Claims, core *core.Claims, j *journal.Journal, busy func() string) *Table {
 	t := &Table{fab: fab, rings: rings, core: core, j: j, busy: busy, jobs: map[string]*job{}, all: told{stands: map[proto.NodeID]Standing{}}, routers: ledger{}, tryAt: journal.Never}
 	rings.Bar(t.barred)
 	rings.Along(func(id string) bool {

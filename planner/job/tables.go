@@ -6,6 +6,7 @@ import (
 	"hash/crc32"
 	"strings"
 
+	"ringlight/planner/core"
 	"ringlight/planner/fabric"
 	"ringlight/proto"
 )
@@ -45,7 +46,7 @@ func (t *Table) RoutesPage(q *proto.OpRequest, r *proto.OpReply) {
 	}
 }
 
-func routesText(of Core, f *fabric.Fabric, id proto.JobID) ([]byte, error) {
+func routesText(of *core.Claims, f *fabric.Fabric, id proto.JobID) ([]byte, error) {
 	v := View{ID: fmt.Sprint(id), ranks: of.Ranks(id), routes: of.Routes(id), fab: f}
 	if v.routes == nil {
 		return nil, &proto.Error{Code: proto.NotFound, Field: "job", Limit: "a job of the core", Reason: "no job " + v.ID}
