@@ -137,7 +137,7 @@ bench-calibration: ## calibration of 200 boards from nothing: worst, p5, board t
 	RINGLIGHT_CALIBRATION=20 RINGLIGHT_BUNDLES=2 $(GO) test -count 1 -v -run EveryCellOfManyBoards ./ocs
 
 .PHONY: bench-physics
-bench-physics: ## calibration and 180 switches on boards whose physics are not ours, a row a world, judged by the truth (BOARDS, 6 of each kind; KINDS, ltc2688 ad5676r cmis riser cage; ROWS, a part of the names)
+bench-physics: ## calibration and 180 switches on boards whose physics are not ours, a row a world, judged by the truth (BOARDS, 6 of each kind; KINDS, ltc2688 ad5676r cmis riser cage gazebo; ROWS, a part of the names)
 	RINGLIGHT_CALIBRATION=$(or $(BOARDS),6) RINGLIGHT_KINDS="$(KINDS)" RINGLIGHT_ROWS="$(ROWS)" $(GO) test -count 1 -v -timeout 0 -run PhysicsThatIsNotOurs ./ocs
 
 RINGLIGHT_RUNS ?= 1000000
@@ -166,7 +166,7 @@ bench-lock: ## the unbounded walk of docs/board.md for a simulated day; a day of
 	RINGLIGHT_LOCK=24h RINGLIGHT_CALIBRATION=$(or $(BOARDS),1) $(GO) test -count 1 -v -timeout 60m -run 'WalkIsHeldWithin25dB|DayIsHeldOrSaid|MatrixIsCarried|LasersDoNotMislead' ./ocs
 
 .PHONY: bench-words
-bench-words: ## boards whose physics are drawn at random on their first day and the second: every word about light against the truth (WORLDS, 30; SEED, 1; KINDS, ltc2688 ad5676r, or cmis riser cage)
+bench-words: ## boards whose physics are drawn at random on their first day and the second: every word about light against the truth (WORLDS, 30; SEED, 1; KINDS, ltc2688 ad5676r, or cmis riser cage gazebo)
 	RINGLIGHT_WORLDS=$(or $(WORLDS),30) RINGLIGHT_SEED=$(or $(SEED),1) RINGLIGHT_KINDS="$(KINDS)" $(GO) test -count 1 -v -timeout 0 -run NoWordOfLight ./ocs
 
 .PHONY: budget

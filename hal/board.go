@@ -95,7 +95,7 @@ type Latch struct {
 // The cells of one module, each with one heater. They lie on the channels of its
 // DACs in order.
 const (
-	Lanes       = 8                                   // 0-3 upper half, 4-7 lower half
+	Lanes       = 8                                   // at most, see Optics.LaneCount
 	HalfLanes   = 4                                   //
 	CellMZI1    = 0                                   // + lane: internal or external
 	CellMZI2    = CellMZI1 + 8                        // + lane: external 1 or external 2

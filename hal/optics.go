@@ -27,8 +27,10 @@ type Sense struct {
 // on which channel, its scale, and what its maker states. A controller knows its own
 // channels; of a CMIS module only the limits count.
 type Optics struct {
-	Name    string
-	Heaters [CellsPerMod]Output // of ChipSelects, by cell
+	Name string
+	// LaneCount is how many lanes there are: the lower numbers are the upper half.
+	LaneCount int
+	Heaters   [CellsPerMod]Output // of ChipSelects, by cell
 	// Couplers of the loopback matrix, by cell from CellMatrix on: the waveguides of two
 	// lanes each, in an order in which light meets them. Shared: read-only.
 	Couplers [][2]uint8
@@ -39,7 +41,7 @@ type Optics struct {
 	// chips themselves draw a constant current besides the heaters'.
 	RailShuntMilliohm int64
 
-	// LOS comparators, per lane: a half-sum is compared with four times this.
+	// LOS comparators, per lane: a half-sum is compared with as many times this as the half has lanes.
 	LOSAssertMilliDBm, LOSClearMilliDBm int32
 
 	Heater HeaterLimits
@@ -61,13 +63,41 @@ func (o *Optics) CellAt(chip, channel int) int { return int(o.cells[chip][channe
 
 // index fills in what CellAt looks up.
 func (o *Optics) index() {
-	for k, out := range o.Heaters[:o.Cells()] {
+	for k := range o.All {
+		out := o.Heaters[k]
 		o.cells[out.Chip][out.Channel] = uint8(k + 1)
 	}
 }
 
 // Cells of the module.
-func (o *Optics) Cells() int { return CellMatrix + len(o.Couplers) }
+func (o *Optics) Cells() int { return 2*o.LaneCount + len(o.Couplers) }
+
+// CellSpan is one more than the last cell's number. Of few lanes some below are left out.
+func (o *Optics) CellSpan() int { return CellMatrix + len(o.Couplers) }
+
+// Has says whether the module has a cell.
+func (o *Optics) Has(cell int) bool {
+	return cell < o.CellSpan() && (cell >= CellMatrix || cell%Lanes < o.LaneCount)
+}
+
+// All are the numbers of the module's cells.
+func (o *Optics) All(yield func(int) bool) {
+	for k := range o.CellSpan() {
+		if o.Has(k) && !yield(k) {
+			return
+		}
+	}
+}
+
+// Opposite is the same lane of the other half.
+func (o *Optics) Opposite(lane int) int { return (lane + o.LaneCount/2) % o.LaneCount }
+
+// LanesMilliDB and HalfMilliDB are what the lanes of the module, and of a half, are
+// together above one.
+func (o *Optics) LanesMilliDB() int32 { return lanesMilliDB[o.LaneCount] }
+func (o *Optics) HalfMilliDB() int32  { return lanesMilliDB[o.LaneCount/2] }
+
+var lanesMilliDB = [Lanes + 1]int32{2: 3010, 3: 4771, 4: 6021, 6: 7782, 8: 9031}
 
 // HeaterLimits are what a heater and a module may take. The guard of the driver
 // clamps here, and a correct driver is never stopped by anything else.
@@ -86,7 +116,7 @@ type HeaterLimits struct {
 // standard is the module of the default board, and of a board whose data say
 // nothing. chosen: see docs/board.md; none is a datasheet figure.
 var standard = linked(Optics{
-	Name: "ocstrx", Couplers: Benes, Heaters: OutputsInOrder(LTC2688), RailShuntMilliohm: 500, LOSAssertMilliDBm: -16000, LOSClearMilliDBm: -14000, Settle: 70 * time.Microsecond,
+	Name: "ocstrx", LaneCount: Lanes, Couplers: Benes, Heaters: OutputsInOrder(LTC2688), RailShuntMilliohm: 500, LOSAssertMilliDBm: -16000, LOSClearMilliDBm: -14000, Settle: 70 * time.Microsecond,
 	Heater: HeaterLimits{MaxMillivolt: 8500, MaxMicroampere: 10_000, MaxMicrowatt: 60_000, ModuleMicrowatt: 2_000_000, LeastOhm: 450, MostOhm: 2200,
 		LeastPiMicrowatt: 10_000, MostPiMicrowatt: 60_000, MostSettle: 1200 * time.Microsecond},
 	// A lane diode sees one lane; a half-sum adds four lanes' receive diodes; a tap

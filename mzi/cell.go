@@ -10,7 +10,7 @@ import (
 
 // The cells of one module, each with one heater.
 const (
-	Lanes      = 8
+	Lanes      = 8                        // at most
 	CellMZI1   = 0                        // + lane: internal or external
 	CellMZI2   = CellMZI1 + 8             // + lane: external 1 or external 2
 	CellMatrix = CellMZI2 + 8             // + coupler

@@ -72,14 +72,14 @@ func (b *below) look(s *Search) bool {
 	case step == 1:
 		s.result.Dark = *sample
 	case step <= darkLooks:
-	case step <= darkLooks+Lanes:
+	case step <= darkLooks+s.cfg.Lanes:
 		b.alone[step-darkLooks-1] = *sample
 	default:
-		b.took(s, (step-darkLooks-Lanes-1)%3)
+		b.took(s, (step-darkLooks-s.cfg.Lanes-1)%3)
 	}
 	if step <= darkLooks {
 		for d := range b.dark {
-			b.dark[d] = *sample.on(d) == 0 && (step == 1 || b.dark[d])
+			b.dark[d] = (d < s.cfg.Lanes || d >= Lanes) && *sample.on(d) == 0 && (step == 1 || b.dark[d])
 		}
 		if !slices.Contains(b.dark[:], true) {
 			return false
@@ -88,13 +88,13 @@ func (b *below) look(s *Search) bool {
 	switch {
 	case step < darkLooks:
 		return s.once(seeDark, ReadAll, 0)
-	case step < darkLooks+Lanes:
+	case step < darkLooks+s.cfg.Lanes:
 		return s.once(seeDark, ReadAll, 1<<(step-darkLooks))
-	case step == darkLooks+Lanes:
-		b.pair()
+	case step == darkLooks+s.cfg.Lanes:
+		b.pair(s.cfg.Lanes)
 	}
 	// Of each diode, in rounds: the one laser, the other, both.
-	n := step - darkLooks - Lanes
+	n := step - darkLooks - s.cfg.Lanes
 	for b.diode < diodes && b.one[b.diode] == b.two[b.diode] {
 		b.diode++
 	}
@@ -138,11 +138,11 @@ func (b *below) again(s *Search) bool {
 
 // pair chooses the two dimmest lasers that each diode in question sees; where there
 // are none, its zero is taken for its converter's.
-func (b *below) pair() {
+func (b *below) pair(lanes int) {
 	for d, dark := range b.dark {
 		best := [2]physic.Power{math.MaxInt64, math.MaxInt64}
 		var which [2]uint8
-		for l := range b.alone {
+		for l := range b.alone[:lanes] {
 			switch p := *b.alone[l].on(d); {
 			case !dark || float64(p) < dim*float64(physic.Watt):
 			case p < best[0]:
@@ -166,7 +166,7 @@ func (b *below) took(s *Search, which int) {
 		return
 	}
 	b.sum[d] -= y
-	if n := (s.step - darkLooks - Lanes - 1) / 3 % belowRounds; n == 0 {
+	if n := (s.step - darkLooks - s.cfg.Lanes - 1) / 3 % belowRounds; n == 0 {
 		*s.result.Dark.on(d) = min(physic.Power(b.sum[d]/belowRounds), 0)
 		b.diode++
 	}
@@ -205,7 +205,7 @@ func (p *pedestal) lift(s *Search, k int, v view) {
 		if !s.below.dark[d] {
 			return
 		}
-		other := (k - k/Lanes*Lanes + Lanes/2) % Lanes
+		other := int(s.loop[k%Lanes])
 		p.lane = other
 		j := k/Lanes*Lanes + other
 		turn(s, j, litPhase(j, t.lit, s.result.Setting), s.below.share(s, d, s.light(j)))
@@ -300,7 +300,7 @@ func (x *straying) read(s *Search, lane int) bool {
 	x.at++
 	switch x.at {
 	case 1:
-		out := s.cfg.Loopback[lane]
+		out := s.loop[lane]
 		s.result.LaneLoop[out] = sample.Lane[out]
 		for o := range sample.Lane {
 			s.stray[lane][o] = max(sample.Lane[o]-s.result.Dark.Lane[o], 0)
@@ -311,7 +311,7 @@ func (x *straying) read(s *Search, lane int) bool {
 		x.base = *sample
 		return s.once(seeLevel, ReadLanes, s.drive.Lasers|1<<lane)
 	}
-	for j, out := range s.cfg.Loopback {
+	for j, out := range s.loop[:s.cfg.Lanes] {
 		if j != lane && s.below.dark[out] {
 			s.stray[lane][out] = max(sample.Lane[out]-x.base.Lane[out], 0)
 		}
@@ -322,7 +322,7 @@ func (x *straying) read(s *Search, lane int) bool {
 // lift lets each of the other lanes whose diode shows little light put some on
 // it, and says which these are.
 func (x *straying) lift(s *Search, lane int) (lasers uint8) {
-	for j, out := range s.cfg.Loopback {
+	for j, out := range s.loop[:s.cfg.Lanes] {
 		if k := CellMZI1 + j; j != lane && s.below.dark[out] {
 			turn(s, k, PhaseBar, s.below.share(s, int(out), s.light(k)))
 			lasers |= 1 << j

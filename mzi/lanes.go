@@ -23,7 +23,7 @@ const (
 // loopback diodes: whatever the matrix does, it does it to all that goes
 // inside.
 func (s *Search) stepMZI1() bool {
-	if s.step > 0 && !s.foundLane(CellMZI1+s.step-1, PhaseCross) || s.step == Lanes {
+	if s.step > 0 && !s.foundLane(CellMZI1+s.step-1, PhaseCross) || s.step == s.cfg.Lanes {
 		return s.who.on && s.who.next(s)
 	}
 	s.step++
@@ -39,7 +39,7 @@ func (s *Search) stepMZI2() bool {
 		}
 		s.heat(CellMZI1+lane, 0)
 	}
-	if s.step == Lanes {
+	if s.step == s.cfg.Lanes {
 		return false
 	}
 	lane := s.step

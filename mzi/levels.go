@@ -2,6 +2,7 @@ package mzi
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	"periph.io/x/conn/v3/physic"
@@ -16,6 +17,17 @@ type Own struct {
 	PathLoss int32 // light of a lane in loopback that comes out elsewhere
 }
 
+// least is the least extinction of cells, of those that there are.
+func least(extinction []int32) int32 {
+	found := int32(math.MaxInt32)
+	for _, x := range extinction {
+		if x != 0 {
+			found = min(found, x)
+		}
+	}
+	return found
+}
+
 // laneSpread is how many times the weakest lane's light in loopback goes into
 // the strongest one's at most. chosen: lanes of a sound module lie within 5 dB.
 const laneSpread = 10
@@ -24,7 +36,7 @@ const laneSpread = 10
 // cells whose light it was to show have been set by noise.
 func (s *Search) everyLaneSeen() bool {
 	most := slices.Max(s.result.LaneLoop[:])
-	for lane, out := range s.cfg.Loopback {
+	for lane, out := range s.loop[:s.cfg.Lanes] {
 		if s.result.LaneLoop[out] < max(physic.MicroWatt, most/laneSpread) {
 			s.fail(CellMZI1+lane, NoLight, fmt.Sprintf("%v on the diode of lane %d", s.result.LaneLoop[out], out))
 			return false
@@ -37,7 +49,7 @@ func (s *Search) everyLaneSeen() bool {
 // setting.
 func (s *Search) stepLevels() bool {
 	if s.step > 0 {
-		lit, lane := Lit((s.step-1)/Lanes), (s.step-1)%Lanes
+		lit, lane := Lit((s.step-1)/s.cfg.Lanes), (s.step-1)%s.cfg.Lanes
 		sample := &s.sweep.sample
 		switch lit {
 		case Loop:
@@ -49,16 +61,16 @@ func (s *Search) stepLevels() bool {
 			s.result.LaneTap[lit-Ext1][lane] = sample.Tap[lit-Ext1]
 		}
 	}
-	if s.step == Lanes && (!s.everyLaneSeen() || !s.accepted() || !s.pathsAccepted()) {
+	if s.step == s.cfg.Lanes && (!s.everyLaneSeen() || !s.accepted() || !s.pathsAccepted()) {
 		return false
 	}
-	if s.step == int(numLits)*Lanes {
+	if s.step == int(numLits)*s.cfg.Lanes {
 		for k := range Cells {
 			s.heat(k, 0)
 		}
 		return false
 	}
-	lit, lane := Lit(s.step/Lanes), s.step%Lanes
+	lit, lane := Lit(s.step/s.cfg.Lanes), s.step%s.cfg.Lanes
 	s.place(lit)
 	s.step++
 	read := ReadLanes
@@ -72,11 +84,11 @@ func (s *Search) stepLevels() bool {
 // little else with it.
 func (s *Search) pathsAccepted() bool {
 	o := &s.result.Own
-	*o = Own{MZI: slices.Min(s.result.Extinction[:CellMatrix]), Matrix: slices.Min(s.result.Extinction[CellMatrix:s.cells]), Path: 1 << 30}
-	for lane, out := range s.cfg.Loopback {
+	*o = Own{MZI: least(s.result.Extinction[:CellMatrix]), Matrix: least(s.result.Extinction[CellMatrix:]), Path: 1 << 30}
+	for lane, out := range s.loop[:s.cfg.Lanes] {
 		right := s.stray[lane][out]
 		all, other := physic.Power(0), physic.Power(0)
-		for i := range Lanes {
+		for i := range s.cfg.Lanes {
 			all += s.stray[lane][i]
 			if i != int(out) {
 				other = max(other, s.stray[lane][i])

@@ -98,9 +98,15 @@ func (x Matrix) parted(s Setting, c int) bool {
 // Permutation of the lanes: where each goes.
 type Permutation [Lanes]uint8
 
-// Halves is the permutation of the loopback: each lane of the upper half to
-// the same lane of the lower half, and back.
-var Halves = Permutation{4, 5, 6, 7, 0, 1, 2, 3}
+// Halves is the permutation of the loopback of so many lanes: each of the upper half to
+// the same of the lower half, and back. A lane that the module has not keeps its place.
+func Halves(lanes int) Permutation {
+	p := straight
+	for l := range lanes {
+		p[l] = uint8((l + lanes/2) % lanes)
+	}
+	return p
+}
 
 var straight = Permutation{0, 1, 2, 3, 4, 5, 6, 7}
 
@@ -171,9 +177,9 @@ func (r *router) from(c int, want *Permutation) bool {
 	return false
 }
 
-// Check says why a search cannot find a matrix, or it cannot swap the halves.
-func (x Matrix) Check() error {
-	_, err := x.Route(Halves)
+// Check says why a search cannot find a matrix of so many lanes, or it cannot swap the halves.
+func (x Matrix) Check(lanes int) error {
+	_, err := x.Route(Halves(lanes))
 	if err == nil {
 		_, err = x.clean()
 	}

@@ -91,15 +91,15 @@ func TestSearchSettings(t *testing.T) {
 		if all != 1<<len(x)-1 {
 			t.Errorf("%s: the paths have the cells %#x", name, all)
 		}
-		if s, err := x.Route(Halves); err != nil || x.Permutation(s) != Halves {
+		if s, err := x.Route(Halves(Lanes)); err != nil || x.Permutation(s) != Halves(Lanes) {
 			t.Errorf("%s: the halves are not swapped: %v", name, err)
 		}
 	}
-	if _, err := (Matrix{{0, 4}, {1, 5}, {2, 6}}).Route(Halves); err == nil {
+	if _, err := (Matrix{{0, 4}, {1, 5}, {2, 6}}).Route(Halves(Lanes)); err == nil {
 		t.Error("lane 3 has no coupler, and a way to lane 7")
 	}
 	twice := Matrix{{0, 4}, {1, 5}, {2, 6}, {3, 7}, {0, 4}}
-	if err := twice.Check(); err == nil {
+	if err := twice.Check(Lanes); err == nil {
 		t.Error("two couplers in a row join the same lanes, and are told apart")
 	}
 }
@@ -137,7 +137,7 @@ func TestFindsEveryCellOfOtherMatrices(t *testing.T) {
 // Method: every cell, for some permutations.
 func TestCellsCanBeParted(t *testing.T) {
 	// Every permutation's cells can be looked at with one other turned over.
-	for _, p := range []Permutation{Halves, {0, 1, 2, 3, 4, 5, 6, 7}, {7, 6, 5, 4, 3, 2, 1, 0}, {3, 1, 4, 0, 5, 7, 2, 6}} {
+	for _, p := range []Permutation{Halves(Lanes), {0, 1, 2, 3, 4, 5, 6, 7}, {7, 6, 5, 4, 3, 2, 1, 0}, {3, 1, 4, 0, 5, 7, 2, 6}} {
 		setting, err := Benes.Route(p)
 		if err != nil {
 			t.Fatal(err)

@@ -318,7 +318,7 @@ func (m *model) worst(r *Result) (mzi1, mzi2, matrix float64) {
 
 func testConfig(seed uint64) Config {
 	return Config{
-		Seed: seed, Step: 10 * physic.Volt / 65536, Matrix: Benes, Loopback: Halves,
+		Seed: seed, Step: 10 * physic.Volt / 65536, Lanes: Lanes, Matrix: Benes,
 		MaxVoltage: 8500 * physic.MilliVolt, MaxCurrent: 10 * physic.MilliAmpere, MaxPower: 60 * physic.MilliWatt,
 		LeastOhm: 450, MostOhm: 2200, LeastPi: 10 * physic.MilliWatt, MostPi: 60 * physic.MilliWatt, MostSettle: 1200 * time.Microsecond,
 	}

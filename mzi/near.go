@@ -42,7 +42,7 @@ func (s *Search) stepNear() bool {
 		if n.aggressor < 0 && n.next < s.cells {
 			j := n.next
 			if j == n.cell || n.late != s.cfg.Matrix.bent(s.clean, n.cell, j) {
-				n.next++
+				n.next = s.after(n.next)
 				continue
 			}
 			v := n.viewOf(s, n.cell, j)
@@ -58,7 +58,7 @@ func (s *Search) stepNear() bool {
 		n.next = 0
 		n.based = [2]bool{}
 		s.cover(n.cell)
-		if n.cell++; n.cell == s.cells {
+		if n.cell = s.after(n.cell); n.cell == s.cells {
 			if n.late {
 				s.m.reciprocate(&s.u)
 				return false
@@ -186,7 +186,7 @@ func (n *nearness) shifted(s *Search) {
 		s.heat(c, n.before[c])
 	}
 	n.aggressor = -1
-	n.next++
+	n.next = s.after(n.next)
 }
 
 // Heat that goes from one heater to another goes back as well. Where the two of a

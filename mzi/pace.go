@@ -124,7 +124,7 @@ func (s *Search) paced() bool {
 		}
 		p.try, p.off = 0, [2]float64{}
 		s.cover(k)
-		p.cell, p.at = k+1, paceFinal
+		p.cell, p.at = s.after(k), paceFinal
 	}
 	return true
 }

@@ -12,6 +12,7 @@ import (
 type rail struct {
 	base physic.ElectricCurrent
 	high float64 // volt
+	cell int     // under way
 }
 
 const (
@@ -43,7 +44,7 @@ func (s *Search) stepRail() bool {
 		s.step++
 		return s.once(seeRail, ReadRail, 0)
 	}
-	k := (s.step - 2) / 2
+	k := s.rail.cell
 	ampere := float64(s.sweep.sample.Current-s.rail.base) / float64(physic.Ampere)
 	if s.step&1 == 0 {
 		if s.broken(k, low, ampere) {
@@ -63,10 +64,10 @@ func (s *Search) stepRail() bool {
 		}
 		s.heat(k, 0)
 		s.limit(k, ohm)
-		if k+1 == s.cells {
+		if s.rail.cell = s.after(k); s.rail.cell == s.cells {
 			return false
 		}
-		s.heat(k+1, Square(railLow))
+		s.heat(s.rail.cell, Square(railLow))
 	}
 	s.step++
 	return s.once(seeRail, ReadRail, 0)

@@ -57,12 +57,12 @@ func (r *recheck) next(s *Search) bool {
 		}
 	}
 	if r.at++; r.at <= recheckReadings {
-		lasers := uint8(1<<Lanes - 1)
+		lasers := uint8(1<<s.cfg.Lanes - 1)
 		if r.at == 0 {
 			lasers = 0
 		}
-		for k := CellMZI1; k < CellMZI2; k++ {
-			s.heat(k, float64(s.max[k]/2)*float64(r.at%2))
+		for k := range s.cfg.Lanes {
+			s.heat(CellMZI1+k, float64(s.max[CellMZI1+k]/2)*float64(r.at%2))
 		}
 		s.pause = s.cfg.MostSettle
 		return s.once(seeLevel, ReadAll, lasers)

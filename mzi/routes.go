@@ -48,7 +48,7 @@ type routing struct {
 func (s *Search) stepRoute() bool {
 	r := &s.route
 	if s.step == 0 {
-		for l := range Lanes {
+		for l := range s.cfg.Lanes {
 			s.aim(CellMZI1+l, PhaseCross)
 		}
 	} else if !s.climbed() {

@@ -47,8 +47,8 @@ type Config struct {
 	MaxVoltage physic.ElectricPotential
 	MaxCurrent physic.ElectricCurrent
 	MaxPower   physic.Power
+	Lanes      int // of the module, even
 	Matrix     Matrix
-	Loopback   Permutation
 	// What the maker states of any heater.
 	LeastOhm, MostOhm float64
 	LeastPi, MostPi   physic.Power  // for a phase of pi
@@ -165,8 +165,9 @@ func (s stage) String() string { return stageNames[s] }
 // Search finds every cell of a module from nothing.
 type Search struct {
 	cfg    Config
-	cells  int
-	clean  Setting // see Matrix.clean: in which most stages work
+	cells  int         // numbers of cells are below this
+	loop   Permutation // of the loopback
+	clean  Setting     // see Matrix.clean: in which most stages work
 	result Result
 	m      *Module // of result
 	err    error
@@ -203,7 +204,11 @@ type Search struct {
 // NewSearch starts a search. All heaters are taken to be at 0 V and all lasers
 // dark.
 func NewSearch(cfg Config) (*Search, error) {
-	setting, err := cfg.Matrix.Route(cfg.Loopback)
+	if cfg.Lanes < 2 || cfg.Lanes > Lanes || cfg.Lanes%2 != 0 {
+		return nil, fmt.Errorf("mzi: search of %d lanes: want an even number to %d", cfg.Lanes, Lanes)
+	}
+	loop := Halves(cfg.Lanes)
+	setting, err := cfg.Matrix.Route(loop)
 	if err != nil {
 		return nil, err
 	}
@@ -217,7 +222,7 @@ func NewSearch(cfg Config) (*Search, error) {
 	if cfg.Step <= 0 || cfg.MaxVoltage <= 0 || cfg.MaxCurrent <= 0 || cfg.MaxPower <= 0 {
 		return nil, fmt.Errorf("mzi: search needs a DAC step and limits, has %v, %v, %v, %v", cfg.Step, cfg.MaxVoltage, cfg.MaxCurrent, cfg.MaxPower)
 	}
-	s := &Search{cfg: cfg, rng: cfg.Seed, cells: CellMatrix + len(cfg.Matrix), clean: clean}
+	s := &Search{cfg: cfg, rng: cfg.Seed, cells: CellMatrix + len(cfg.Matrix), loop: loop, clean: clean}
 	s.route.setting, s.route.lines = cfg.Matrix.routes(clean)
 	s.m = &s.result.Module
 	s.result.Setting = setting
@@ -312,6 +317,19 @@ func (s *Search) advance() bool {
 		return s.stepLevels()
 	}
 	panic("mzi: no stage " + s.stage.String())
+}
+
+// has says whether the module has a cell of this number: those of lanes that it has not
+// are left out.
+func (s *Search) has(k int) bool {
+	return k < s.cells && (k >= CellMatrix || k%Lanes < s.cfg.Lanes)
+}
+
+// after is the next cell that the module has, s.cells behind the last.
+func (s *Search) after(k int) int {
+	for k++; k < s.cells && !s.has(k); k++ {
+	}
+	return k
 }
 
 // heat sets a heater.

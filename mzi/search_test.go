@@ -122,7 +122,7 @@ func TestRefusesToGuess(t *testing.T) {
 	}
 	for i, spoil := range []func(*Config){
 		func(c *Config) { c.Step = 0 }, func(c *Config) { c.MaxVoltage = 0 }, func(c *Config) { c.MaxCurrent = 0 },
-		func(c *Config) { c.MaxPower = 0 }, func(c *Config) { c.Loopback = Permutation{} },
+		func(c *Config) { c.MaxPower = 0 }, func(c *Config) { c.Lanes = 5 },
 	} {
 		cfg := testConfig(1)
 		spoil(&cfg)

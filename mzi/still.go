@@ -43,7 +43,7 @@ func (s *Search) stepStill() bool {
 	l := &s.still
 	if s.step > 0 {
 		s.lookedAt(l.cell)
-		if l.cell++; l.cell == s.cells {
+		if l.cell = s.after(l.cell); l.cell == s.cells {
 			l.cell = 0
 			l.round++
 		}

@@ -201,7 +201,7 @@ func (s *Search) anySlope(k int) (lo, hi float64) {
 	least, most := float64(s.cfg.LeastPi)/float64(physic.Watt), float64(s.cfg.MostPi)/float64(physic.Watt)
 	if k >= CellMatrix {
 		first, last := math.MaxFloat64, 0.0
-		for j := range CellMatrix {
+		for j := 0; j < CellMatrix; j = s.after(j) {
 			p := detmath.Pi / (s.m.Cells[j].Slope * s.m.Cells[j].Ohm)
 			first, last = min(first, p), max(last, p)
 		}

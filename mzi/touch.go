@@ -76,6 +76,9 @@ func (s *Search) stepTouch() bool {
 // touchNext looks at the next cell in the setting, if there is one.
 func (s *Search) touchNext() bool {
 	t := &s.touch
+	for t.order < CellMatrix && !s.has(t.order) && (t.lit != Loop || t.order < CellMZI2) {
+		t.order++
+	}
 	k := t.order
 	t.home = s.u
 	switch {
@@ -217,7 +220,10 @@ var litNames = [numLits]string{"loopback", "external 1", "external 2"}
 func (s *Search) accepted() bool {
 	t := &s.touch
 	worst, least := 0, int32(math.MaxInt32)
-	for k, leak := range t.leak[:s.cells] {
+	for k, leak := range t.leak {
+		if !s.has(k) {
+			continue
+		}
 		s.result.Extinction[k] = extinction(leak)
 		// What a reading may be off does not make a cell that falls short a good one.
 		if x := extinction(leak + float64(2*max(t.sure[k], nullSure))); x < least {
@@ -241,7 +247,7 @@ func (s *Search) accepted() bool {
 }
 
 // noisySure deviations below what was read a cell's leak may well be: the worst of
-// 36 cells is named, on up to three settings.
+// all cells is named, on up to three settings.
 const noisySure = 3
 
 // strongCross is the crosstalk beyond which an MZI1 cannot stand right on both

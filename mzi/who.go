@@ -36,7 +36,7 @@ func (w *who) next(s *Search) bool {
 		w.moved[w.at] = slices.Max(y) - slices.Min(y)
 		s.heat(w.at, 0)
 	}
-	if w.at++; w.at < s.cells {
+	if w.at = s.after(w.at); w.at < s.cells {
 		most := s.max[w.at]
 		return s.look(w.at, w.see, w.lane, 0, 0, 0.31*most, 0.67*most) // of two turns
 	}

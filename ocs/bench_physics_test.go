@@ -83,7 +83,7 @@ func TestPhysicsThatIsNotOurs(t *testing.T) {
 	}
 	boards, only, kinds := boardSeeds(t, 1), os.Getenv("RINGLIGHT_ROWS"), strings.Fields(os.Getenv("RINGLIGHT_KINDS"))
 	if len(kinds) == 0 {
-		kinds = []string{kindLTC2688, kindAD5676R, kindCMIS, kindRiser, kindCage}
+		kinds = []string{kindLTC2688, kindAD5676R, kindCMIS, kindRiser, kindCage, kindGazebo}
 	}
 	var bad []string
 	fmt.Printf("%-36s calibrated  own: MZI, matrix, path loss; truth: the same, dB; switches, unproven after\n", "changed")
@@ -132,15 +132,16 @@ func (row *physicsRow) run(t *testing.T, kind string, boards int) *rowResult {
 	return res
 }
 
-// Boards of five kinds: chips with either DAC, modules with a controller, and two board
+// Boards of six kinds: chips with either DAC, modules with a controller, and three board
 // files of others: riser has other ADCs behind a kernel's mux, on channels in another order;
-// cage modules with a controller behind a mux of ours.
+// cage modules with a controller behind a mux of ours; gazebo modules of six, four and two lanes.
 const (
 	kindLTC2688 = "ltc2688"
 	kindAD5676R = "ad5676r"
 	kindCMIS    = "cmis"
 	kindRiser   = "riser"
 	kindCage    = "cage"
+	kindGazebo  = "gazebo"
 )
 
 // boardOf is a board of a kind, of so many bundles of so many modules.
@@ -393,16 +394,19 @@ func (row *physicsRow) paths(r *rig, b int, mod *ocs.ModuleCalibration) (loss, c
 // lanesOf tells that of bundle b's first module with any codes, nil: those in force.
 func (r *rig) lanesOf(b int, codes *[hal.CellsPerMod]uint16) (loss, cross int32) {
 	cross = 1 << 30
-	for lane, outs := range r.world.LaneTruth(r.id, b, 0, codes) {
-		best := slices.Max(outs[:])
-		to := slices.Index(outs[:], best)
+	lanes := r.board.Bundles[b].Modules[0].Optics().LaneCount
+	truth := r.world.LaneTruth(r.id, b, 0, codes)
+	for lane := range lanes {
+		outs := truth[lane][:lanes]
+		best := slices.Max(outs)
+		to := slices.Index(outs, best)
 		loss = max(loss, -best-hal.MatrixStages*300)
 		for out, db := range outs {
 			if out != to {
 				cross = min(cross, best-db)
 			}
 		}
-		if to/hal.HalfLanes == lane/hal.HalfLanes {
+		if to/(lanes/2) == lane/(lanes/2) {
 			cross = 0 // it comes out at its own half
 		}
 	}

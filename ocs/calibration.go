@@ -189,25 +189,38 @@ func DecodeCalibration(b []byte) (*Calibration, error) {
 func CheckMatrices(b *hal.Board) error {
 	var errs []error
 	for i := range b.Types {
-		if err := mzi.Matrix(b.Types[i].Couplers).Check(); err != nil {
+		if err := mzi.Matrix(b.Types[i].Couplers).Check(b.Types[i].LaneCount); err != nil {
 			errs = append(errs, &hal.Problem{Field: fmt.Sprintf("types[%d].couplers", i), Limit: "a setting that swaps the halves, and one in which no two lanes meet twice", Text: err.Error()})
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// cells are how many the module has: a matrix of few couplers leaves the last ones zero.
-func (m *ModuleCalibration) cells() (n int) {
-	for n < len(m.Cells) && m.Cells[n].MilliOhm != 0 {
-		n++
+// found says whether the module has the cell: those that it has not are zero.
+func (c *CellCalibration) found() bool { return c.MilliOhm != 0 }
+
+// each is the numbers of the module's cells.
+func (m *ModuleCalibration) each(yield func(int) bool) {
+	for k := range m.Cells {
+		if m.Cells[k].found() && !yield(k) {
+			return
+		}
+	}
+}
+
+// span is one more than the number of the last cell that the module has.
+func (m *ModuleCalibration) span() int {
+	n := len(m.Cells)
+	for n > 0 && !m.Cells[n-1].found() {
+		n--
 	}
 	return n
 }
 
 func (m *ModuleCalibration) codes() *heater.Codes { return (*heater.Codes)(&m.Codes) }
 
-// Extinctions are those of the cells that the module has.
-func (m *ModuleCalibration) Extinctions() []int32 { return m.Extinction[:m.cells()] }
+// Extinctions are those of the cells by number, 0 of one that the module has not.
+func (m *ModuleCalibration) Extinctions() []int32 { return m.Extinction[:m.span()] }
 
 // check refuses what no calibration of ours contains.
 func (c *Calibration) check() error {
@@ -224,8 +237,16 @@ func (c *Calibration) check() error {
 			errs = append(errs, fmt.Errorf("module %d: missing", i))
 			continue
 		}
+		lanes, span := 0, max(m.span(), hal.CellMatrix+1)
+		for lanes < hal.Lanes && m.Cells[lanes].found() {
+			lanes++
+		}
 		for k := range m.Cells {
-			if x := &m.Cells[k]; (k <= hal.CellMatrix || *x != (CellCalibration{})) && (x.PiMicrowatt == 0 || x.MilliOhm == 0 || k >= m.cells()) {
+			x, has := &m.Cells[k], k%hal.Lanes < max(lanes, 2)
+			if k >= hal.CellMatrix {
+				has = k < span
+			}
+			if has && (x.PiMicrowatt == 0 || x.MilliOhm == 0) || !has && *x != (CellCalibration{}) {
 				errs = append(errs, fmt.Errorf("module %d: cell %d: no heater", i, k))
 			}
 		}

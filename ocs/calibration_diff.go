@@ -53,7 +53,7 @@ func Compare(before, after *Calibration) (*Comparison, error) {
 		if b.Serial != a.Serial {
 			m.Was = b.Serial
 		}
-		for k := range a.cells() {
+		for k := range a.each {
 			m.add(k, b, a)
 		}
 		c.Modules = append(c.Modules, m)

@@ -134,7 +134,7 @@ func (p *proof) claim(t *Transceiver, now time.Duration, module int, kelvin floa
 	r := &t.rooms[module]
 	r.make(t, module, p.moved)
 	for k, room := range r.of {
-		if !shines(k, t.path) {
+		if !shines(k, t.path) || !t.bundle.Modules[module].Optics().Has(k) {
 			continue
 		}
 		s := &sight{at: p.since, square: max(claimFound*claimFound, p.found*p.found), walk: claimWalk}

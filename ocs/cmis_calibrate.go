@@ -136,7 +136,7 @@ func (c *mciSearch) itself(i int) {
 				c.blame(i, err)
 			}
 			o := c.d.trx.bundle.Modules[i].Optics()
-			for k := range o.Cells() {
+			for k := range o.CellSpan() {
 				p.result.Cells[k] = CellCalibration{PiMicrowatt: uint32(o.Heater.MostPiMicrowatt), MilliOhm: uint32(o.Heater.LeastOhm) * 1000}
 			}
 			for lane := range hal.Lanes {

@@ -120,11 +120,11 @@ func (d *mciDrive) supervise(now time.Duration, i int, over func()) {
 // dim says whether a lane of a module may be dark: of its cells a look says nothing.
 func (l *mciLock) dim(d *mciDrive, module int) bool {
 	s, cal := &d.trx.Health.last[module], d.trx.cfg.Calibration.Modules[module]
-	levels, got := &cal.LaneLoop, sumLevel([]proto.MilliDBm{s.upper, s.lower})
+	levels, got := cal.LaneLoop[:], sumLevel([]proto.MilliDBm{s.upper, s.lower})
 	if d.trx.path.External() {
-		levels, got = &cal.LaneTap[d.trx.path-proto.External1], s.tap
+		levels, got = cal.LaneTap[d.trx.path-proto.External1][:], s.tap
 	}
-	_, some := missing(levels, sumLevel(levels[:]), got)
+	_, some := missing(levels, sumLevel(levels), got)
 	return some || s.lightAt == 0 || s.path != d.trx.path
 }
 

@@ -245,6 +245,46 @@ func TestMatrixIsCarriedWithItsCase(t *testing.T) {
 	}
 }
 
+// Goal: modules of fewer lanes are held like those of eight, and what is said of them is so.
+// Method: gazebo's module of six and that of four, calibrated from nothing, on a day of theDay:
+// half an hour on an external path and in loopback, with the lock and without.
+func TestFewLanesAreHeldOrSaid(t *testing.T) {
+	for module := range 2 {
+		ph := theDay()
+		board := func(ph *sim.Physics, lock ocs.LockConfig, cal *ocs.Calibration) *rig {
+			hw := boardOf(t, kindGazebo, 1, 2)
+			hw.Bundles[0].Modules = hw.Bundles[0].Modules[module:][:1]
+			r := &rig{t: t, world: sim.NewWorld(sim.WorldConfig{Seed: daySeed}), board: &hw, lock: lock}
+			var err error
+			if r.id, err = r.world.AddBoard(sim.BoardConfig{Board: hw, Seed: daySeed, Physics: ph, Powered: true}); err != nil {
+				t.Fatal(err)
+			}
+			r.boot([]*ocs.Calibration{cal})
+			r.run(20 * time.Millisecond)
+			return r
+		}
+		first := board(nil, ocs.LockConfig{}, nil)
+		if end, _ := first.ends(); end.Kind != ocs.Calibrated {
+			t.Fatal(end.Text)
+		}
+		cal := first.optics[0].Status().Calibration
+		for _, mode := range []ocs.LockMode{ocs.LockOff, ocs.LockOnDrift} {
+			for _, p := range []proto.Path{proto.Loopback, proto.External2} {
+				r := board(&ph, ocs.LockConfig{Mode: mode}, cal)
+				r.ready()
+				if err := r.optics[0].Select(r.world.Now(), p); err != nil {
+					t.Fatal(err)
+				}
+				w := r.through(p, 30*time.Minute)
+				t.Logf("module %d, lock %-5s %-9v %v", module, modeNames[mode], p, w)
+				if w.claimed > 0 || mode != ocs.LockOff && (w.below > 0 || w.unproven > w.looks/2) {
+					t.Errorf("module %d, lock %s, %v: %v", module, modeNames[mode], p, w)
+				}
+			}
+		}
+	}
+}
+
 // seconds looks each second, with the agent's health rounds, at a case of so many
 // thousandths of a degree.
 func (r *rig) seconds(p proto.Path, n int32, milli func(second int32) int32) *watch {

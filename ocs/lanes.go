@@ -25,7 +25,7 @@ func heaterLimits(h *hal.HeaterLimits) mzi.Limits {
 func (m *ModuleCalibration) model(bears *hal.HeaterLimits) (model *mzi.Module, most *[mzi.Cells]float64) {
 	limits := heaterLimits(bears)
 	model, most = new(mzi.Module), new([mzi.Cells]float64)
-	for k := range m.cells() {
+	for k := range m.each {
 		c := &m.Cells[k]
 		cell := &model.Cells[k]
 		cell.Ohm = float64(c.MilliOhm) / 1000
@@ -62,9 +62,9 @@ const (
 // the others what they have in common and the largest that differ from it.
 func (m *ModuleCalibration) cross(found *mzi.Module) {
 	var far []int32
-	for k := range m.cells() {
-		for j, x := range found.Cross[k][:m.cells()] {
-			share := int32(math.Floor(float64(min(max(x, -mostShare), mostShare)*1e6/shareStep)+0.5)) * shareStep
+	for k := range m.each {
+		for j := range m.each {
+			share := int32(math.Floor(float64(min(max(found.Cross[k][j], -mostShare), mostShare)*1e6/shareStep)+0.5)) * shareStep
 			if d := j - k + Reach; d >= 0 && d <= 2*Reach {
 				m.Cells[k].Near[d] = share
 				continue
@@ -88,7 +88,7 @@ func (m *ModuleCalibration) keepPhases(found *mzi.Result, bears *hal.HeaterLimit
 	lost := func(k int, lit mzi.Lit) float64 {
 		return found.Module.Error(k, lit, found.Setting, &found.Volts) - kept.Error(k, lit, found.Setting, &found.Volts)
 	}
-	for k := range m.cells() {
+	for k := range m.each {
 		c, cell := &m.Cells[k], &kept.Cells[k]
 		a, b := lost(k, mzi.Loop), 0.0
 		switch {
@@ -110,7 +110,7 @@ func (m *ModuleCalibration) keepPhases(found *mzi.Result, bears *hal.HeaterLimit
 
 // LaneCodes are the codes of every heater, register A and B, with which the
 // module's loopback takes lane n to lane p[n]: with the crosstalk of all heaters compensated for every path, and as the limits
-// lets them pass. The codes of a calibration are those of mzi.Halves.
+// lets them pass. The codes of a calibration swap the halves.
 func (m *ModuleCalibration) LaneCodes(o *hal.Optics, p mzi.Permutation) (codes heater.Codes, err error) {
 	setting, err := mzi.Matrix(o.Couplers).Route(p)
 	if err != nil {
@@ -125,7 +125,7 @@ func (m *ModuleCalibration) LaneCodes(o *hal.Optics, p mzi.Permutation) (codes h
 // has moved, asks for. They favour one external path over the other, for MZI1 has
 // but one code for both.
 func (m *ModuleCalibration) trimmedCodes(o *hal.Optics, favour mzi.Lit, inForce *heater.Codes) (codes heater.Codes, err error) {
-	setting, err := mzi.Matrix(o.Couplers).Route(mzi.Halves)
+	setting, err := mzi.Matrix(o.Couplers).Route(mzi.Halves(o.LaneCount))
 	if err != nil {
 		return codes, err
 	}
@@ -175,8 +175,10 @@ func (m *ModuleCalibration) guardedCodes(bears *hal.HeaterLimits, volts *[mzi.Ce
 // composeCodes makes every module's codes; nil entries are the calibration's own.
 func composeCodes(hw []hal.Module, modules []*ModuleCalibration, own bool) ([]*heater.Codes, error) {
 	for i, m := range modules {
-		if want := hw[i].Optics().Cells(); m.cells() != want {
-			return nil, &ModuleError{Module: i, Err: fmt.Errorf("%w: of %d cells, the module has %d", stored.ErrMismatch, m.cells(), want)}
+		for k := range m.Cells {
+			if found := m.Cells[k].found(); found != hw[i].Optics().Has(k) {
+				return nil, &ModuleError{Module: i, Err: fmt.Errorf("%w: %s: it has it: %v, the module: %v", stored.ErrMismatch, mzi.CellName(k), found, !found)}
+			}
 		}
 		if m.Matrix != 0 && m.Matrix != matrixSum(hw[i].Optics().Couplers) {
 			return nil, &ModuleError{Module: i, Err: fmt.Errorf("%w: of a matrix with other couplers", stored.ErrMismatch)}
@@ -187,7 +189,7 @@ func composeCodes(hw []hal.Module, modules []*ModuleCalibration, own bool) ([]*h
 		return codes, nil
 	}
 	for i, m := range modules {
-		c, err := m.LaneCodes(hw[i].Optics(), mzi.Halves)
+		c, err := m.LaneCodes(hw[i].Optics(), mzi.Halves(hw[i].Optics().LaneCount))
 		if err != nil {
 			return nil, &ModuleError{Module: i, Err: err}
 		}

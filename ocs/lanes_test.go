@@ -82,7 +82,7 @@ func TestEveryPermutationOfTheLanes(t *testing.T) {
 func TestLaneCodesOfTheCalibration(t *testing.T) {
 	r := calibrated(t, 1, proto.Dark)
 	m := r.optics[0].Status().Calibration.Modules[0]
-	codes, err := m.LaneCodes(standardOptics(), mzi.Halves)
+	codes, err := m.LaneCodes(standardOptics(), mzi.Halves(hal.Lanes))
 	if err != nil {
 		t.Fatal(err)
 	}

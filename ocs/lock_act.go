@@ -91,20 +91,23 @@ func (l *lock) submit(d *chipDrive, bus hal.BusID, class hal.Class, msgs ...hal.
 // open begins a look.
 func (l *lock) open(d *chipDrive, now time.Duration, module int) {
 	cal := l.calibrated(d, module)
-	setting, err := mzi.Matrix(d.trx.bundle.Modules[module].Optics().Couplers).Route(mzi.Halves)
+	o := d.trx.bundle.Modules[module].Optics()
+	setting, err := mzi.Matrix(o.Couplers).Route(mzi.Halves(o.LaneCount))
 	if err != nil {
 		panic("ocs: halves that no setting swaps: " + err.Error())
 	}
 	l.gen++
 	l.act = &lockAct{step: lockOpen, module: module, path: d.trx.path, lit: litOf(d.trx.path), setting: setting}
 	a := l.act
-	a.model, a.most = cal.model(&d.trx.bundle.Modules[module].Optics().Heater)
+	a.model, a.most = cal.model(&o.Heater)
 	codes := d.trx.heat.codes(module)
 	a.volts = voltages(codes)
 	a.heater = d.trx.heat.drivers[module]
 	a.still, _ = d.trx.heat.allow(module, cal, codes)
-	for k := range lockCells {
-		a.steps(k, codes)
+	for k := range o.All {
+		if k < lockCells {
+			a.steps(k, codes)
+		}
 	}
 	m := &d.trx.bundle.Modules[module]
 	l.submit(d, m.ADC, hal.ClassVerify, diode.Of(m).Average(diode.Guard, lockAverageLog2))
@@ -146,16 +149,19 @@ func (a *lockAct) steps(k int, codes *heater.Codes) {
 func (l *lock) move(d *chipDrive) {
 	a := l.act
 	a.step = lockMove
-	var settings [lockCells]heater.Setting
-	for k := range settings {
+	m := &d.trx.bundle.Modules[a.module]
+	settings := make([]heater.Setting, 0, lockCells)
+	for k := range lockCells {
+		if !m.Optics().Has(k) {
+			continue
+		}
 		side := 0
 		if pattern(k, a.n) > 0 {
 			side = 1
 		}
-		settings[k] = a.code[k][side]
+		settings = append(settings, a.code[k][side])
 	}
-	m := &d.trx.bundle.Modules[a.module]
-	l.submit(d, m.SPI, hal.ClassHousekeeping, d.dacs(a.module).Move(settings[:], a.still)...)
+	l.submit(d, m.SPI, hal.ClassHousekeeping, d.dacs(a.module).Move(settings, a.still)...)
 }
 
 // read asks for both taps, and for what comes to loopback where none should.
@@ -215,7 +221,7 @@ func (l *lock) close(d *chipDrive, now time.Duration) {
 	m := &l.modules[a.module]
 	if m.refused = why; why == "" {
 		kelvin := d.trx.Health.temperature(a.module)
-		m.dim = a.dim(d.trx.cfg.Calibration.Modules[a.module])
+		m.dim = a.dim(d.trx.cfg.Calibration.Modules[a.module], d.trx.bundle.Modules[a.module].Optics().LaneCount)
 		m.learn(&d.trx.cfg.Lock, now, found)
 		m.bring(found, kelvin)
 	} else {
@@ -321,6 +327,9 @@ func (a *lockAct) recentre(codes, want *heater.Codes, model *mzi.Module, most *[
 			break
 		}
 		reg, slope := a.register(k), model.Cells[k].Slope
+		if slope == 0 {
+			continue
+		}
 		square := func(c *heater.Codes, r int) float64 { return mzi.Square(heater.Volts(c[k][r])) }
 		step[k] = mzi.Wrap(float64(slope*(square(codes, reg)-square(want, reg))) - float64(slope*(square(codes, 1-reg)-square(want, 1-reg))))
 		sum += float64(step[k] * step[k])
@@ -330,6 +339,9 @@ func (a *lockAct) recentre(codes, want *heater.Codes, model *mzi.Module, most *[
 		return false
 	}
 	for k, off := range step {
+		if off == 0 {
+			continue
+		}
 		reg := a.register(k)
 		u := mzi.Square(heater.Volts(codes[k][reg])) - off/model.Cells[k].Slope
 		codes[k][reg] = heater.Code(mzi.Volts(min(max(u, 0), most[k]), heater.Step))

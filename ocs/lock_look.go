@@ -53,10 +53,10 @@ func (x *lockLook) take(a *lockAct, o *hal.Optics) {
 
 // dim says whether of the light of the path itself so much is missing that a lane may be
 // dark: of its cells such a look says nothing.
-func (a *lockAct) dim(cal *ModuleCalibration) bool {
-	levels, lights := &cal.LaneLoop, a.seen[seenUpper:]
+func (a *lockAct) dim(cal *ModuleCalibration, lanes int) bool {
+	levels, lights := cal.LaneLoop[:lanes], a.seen[seenUpper:]
 	if a.lit != mzi.Loop {
-		levels, lights = &cal.LaneTap[a.lit-mzi.Ext1], a.seen[a.lit-mzi.Ext1:][:1]
+		levels, lights = cal.LaneTap[a.lit-mzi.Ext1][:lanes], a.seen[a.lit-mzi.Ext1:][:1]
 	}
 	got := 0.0
 	for i := range lights {
@@ -64,7 +64,7 @@ func (a *lockAct) dim(cal *ModuleCalibration) bool {
 			got += y / lockSteps
 		}
 	}
-	_, some := missing(levels, sumLevel(levels[:]), proto.MilliDBm(detmath.DB(max(got, 1e-9))*1000))
+	_, some := missing(levels, sumLevel(levels), proto.MilliDBm(detmath.DB(max(got, 1e-9))*1000))
 	return some
 }
 
@@ -173,7 +173,7 @@ func (a *lockAct) findings(d *chipDrive, cal *ModuleCalibration) (found []lockFi
 		blur = append(blur, sigma)
 		found = append(found, lockFinding{k, mzi.Wrap(off - a.model.Error(k, a.lit, a.setting, &a.volts)), float64(sigma * sigma)})
 	}
-	for lane := range hal.Lanes {
+	for lane := range o.LaneCount {
 		switch a.lit {
 		case mzi.Loop:
 			add(hal.CellMZI1+lane, &one, milliwattOf(cal.LaneTap[0][lane]))
@@ -183,7 +183,7 @@ func (a *lockAct) findings(d *chipDrive, cal *ModuleCalibration) (found []lockFi
 		case mzi.Ext2:
 			add(hal.CellMZI2+lane, &two, milliwattOf(cal.LaneTap[1][lane]))
 		}
-		add(hal.CellMZI1+lane, &one, milliwattOf(cal.LaneLoop[mzi.Halves[lane]]))
+		add(hal.CellMZI1+lane, &one, milliwattOf(cal.LaneLoop[o.Opposite(lane)]))
 	}
 	if len(blur) == 0 {
 		return nil, "no cell can be stepped"
@@ -214,15 +214,13 @@ func (m *lockModule) doubted(found []lockFinding) (sure []lockFinding, doubt boo
 	return sure, doubt
 }
 
-// Between looks the taps tell. One cell of eight that goes from 28 dB to 25 adds strayCell to
+// Between looks the taps tell. One cell of eight that goes from 28 dB to 25 adds a strayCell of as many lanes to
 // the light on its wrong side, a share of the path's, which is as much as a reading is off
 // by. So what is over the mean of rounds before is summed up in such cells, less lockStray
 // each round: a cusum, as in E. S. Page, Biometrika 41, 100 (1954). chosen: a cell that has
 // gone far is looked at in the first round, and a module that stands still in vain some
 // ten times an hour.
 const lockStray, lockStrays, lockStrayRounds = 0.5, 3.5, 60.0
-
-var strayCell = leastCellLeak / 2 / hal.Lanes
 
 // strayed is light on a wrong side, as a share of the path's.
 type strayed struct {
@@ -248,7 +246,7 @@ func (l *lock) strays(d *chipDrive, now time.Duration, module int) {
 		s, share := &m.strayed[litOf(d.trx.path)][i], (x+1e-6)/(right+1e-6)
 		s.rounds = min(s.rounds+1, lockStrayRounds)
 		s.mean += (share - s.mean) / s.rounds
-		s.grown = max(s.grown+(share-s.mean)/strayCell-lockStray, 0)
+		s.grown = max(s.grown+(share-s.mean)/(leastCellLeak/2/float64(o.LaneCount))-lockStray, 0)
 		if s.grown > lockStrays {
 			m.next = min(m.next, now)
 		}

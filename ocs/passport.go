@@ -61,7 +61,7 @@ var _ [passportSlot - passportMost - (hal.CellsPerMod-hal.BenesCells)*passportCe
 
 // passportBytes are the most that a passport takes of a module.
 func passportBytes(m *hal.Module) int {
-	return passportMost + max(m.Optics().Cells()-hal.BenesCells, 0)*passportCell
+	return passportMost + max(m.Optics().CellSpan()-hal.BenesCells, 0)*passportCell
 }
 
 // hasRoom reports whether a memory holds both slots; one that does not holds an
@@ -195,7 +195,7 @@ func appendPassport(dst []byte, p *passport) ([]byte, error) {
 	case len(m.Far) > maxFar:
 		return dst, fmt.Errorf("ocs: passport: %w: crosstalk of %d heaters further away: want at most %d", hal.ErrOutOfRange, len(m.Far), maxFar)
 	}
-	cells := max(m.cells(), hal.BenesCells)
+	cells := max(m.span(), hal.BenesCells)
 	beyond := cells - hal.BenesCells
 	from := len(dst)
 	dst = append(append(dst, passportMagic...), passportVersion, byte(beyond))

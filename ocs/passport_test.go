@@ -58,7 +58,7 @@ func TestPassportKeepsEverything(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !reflect.DeepEqual(got, want) || got.module.cells() != cells {
+		if !reflect.DeepEqual(got, want) || got.module.span() != cells {
 			t.Errorf("got  %+v\nwant %+v", got.module, want.module)
 		}
 	}

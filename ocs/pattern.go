@@ -31,9 +31,6 @@ type moduleLight struct {
 
 var noLight = moduleLight{launched: proto.NoPower, received: [2]proto.MilliDBm{proto.NoPower, proto.NoPower}}
 
-// laneOfEight is what the lanes of a module are together above one.
-const laneOfEight = 9031
-
 // There: every module makes and checks bit patterns, or monitors what it receives.
 func (x *Patterns) There() bool {
 	set := x.t.drive.controllers()
@@ -101,7 +98,8 @@ func (x *Patterns) Bits() []proto.ModuleBits {
 	for i := range out {
 		m, light := &out[i], &x.t.verify.light[i]
 		m.Launched, m.Lost, m.Upper, m.Lower = light.launched, light.lost, light.received[0], light.received[1]
-		m.Errors, m.Bits = make([]uint64, hal.Lanes), make([]uint64, hal.Lanes)
+		lanes := x.t.bundle.Modules[i].Optics().LaneCount
+		m.Errors, m.Bits = make([]uint64, lanes), make([]uint64, lanes)
 		for lane := range m.Errors {
 			switch {
 			case !x.monitors(i):

@@ -68,13 +68,13 @@ func (s *search) take() {
 	case mzi.ReadLane:
 		s.sample.Lane[s.drive.Lane] = light(0, s.optics.Lanes[s.drive.Lane])
 	case mzi.ReadLanes:
-		for i := range s.sample.Lane {
+		for i := range s.optics.LaneCount {
 			s.sample.Lane[i] = light(i, s.optics.Lanes[i])
 		}
 	case mzi.ReadTaps:
 		s.sample.Tap = [2]physic.Power{light(0, s.optics.Guard[hal.GuardTap1]), light(1, s.optics.Guard[hal.GuardTap2])}
 	case mzi.ReadAll:
-		for i := range s.sample.Lane {
+		for i := range s.optics.LaneCount {
 			s.sample.Lane[i] = light(i, s.optics.Lanes[i])
 		}
 		for i := range s.sample.Tap {
@@ -98,7 +98,7 @@ func (s *search) finish() error {
 	for i, dark := range found.Dark.Tap {
 		r.DarkTap[i] = int32(dark / physic.NanoWatt)
 	}
-	for k := range s.optics.Cells() {
+	for k := range s.optics.All {
 		cell := &found.Module.Cells[k]
 		c := &r.Cells[k]
 		c.OffsetMicrorad = int32(cell.Offset * 1e6)
@@ -142,7 +142,7 @@ func (t *Transceiver) newSearches(now time.Duration) (searches, error) {
 		o := t.bundle.Modules[i].Optics()
 		limits := heaterLimits(&o.Heater)
 		one, err := mzi.NewSearch(mzi.Config{
-			Seed: t.cfg.Seed + uint64(t.cfg.Bundle)<<8 + uint64(i), Step: heater.Step, Matrix: o.Couplers, Loopback: mzi.Halves,
+			Seed: t.cfg.Seed + uint64(t.cfg.Bundle)<<8 + uint64(i), Step: heater.Step, Lanes: o.LaneCount, Matrix: o.Couplers,
 			LeastOhm: float64(o.Heater.LeastOhm), MostOhm: float64(o.Heater.MostOhm), MostSettle: o.Heater.MostSettle,
 			LeastPi: physic.Power(o.Heater.LeastPiMicrowatt) * microWatt, MostPi: physic.Power(o.Heater.MostPiMicrowatt) * microWatt,
 			MaxVoltage: limits.Voltage, MaxCurrent: limits.Current, MaxPower: limits.Power,

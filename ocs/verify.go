@@ -114,29 +114,27 @@ func (v *verification) accounted(now time.Duration, module int, block []byte, er
 
 func (v *verification) judge(o *hal.Optics, m *ModuleCalibration, module uint8, block []byte) {
 	if v.path == proto.Loopback {
-		for lane := range hal.Lanes {
+		for lane := range o.LaneCount {
 			v.compare(m.LaneLoop[lane], diode.LaneLevel(o, block, lane), module, uint8(lane))
 		}
 		return
 	}
 	which := int(v.path - proto.External1)
 	got := diode.GuardLevel(o, block, hal.GuardTap1+which)
-	want := sumLevel(m.LaneTap[which][:])
-	lane, _ := missing(&m.LaneTap[which], want, got)
+	levels := m.LaneTap[which][:o.LaneCount]
+	want := sumLevel(levels)
+	lane, _ := missing(levels, want, got)
 	v.compare(want, got, module, lane)
 	light := &v.light[module]
-	light.launched, light.lost = got-laneOfEight, want-got
+	light.launched, light.lost = got-proto.MilliDBm(o.LanesMilliDB()), want-got
 	for half := range 2 {
-		lane := diode.GuardLevel(o, block, hal.GuardExt1Upper+2*which+half) - halfMilliDB
+		lane := diode.GuardLevel(o, block, hal.GuardExt1Upper+2*which+half) - proto.MilliDBm(o.HalfMilliDB())
 		light.received[half] = lane
 		if v.received == proto.NoPower || lane < v.received {
 			v.received = lane
 		}
 	}
 }
-
-// halfMilliDB is what the lanes of a half are together above one.
-const halfMilliDB = 6021
 
 // Recheck reads own light and what comes to the path in use, once more; Verified,
 // Degraded or PathFailed tells.
@@ -162,7 +160,7 @@ func sumLevel(levels []proto.MilliDBm) proto.MilliDBm {
 
 // missing says whether a tap lacks a good half of the weakest lane's share or more, and
 // which lane's it comes nearest to; None where it is more than any one's.
-func missing(lanes *[hal.Lanes]proto.MilliDBm, want, got proto.MilliDBm) (lane uint8, some bool) {
+func missing(lanes []proto.MilliDBm, want, got proto.MilliDBm) (lane uint8, some bool) {
 	lack := detmath.FromDB(float64(want)/1000) - detmath.FromDB(float64(got)/1000)
 	best, least, weakest, most := uint8(None), math.MaxFloat64, math.MaxFloat64, 0.0
 	for l, level := range lanes {

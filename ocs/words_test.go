@@ -90,11 +90,14 @@ func (w *wildWorld) least(m int) (db, limit int32, what string) {
 		return db, limit, what
 	}
 	limit, db = leastPath, 1<<30
-	for lane, outs := range w.world.LaneTruth(w.id, 0, m, nil) {
+	o := w.board.Bundles[0].Modules[m].Optics()
+	truth := w.world.LaneTruth(w.id, 0, m, nil)
+	for lane := range o.LaneCount {
+		outs := truth[lane][:o.LaneCount]
 		if w.dead[m]>>lane&1 != 0 {
 			continue
 		}
-		to := (lane + hal.HalfLanes) % hal.Lanes
+		to := o.Opposite(lane)
 		for out, x := range outs {
 			if out != to && outs[to]-x < db {
 				db, what = outs[to]-x, fmt.Sprintf("lane %d on the diode of %d", lane, out)
@@ -141,7 +144,7 @@ func (w *wildWorld) heard() {
 		}
 		lane := int(e.Lane)
 		if w.path == proto.Loopback {
-			lane = (lane + hal.HalfLanes) % hal.Lanes
+			lane = w.board.Bundles[0].Modules[e.Module].Optics().Opposite(lane)
 		}
 		switch {
 		case e.Measured == proto.NoPower || w.dead[e.Module]>>lane&1 != 0:
@@ -272,10 +275,13 @@ func wildDays(t *testing.T, seed uint64) (*wildWorld, string) {
 				what = "bytes garbled"
 			case n == 8:
 				k := rng.IntN(hal.CellMatrix)
+				if !w.board.Bundles[0].Modules[m].Optics().Has(k) {
+					continue
+				}
 				w.plant(sim.Fault{Kind: sim.CellWalk, Module: m, Index: k})
 				what = fmt.Sprintf("cell %d/%d walks", m, k)
 			case n == 0:
-				lane := rng.IntN(hal.Lanes)
+				lane := rng.IntN(hal.Lanes) % w.board.Bundles[0].Modules[m].Optics().LaneCount
 				w.heard()
 				w.plant(sim.Fault{Kind: sim.LaserDead, Module: m, Index: lane})
 				w.dead[m] |= 1 << lane

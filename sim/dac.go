@@ -96,7 +96,7 @@ func (m *module) drive(d int, mask uint16) (moved bool) {
 		if m.mci == nil {
 			k = m.wired.CellAt(d, ch)
 		}
-		if mask>>ch&1 == 0 || k < 0 || k >= m.wired.Cells() {
+		if mask>>ch&1 == 0 || k < 0 || k >= m.wired.CellSpan() {
 			continue
 		}
 		v := m.per.phys.bowed(m.dac[d].volts(ch, nets))

@@ -51,7 +51,7 @@ func driftKnotAt(seed uint64, n int64) (a, b float64) {
 // adds. It is kept: a module is looked at many times in three hours.
 func (m *module) driftFrom(n int64) [][2]float64 {
 	if m.drift == nil {
-		m.drift, m.knot = make([][2]float64, m.wired.Cells()), n-1
+		m.drift, m.knot = make([][2]float64, m.wired.CellSpan()), n-1
 	}
 	if m.knot != n {
 		m.knot = n

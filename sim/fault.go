@@ -297,7 +297,10 @@ func (b *board) check(f Fault) error {
 		case "module":
 			limit = len(b.bundles[f.Bundle].modules)
 		case "cell":
-			limit = b.hw.Bundles[f.Bundle].Modules[f.Module].Optics().Cells()
+			o := b.hw.Bundles[f.Bundle].Modules[f.Module].Optics()
+			if limit = o.CellSpan(); n >= 0 && n < limit && !o.Has(n) {
+				return fmt.Errorf("sim: fault %v: cell %d: of a lane that the module has not: it has %d", f, n, o.LaneCount)
+			}
 		case "path":
 			limit = hal.NumLOS
 		case "bus":

@@ -30,18 +30,18 @@ func (e *fibreEnd) sender(i int) *module {
 	return &e.peer.modules[i]
 }
 
-// receive is the light on the diodes of both halves that the lanes of a
-// module send through the fibre.
-func (e *fibreEnd) receive(src *module, sent, diode *[hal.Lanes]float64) (sum [2]float64) {
+// receive is the light on the diodes of both halves of a module that the lanes of
+// another send through the fibre.
+func (e *fibreEnd) receive(m, src *module, sent, diode *[hal.Lanes]float64) (sum [2]float64) {
 	for l, p := range sent {
 		if p == 0 {
 			continue
 		}
-		at := l ^ hal.HalfLanes // straight: the other half
-		if e.crossed {
-			at = l
+		at := m.wired.arrives(l, e.crossed)
+		if at >= m.wired.LaneCount {
+			continue
 		}
-		sum[at/hal.HalfLanes] += float64(float64(p*src.outGain(e.ext, l)) * float64(e.gain*diode[at]))
+		sum[at/m.wired.half] += float64(float64(p*src.outGain(e.ext, l)) * float64(e.gain*diode[at]))
 	}
 	return sum
 }

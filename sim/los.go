@@ -208,14 +208,14 @@ func (c *comparator) followTraces(end *fibreEnd, mask uint32) {
 			value = tr.loop
 		case end.outside != nil && !end.cut:
 			diode := bu.modules[i].rxDiodes(c.path - hal.LOSExternal1)
-			value[0] = end.take(&tr.ext[0][0], &diode)
+			value[0] = end.take(&bu.modules[i], &tr.ext[0][0], &diode)
 		case end.cut || end.sender(i) == nil:
 			at = []int64{int64(b.now)} // dark from now on
 		default:
 			diode := bu.modules[i].rxDiodes(c.path - hal.LOSExternal1)
 			src := end.sender(i)
 			for g := range n {
-				value[g] = end.receive(src, &tr.ext[g][end.ext], &diode)
+				value[g] = end.receive(&bu.modules[i], src, &tr.ext[g][end.ext], &diode)
 			}
 		}
 		for half := range 2 {

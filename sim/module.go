@@ -79,10 +79,10 @@ var (
 // lit tells which lanes shine at t.
 func (m *module) lit(t int64) (mask uint8) {
 	if m.tx[0].at(t) {
-		mask = 0x0F
+		mask = m.wired.lasers(0)
 	}
 	if m.tx[1].at(t) {
-		mask |= 0xF0
+		mask |= m.wired.lasers(1)
 	}
 	mask &= m.enable
 	if m.planted != nil {
@@ -150,7 +150,9 @@ func (m *module) loop(x *instant) (sum [2]float64) {
 	}
 	if !m.wired.benes {
 		for o, p := range m.loopLanes(x) {
-			sum[o/hal.HalfLanes] += p
+			if o < m.wired.LaneCount {
+				sum[o/m.wired.half] += p
+			}
 		}
 		return sum
 	}

@@ -97,7 +97,7 @@ func poisson(mean float64, seed uint64) (n int64) {
 // on, of the light as it is now: one half where no bits come, or, if only patterns count,
 // none of those.
 func (m *module) bitErrorRatios(patterns bool) (ratio [hal.Lanes]float64) {
-	for l := range ratio {
+	for l := range m.wired.LaneCount {
 		ratio[l] = 0.5
 	}
 	bu, now := m.bundle, int64(m.board.now)
@@ -119,13 +119,13 @@ func (m *module) bitErrorRatios(patterns bool) (ratio [hal.Lanes]float64) {
 		if patterns && src.patterns.generates()>>l&1 == 0 {
 			continue
 		}
-		at := l ^ hal.HalfLanes // straight: the other half
-		if end.crossed {
-			at = l
+		at := m.wired.arrives(l, end.crossed)
+		if at >= m.wired.LaneCount {
+			continue
 		}
 		signal := float64(float64(p*src.outGain(end.ext, l)) * float64(end.gain*float64(m.per.rxGain[ext][at]*m.clean(ext))))
 		// Own light that leaks into the loopback comes to the receiver of the other half.
-		from := at ^ hal.HalfLanes
+		from := m.wired.Opposite(at)
 		ratio[at] = m.errorRatio(signal - float64(strayWeight*float64(own.in[from]*m.per.loopGain[at])))
 	}
 	return ratio

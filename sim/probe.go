@@ -92,16 +92,16 @@ func (m *module) guardInputs(t int64) (in [ads7138.Channels]float64) {
 		var sum [2]float64
 		diode := m.rxDiodes(ext)
 		if e.outside != nil {
-			sum = e.take(&e.outside.lanes[m.place], &diode)
+			sum = e.take(m, &e.outside.lanes[m.place], &diode)
 		} else if src := e.sender(m.place); src != nil {
 			src.refresh()
 			src.emit(t, &lit)
-			sum = e.receive(src, &lit.ext[e.ext], &diode)
+			sum = e.receive(m, src, &lit.ext[e.ext], &diode)
 		}
 		in[hal.GuardExt1Upper+2*ext], in[hal.GuardExt1Lower+2*ext] = sum[0], sum[1]
 	}
 	for ch := range hal.GuardTap1 { // a tap takes too little light
-		in[ch] = m.per.phys.saturated(in[ch], hal.HalfLanes)
+		in[ch] = m.per.phys.saturated(in[ch], m.wired.half)
 	}
 	return in
 }

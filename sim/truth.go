@@ -38,7 +38,7 @@ func (w *World) PathExtinctions(id BoardID, bundle, mod, path int) (out [hal.Cel
 		out[k] = unused
 		inLoop := k >= hal.CellMatrix
 		behind := k >= hal.CellMZI2 && k < hal.CellMatrix
-		if k >= m.wired.Cells() || inLoop && path != hal.LOSLoopback || behind && path == hal.LOSLoopback {
+		if !m.wired.Has(k) || inLoop && path != hal.LOSLoopback || behind && path == hal.LOSLoopback {
 			continue
 		}
 		right := m.per.cells[k].bar(phase[k])
@@ -57,7 +57,7 @@ func (w *World) PathExtinctions(id BoardID, bundle, mod, path int) (out [hal.Cel
 // of the toggle nets.
 func (m *module) settledPhases(nets [2]bool, phase *[hal.CellsPerMod]float64) {
 	var warm padded
-	for k := range m.wired.Cells() {
+	for k := range m.wired.All {
 		if m.planted == nil || (m.planted.open|m.planted.short)>>k&1 == 0 {
 			warm[k+crosstalkBand] = m.per.warmthOf(k, m.cellVolts(k, nets))
 		}
@@ -83,7 +83,7 @@ func (w *World) LaneTruth(id BoardID, bundle, mod int, codes *[hal.CellsPerMod]u
 		m.settledPhases([2]bool{}, &phase)
 	} else {
 		var warm padded
-		for k, code := range codes[:m.wired.Cells()] {
+		for k, code := range codes {
 			warm[k+crosstalkBand] = m.per.warmthOf(k, float64(heaterMicrovolt(code))/1e6)
 		}
 		m.standing(&warm, m.wired.all, &phase)

@@ -210,10 +210,10 @@ func (m *module) swaps(t int64) (slack float64, ok bool) {
 	if !m.wired.benes {
 		stages = float64(len(m.wired.Couplers)) // each for itself
 	}
-	for o := range hal.Lanes {
+	for o := range m.wired.LaneCount {
 		same, other := 0.0, 0.0
-		for i := range hal.Lanes {
-			if i/hal.HalfLanes == o/hal.HalfLanes {
+		for i := range m.wired.LaneCount {
+			if i/m.wired.half == o/m.wired.half {
 				same += h[i][o]
 			} else {
 				other += h[i][o]

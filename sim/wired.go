@@ -18,12 +18,16 @@ type wired struct {
 	benes    bool   // its matrix is hal.Benes
 	all      uint64 // its cells, by bit
 	straight bool   // light n is on channel n of both ADCs
+	half     int    // lanes of one half
 }
 
 func wire(o *hal.Optics) *wired {
-	w := &wired{Optics: o, straight: true, benes: slices.Equal(o.Couplers, hal.Benes), all: 1<<o.Cells() - 1,
-		assert: hal.HalfLanes * detmath.FromDB(float64(o.LOSAssertMilliDBm)/1000),
-		clear:  hal.HalfLanes * detmath.FromDB(float64(o.LOSClearMilliDBm)/1000)}
+	w := &wired{Optics: o, straight: true, benes: slices.Equal(o.Couplers, hal.Benes), half: o.LaneCount / 2,
+		assert: float64(o.LaneCount/2) * detmath.FromDB(float64(o.LOSAssertMilliDBm)/1000),
+		clear:  float64(o.LaneCount/2) * detmath.FromDB(float64(o.LOSClearMilliDBm)/1000)}
+	for k := range o.All {
+		w.all |= 1 << k
+	}
 	for adc, senses := range [numADCs][]hal.Sense{guardADC: o.Guard[:], laneADC: o.Lanes[:]} {
 		for n, s := range senses {
 			w.full[adc][s.Channel] = detmath.FromDB(float64(s.FullScaleMilliDBm) / 1000)
@@ -32,6 +36,21 @@ func wire(o *hal.Optics) *wired {
 		}
 	}
 	return w
+}
+
+// lasers are the lanes of a half, by bit.
+func (w *wired) lasers(half int) uint8 { return (1<<w.half - 1) << (half * w.half) }
+
+// arrives is the lane at which light of a lane of another module arrives; beyond those that
+// this one has: at none.
+func (w *wired) arrives(lane int, crossed bool) int {
+	switch {
+	case crossed || lane >= w.LaneCount: // straight: the other half
+		return lane
+	case lane < w.half:
+		return lane + w.half
+	}
+	return lane - w.half
 }
 
 // swapped has a photodiode and the next at each other's channels.

@@ -26,7 +26,7 @@ func (s *moduleTest) lasers(r *Report, where string, board *hal.Board, bundle in
 		err = s.shine(board, bundle, true)
 	}
 	var dead []string
-	for lane := 0; lane < hal.Lanes && err == nil; lane++ {
+	for lane := 0; lane < s.hw.Optics().LaneCount && err == nil; lane++ {
 		if err = lanes(1 << lane); err != nil {
 			break
 		}
@@ -82,7 +82,7 @@ func (s *moduleTest) levels() (taps, loops []proto.MilliDBm, err error) {
 	for _, ch := range []int{hal.GuardTap1, hal.GuardTap2} {
 		taps = append(taps, diode.GuardLevel(o, guard.Block(), ch))
 	}
-	for ch := range hal.Lanes {
+	for ch := range o.LaneCount {
 		loops = append(loops, diode.LaneLevel(o, lane.Block(), ch))
 	}
 	return taps, loops, err
@@ -114,7 +114,7 @@ func loop(l *lab, d *driven, r *Report, where string) {
 		s := &moduleTest{h: h, hw: hw}
 		_, loops, err := s.levels()
 		rep := r.module(d.bundle, m)
-		rep.LoopLevel, rep.LoopExpected = loops, cal.Modules[m].LaneLoop[:]
+		rep.LoopLevel, rep.LoopExpected = loops, cal.Modules[m].LaneLoop[:hw.Optics().LaneCount]
 		rep.ExtinctionMB = cal.Modules[m].Extinctions()
 		var weak []string
 		for lane := range loops {
@@ -126,7 +126,7 @@ func loop(l *lab, d *driven, r *Report, where string) {
 			err = fmt.Errorf("loopback: %s", strings.Join(weak, ", "))
 		}
 		r.verdict("optics", fmt.Sprintf("%s module %d", where, m), err, "loopback: all %d lanes within %.1f dB of the calibration, weakest %v",
-			hal.Lanes, float64(loopSlack)/1000, slices.Min(loops))
+			hw.Optics().LaneCount, float64(loopSlack)/1000, slices.Min(loops))
 	}
 	if err := l.sel([]*driven{d}, func(*driven) proto.Path { return proto.Dark }); err != nil {
 		r.add("optics", where, Fail, "%v", err)

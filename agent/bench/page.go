@@ -124,7 +124,7 @@ func (p *page) module(m *ModuleReport) {
 	s := series{title: "Heater resistance", axis: "resistance", unit: "Ohm", limits: []float64{ohmLeast, ohmMost}, item: "cell"}
 	for _, o := range m.Ohm {
 		s.values = append(s.values, float64(max(o, 0)))
-		s.bad = append(s.bad, o < ohmLeast || o > ohmMost)
+		s.bad = append(s.bad, o != 0 && (o < ohmLeast || o > ohmMost))
 	}
 	p.plot(s)
 	s = series{title: "Light of each laser on its module's own diodes, heaters cold", axis: "light", unit: "dBm", limits: []float64{float64(laserLeast) / 1000}, item: "lane"}

@@ -71,7 +71,8 @@ func TestBoardFiles(t *testing.T) {
 // lines by name. cage: CMIS modules behind a mux of ours, memories of 256 bytes. tower:
 // slow chips behind muxes that are behind a mux, all of ours, parts by other names. porch:
 // a latch made of lines of the machine. veranda: that, and DACs behind bridges from I2C.
-// arbour: matrices of 28 couplers, on three DACs, and of 8, on two.
+// arbour: matrices of 28 couplers, on three DACs, and of 8, on two. gazebo: modules of six and
+// of four lanes in one bundle, and of two.
 func TestForeignBoardsRunOfTheirFiles(t *testing.T) {
 	for _, name := range foreign {
 		file, err := filepath.Abs("../../hal/boardfile/testdata/" + name + ".json")
@@ -130,4 +131,4 @@ func TestOtherMatricesAreFound(t *testing.T) {
 	}
 }
 
-var foreign = []string{"riser", "cage", "tower", "porch", "veranda", "arbour"}
+var foreign = []string{"riser", "cage", "tower", "porch", "veranda", "arbour", "gazebo"}

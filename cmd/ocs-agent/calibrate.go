@@ -177,7 +177,10 @@ func describe(a *asker, bundle, m int, mod *ocs.ModuleCalibration) calibratedMod
 
 func worstOf(extinction []int32, lossMilliDB int32) *opticsFigures {
 	db := func(milli int32) float64 { return float64(milli) / 1000 }
-	return &opticsFigures{db(slices.Min(extinction[:hal.CellMatrix])), db(slices.Min(extinction[hal.CellMatrix:])), db(lossMilliDB)}
+	there := func(x []int32) []int32 {
+		return slices.DeleteFunc(slices.Clone(x), func(e int32) bool { return e == 0 })
+	}
+	return &opticsFigures{db(slices.Min(there(extinction[:hal.CellMatrix]))), db(slices.Min(there(extinction[hal.CellMatrix:]))), db(lossMilliDB)}
 }
 
 func printCalibrated(b *calibratedBundle, modules []calibratedModule) {
@@ -199,6 +202,10 @@ func printCalibrated(b *calibratedBundle, modules []calibratedModule) {
 			some := mod.ExtinctionMB[first:min(first+12, len(mod.ExtinctionMB))]
 			fmt.Printf("    cells %2d-%2d dB", first, first+len(some)-1)
 			for _, e := range some {
+				if e == 0 { // of a lane that the module has not
+					fmt.Printf("     -")
+					continue
+				}
 				fmt.Printf(" %5.1f", float64(e)/1000)
 			}
 			fmt.Println()

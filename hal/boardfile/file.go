@@ -72,7 +72,9 @@ type Type struct {
 	Name    string `json:"name"`    // by which modules call it
 	Control string `json:"control"` // chips: heaters, diodes and memory hang on the board's buses; cmis: a controller at 0x50
 	Matrix  string `json:"matrix"`  // loopback matrix: benes-8x8, of 20 cells; chips: couplers, as listed
-	Cells   int    `json:"cells"`   // heated cells in all: 16 and the matrix's; benes-8x8: 36
+	Cells   int    `json:"cells"`   // heated cells in all: two a lane and the matrix's; benes-8x8: 36
+
+	LaneCount int `json:"lane_count,omitempty"` // matrix couplers: lanes, an even number from 2; 0: 8. The first half of them is the upper half
 
 	Couplers [][]int `json:"couplers,omitempty"` // matrix couplers: per cell the two lanes whose waveguides it joins, in an order in which light meets them, at most 28, one for every two lanes. Light ends at the diode of the lane in whose waveguide it then is
 
@@ -83,9 +85,9 @@ type Type struct {
 	Rail        string `json:"rail,omitempty"`        // chips: current of the heater rail, role rail
 	LaneEnable  string `json:"lane_enable,omitempty"` // chips: bit n lets laser n shine, role lane_enable
 
-	Heaters [][]string `json:"heaters,omitempty"`                         // chips: per DAC, the cell on each channel: mzi1/0 to 7, mzi2/0 to 7, matrix/0 and on; "" where none is
+	Heaters [][]string `json:"heaters,omitempty"`                         // chips: per DAC, the cell on each channel: mzi1/0 to 7, mzi2/0 to 7, by lane, matrix/0 and on; "" where none is
 	Guard   []Sense    `json:"guard,omitempty"`                           // chips: what each channel of the guard ADC sees: loopback, external1, external2 with /upper and /lower, tap/1 and tap/2
-	Lanes   []Sense    `json:"lanes,omitempty"`                           // chips: what each channel of the lane ADC sees: lane/0 to lane/7
+	Lanes   []Sense    `json:"lanes,omitempty"`                           // chips: what each channel of the lane ADC sees: lane/0 and on
 	Shunt   int64      `json:"rail_shunt_milliohm,omitempty" unit:"mOhm"` // chips: shunt of the rail
 
 	LOSAssert int32         `json:"los_assert_mdbm" unit:"mdBm"` // a lane's power, under which the LOS comparator says dark

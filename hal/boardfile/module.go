@@ -53,6 +53,10 @@ func (m *maker) kind(i int) {
 	t := &m.f.Types[i]
 	at := fmt.Sprintf("types[%d].", i)
 	o := hal.Optics{Name: t.Name, RailShuntMilliohm: t.Shunt, LOSAssertMilliDBm: t.LOSAssert, LOSClearMilliDBm: t.LOSClear, Settle: time.Duration(t.SettleUS) * time.Microsecond}
+	if o.LaneCount = cmp.Or(t.LaneCount, hal.Lanes); o.LaneCount < 2 || o.LaneCount > hal.Lanes || o.LaneCount%2 != 0 {
+		m.bad(at+"lane_count", "2, 4, 6 or 8", "%d", t.LaneCount)
+		o.LaneCount = hal.Lanes
+	}
 	m.matrix(at, t, &o)
 	m.span(at+"cells", int64(t.Cells), int64(o.Cells()), int64(o.Cells()))
 	m.span(at+"los_assert_mdbm", int64(t.LOSAssert), minMDBm, maxMDBm)
@@ -110,8 +114,8 @@ func (m *maker) matrix(at string, t *Type, o *hal.Optics) {
 		m.span(at+"couplers", int64(len(t.Couplers)), 1, hal.MatrixCells)
 		var couplers [][2]uint8
 		for c, pair := range t.Couplers {
-			if len(pair) != 2 || pair[0] == pair[1] || min(pair[0], pair[1]) < 0 || max(pair[0], pair[1]) >= hal.Lanes {
-				m.bad(fmt.Sprintf("%scouplers[%d]", at, c), fmt.Sprintf("two of lanes 0 to %d", hal.Lanes-1), "%v", pair)
+			if len(pair) != 2 || pair[0] == pair[1] || min(pair[0], pair[1]) < 0 || max(pair[0], pair[1]) >= o.LaneCount {
+				m.bad(fmt.Sprintf("%scouplers[%d]", at, c), fmt.Sprintf("two of lanes 0 to %d", o.LaneCount-1), "%v", pair)
 				continue
 			}
 			couplers = append(couplers, [2]uint8{uint8(pair[0]), uint8(pair[1])})
@@ -123,6 +127,8 @@ func (m *maker) matrix(at string, t *Type, o *hal.Optics) {
 		m.bad(at+"matrix", "benes-8x8, or with control chips couplers", "%q", t.Matrix)
 	case t.Couplers != nil:
 		m.bad(at+"couplers", "none", "of benes-8x8, which has its own")
+	case o.LaneCount != hal.Lanes:
+		m.bad(at+"lane_count", "8 with benes-8x8", "%d", t.LaneCount)
 	}
 }
 
@@ -138,16 +144,16 @@ func (m *maker) chips(at string, t *Type, o *hal.Optics) {
 	if dac != hal.NoPart {
 		m.heaters(at+"heaters", t.Heaters, dac, o)
 	}
-	senses := func(field string, list []Sense, want map[string]int, out []hal.Sense) {
-		if len(list) != len(want) {
-			m.bad(field, fmt.Sprintf("%d channels", len(want)), "%d", len(list))
+	senses := func(field string, list []Sense, want map[string]int, out []hal.Sense, most int) {
+		if len(list) != most {
+			m.bad(field, fmt.Sprintf("%d channels", most), "%d", len(list))
 			return
 		}
 		seen := map[int]bool{}
 		for ch, s := range list {
 			f := fmt.Sprintf("%s[%d].", field, ch)
 			n, ok := want[s.Sees]
-			if !ok || seen[n] {
+			if !ok || seen[n] || n >= most {
 				m.bad(f+"sees", "each light once", "%q", s.Sees)
 				continue
 			}
@@ -156,8 +162,11 @@ func (m *maker) chips(at string, t *Type, o *hal.Optics) {
 			out[n] = hal.Sense{Channel: uint8(ch), FullScaleMilliDBm: s.FullScale}
 		}
 	}
-	senses(at+"guard", t.Guard, guardNames, o.Guard[:])
-	senses(at+"lanes", t.Lanes, laneNames, o.Lanes[:])
+	senses(at+"guard", t.Guard, guardNames, o.Guard[:], len(guardNames))
+	senses(at+"lanes", t.Lanes, laneNames, o.Lanes[:], o.LaneCount)
+	for l := o.LaneCount; l < hal.Lanes; l++ { // channels that see nothing
+		o.Lanes[l] = hal.Sense{Channel: uint8(l), FullScaleMilliDBm: o.Lanes[0].FullScaleMilliDBm}
+	}
 }
 
 // heaters compiles which cell hangs on which channel.
@@ -178,7 +187,7 @@ func (m *maker) heaters(field string, chips [][]string, dac hal.Part, o *hal.Opt
 			switch net := part.ByNet && c < 2; {
 			case name == "":
 				continue
-			case !ok || seen[k] || k >= o.Cells():
+			case !ok || seen[k] || !o.Has(k):
 				m.bad(fmt.Sprintf("%s[%d]", f, ch), fmt.Sprintf("each of %d cells once", o.Cells()), "%q", name)
 				continue
 			case part.ByNet && (k < hal.CellMatrix) != net, net && k/hal.CellMZI2 != c:

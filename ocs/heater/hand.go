@@ -101,7 +101,7 @@ func (d *Driver) Value(r Register, read []hal.Msg) uint16 {
 // read. What the limits would cut is refused.
 func (d *Driver) AllowPoke(r Register, code uint16, read []hal.Msg) (Setting, error) {
 	d.limits.cold()
-	for cell := range d.wired.Cells() {
+	for cell := range d.wired.All {
 		n, ch := int(d.wired.Heaters[cell].Chip), d.wired.Heaters[cell].Channel
 		s := d.peeked(n, &read[n])
 		if s.ranges>>ch&1 == 0 {
@@ -124,7 +124,7 @@ func (d *Driver) AllowPoke(r Register, code uint16, read []hal.Msg) (Setting, er
 // can be read, nothing moves.
 func (d *Driver) Pattern(pattern uint16) (msgs []hal.Msg, codes *Allowed) {
 	unknown := d.limits.unknown
-	for cell := range d.wired.Cells() {
+	for cell := range d.wired.All {
 		d.Allow(cell, 0, patternOf(pattern, int(d.wired.Heaters[cell].Channel)))
 	}
 	codes = d.allowed(pattern)
