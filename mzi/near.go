@@ -11,6 +11,7 @@ import (
 // them much warmer or cooler. Which cells are neighbours is not asked: every pair is measured.
 type nearness struct {
 	cell, next int
+	again      int  // how often the swept cell was looked at anew
 	late       bool // the pairs whose light the other cells of the line bend
 	view       view
 	views      [2]view // from which the cell was seen with all as they are
@@ -28,6 +29,14 @@ type view struct {
 	laser, lane int
 	top         float64 // phase at which it is brightest
 }
+
+const (
+	// A side of the fringe is to be that far from its ends, radian, for a heater that moves
+	// the cell by less than a radian not to bring it to the other side. chosen: a cell that
+	// stands further off than this is looked at anew from where it was found.
+	nearOff   = 0.5
+	nearAgain = 3
+)
 
 func (s *Search) stepNear() bool {
 	n := &s.near
@@ -56,7 +65,7 @@ func (s *Search) stepNear() bool {
 		}
 		n.settleOffset(s)
 		n.next = 0
-		n.based = [2]bool{}
+		n.based, n.again = [2]bool{}, 0
 		s.cover(n.cell)
 		if n.cell = s.after(n.cell); n.cell == s.cells {
 			if n.late {
@@ -168,6 +177,11 @@ func (n *nearness) shifted(s *Search) {
 	at := n.at[0] - n.view.top
 	if j < 0 {
 		e := ahead(y[0], y[1], at, n.at[1]-n.view.top)
+		if n.based == [2]bool{} && math.Abs(e) > nearOff && n.again < nearAgain {
+			n.again++
+			s.m.Cells[k].Offset = Wrap(s.m.Cells[k].Offset + e)
+			return
+		}
 		n.base[v], n.based[v] = e, true
 		n.full[v] = y[0] / (1 + detmath.Cos(at+e))
 		return
