@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"ringlight/hal"
+	"ringlight/hal/cmis"
 	"ringlight/hal/pca953x"
 	"ringlight/hal/pca9548"
 	"ringlight/mzi"
@@ -12,12 +13,11 @@ import (
 	"ringlight/proto"
 )
 
-// The cells as the search knows them are the cells of the board.
+// The cells as the search knows them, and those of a CMIS module, are the cells of the board.
 var (
-	_ [hal.CellsPerMod - mzi.Cells]struct{}
-	_ [mzi.Cells - hal.CellsPerMod]struct{}
-	_ [hal.CellMatrix - mzi.CellMatrix]struct{}
-	_ [mzi.CellMatrix - hal.CellMatrix]struct{}
+	_ = [1]struct{}{}[hal.CellsPerMod-mzi.Cells]
+	_ = [1]struct{}{}[hal.CellMatrix-mzi.CellMatrix]
+	_ = [1]struct{}{}[cmis.Cells-hal.BenesCells]
 )
 
 // calStep is where a calibration stands.

@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"strconv"
 	"time"
 )
 
@@ -58,12 +57,7 @@ const (
 
 var answerNames = [...]string{"none", "done", "under way", "not staged", "low power", "bad value", "in service", "being calibrated"}
 
-func (a Answer) String() string {
-	if int(a) < len(answerNames) {
-		return answerNames[a]
-	}
-	return "unknown(" + strconv.Itoa(int(a)) + ")"
-}
+func (a Answer) String() string { return nameOf(answerNames[:], uint8(a)) }
 
 // ValidTrigger reports whether a module takes the byte for a trigger.
 func ValidTrigger(b byte) bool {
@@ -164,12 +158,7 @@ const (
 
 var lockPhaseNames = [...]string{"off", "seeking", "holding", "lost"}
 
-func (p LockPhase) String() string {
-	if int(p) < len(lockPhaseNames) {
-		return lockPhaseNames[p]
-	}
-	return "unknown(" + strconv.Itoa(int(p)) + ")"
-}
+func (p LockPhase) String() string { return nameOf(lockPhaseNames[:], uint8(p)) }
 
 // Lock is bytes 71-76 of lower memory.
 type Lock struct {
