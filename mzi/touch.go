@@ -242,13 +242,20 @@ func (s *Search) accepted() bool {
 	if j, x := s.m.felt(worst); worst < CellMZI2 && t.where[worst] != Loop && x > strongCross {
 		why = fmt.Sprintf("; cell %d puts %.1f %% of its heat there, and differs between the external paths", j, 100*x)
 	}
-	s.fail(worst, Leaks, fmt.Sprintf("%.1f dB on %s, surely wanted %d%s", float64(s.result.Extinction[worst])/1000, litNames[t.where[worst]], LeastExtinction/1000, why))
+	fault := Leaks
+	if u := Square(s.result.Volts[worst][register(worst, t.where[worst])]); u == 0 || u > atEnd*s.max[worst] {
+		fault = OutOfReach
+	}
+	s.fail(worst, fault, fmt.Sprintf("%.1f dB on %s, surely wanted %d%s", float64(s.result.Extinction[worst])/1000, litNames[t.where[worst]], LeastExtinction/1000, why))
 	return false
 }
 
 // noisySure deviations below what was read a cell's leak may well be: the worst of
 // all cells is named, on up to three settings.
 const noisySure = 3
+
+// atEnd of its heat a cell stands that would want more. chosen: steps of the DAC are less.
+const atEnd = 0.999
 
 // strongCross is the crosstalk beyond which an MZI1 cannot stand right on both
 // external paths with one code. chosen: half of pi times it costs 25 dB.
