@@ -188,6 +188,9 @@ const (
 	NumLOS
 )
 
+// LOSNames are what files and reports call these.
+var LOSNames = [NumLOS]string{"loopback", "external1", "external2"}
+
 // Latch bits of a bundle, before the shift.
 const (
 	LatchToggle0   = 1 << iota // MZI1: 0 internal, 1 external

@@ -49,13 +49,11 @@ func (p Port) String() string {
 }
 
 func pathName(path int) string {
-	if path >= 0 && path < len(pathNames) {
-		return pathNames[path]
+	if path >= 0 && path < hal.NumLOS {
+		return hal.LOSNames[path]
 	}
 	return fmt.Sprintf("path(%d)", path)
 }
-
-var pathNames = [hal.NumLOS]string{"loopback", "external1", "external2"}
 
 // Fibre joins two ports in both directions.
 type Fibre struct {

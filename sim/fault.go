@@ -231,7 +231,7 @@ func ParseFault(s string) (Fault, error) {
 	}
 	for i, word := range words {
 		v, err := strconv.ParseUint(parts[i], 0, 15)
-		path := slices.Index(pathNames[:], parts[i])
+		path := slices.Index(hal.LOSNames[:], parts[i])
 		switch {
 		case word == "path" && path >= 0:
 			f.Path = path

@@ -146,7 +146,7 @@ func TestLevels(t *testing.T) {
 					}
 					for l, dbm := range lanes {
 						if dbm < lo-0.2 || dbm > hi+0.2 {
-							t.Errorf("seed %d module %d path %s: lane %d on %s: %.2f dBm, want %.1f to %.1f", seed, m, pathNames[path], l, pathNames[where], dbm, lo, hi)
+							t.Errorf("seed %d module %d path %s: lane %d on %s: %.2f dBm, want %.1f to %.1f", seed, m, hal.LOSNames[path], l, hal.LOSNames[where], dbm, lo, hi)
 						}
 						if where == path {
 							sums[min(where, 1)] += dbm

@@ -406,9 +406,7 @@ func (m *maker) lines() {
 	}
 	for i := range m.b.Bundles {
 		for p, id := range m.b.Bundles[i].LOS {
-			use(fmt.Sprintf("bundles[%d].los.%s", i, losNames[p]), m.b.Lines[id])
+			use(fmt.Sprintf("bundles[%d].los.%s", i, hal.LOSNames[p]), m.b.Lines[id])
 		}
 	}
 }
-
-var losNames = [hal.NumLOS]string{"loopback", "external1", "external2"}

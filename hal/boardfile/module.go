@@ -208,7 +208,7 @@ func (m *maker) bundle(i int) {
 	var out hal.Bundle
 	for p, l := range []*Line{&bu.LOS.Loopback, &bu.LOS.External1, &bu.LOS.External2} {
 		out.LOS[p] = hal.LineID(len(m.b.Lines))
-		m.b.Lines = append(m.b.Lines, m.line(at+"los."+losNames[p], l))
+		m.b.Lines = append(m.b.Lines, m.line(at+"los."+hal.LOSNames[p], l))
 	}
 	m.span(at+"modules", int64(len(bu.Modules)), 1, hal.MaxModules)
 	control := ""

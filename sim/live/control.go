@@ -90,8 +90,6 @@ func (r *recorder) circuits(b *solo.Board) []PortPair {
 	return slices.Clone(r.lit)
 }
 
-var pathNames = [hal.NumLOS]string{"loopback", "external1", "external2"}
-
 func (r *recorder) record(b *solo.Board, bundles int) BoardRecord {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -103,7 +101,7 @@ func (r *recorder) record(b *solo.Board, bundles int) BoardRecord {
 		selected, shining := b.World().Selected(b.ID(), i)
 		for path := range hal.NumLOS {
 			at, lit := b.World().LastChange(sim.Port{Board: b.ID(), Bundle: i, Path: path})
-			out.Paths = append(out.Paths, PathRecord{Bundle: i, Path: pathNames[path], Selected: shining && selected == path,
+			out.Paths = append(out.Paths, PathRecord{Bundle: i, Path: hal.LOSNames[path], Selected: shining && selected == path,
 				Lit: lit, Changes: r.n[i][path], AgoUS: (b.Now() - at).Microseconds()})
 		}
 	}
@@ -291,10 +289,10 @@ func (c *Cluster) outlook(n int) string {
 	defer c.clock.Unlock()
 	for b := range c.devices[n].agent.Board.Bundles {
 		selected, shining := c.clock.World.Selected(c.devices[n].board, b)
-		text += fmt.Sprintf(" bundle %d on %s, shining %v, light on", b, pathNames[selected], shining)
+		text += fmt.Sprintf(" bundle %d on %s, shining %v, light on", b, hal.LOSNames[selected], shining)
 		for path := range hal.NumLOS {
 			if c.clock.World.Lit(sim.Port{Board: c.devices[n].board, Bundle: b, Path: path}) {
-				text += " " + pathNames[path]
+				text += " " + hal.LOSNames[path]
 			}
 		}
 	}
