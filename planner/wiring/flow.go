@@ -1,5 +1,7 @@
 package wiring
 
+import "container/heap"
+
 // unbounded is a capacity no flow of this package reaches.
 const unbounded = 1 << 30
 
@@ -24,7 +26,7 @@ type flow struct {
 	level  []int32
 	cursor []int32
 	queue  []int32
-	heap   []heapItem
+	heap   byDist
 }
 
 func newFlow(nodes, arcs int) *flow {
@@ -123,7 +125,7 @@ func (f *flow) reach() bool {
 	}
 	nearest := far
 	for len(f.heap) > 0 {
-		top := f.pop()
+		top := heap.Pop(&f.heap).(heapItem)
 		if top.dist > f.dist[top.node] {
 			continue
 		}
@@ -139,7 +141,7 @@ func (f *flow) reach() bool {
 			d := top.dist + int64(f.cost[a]) + f.high[top.node] - f.high[m]
 			if d < f.dist[m] {
 				f.dist[m] = d
-				f.add(heapItem{d, m})
+				heap.Push(&f.heap, heapItem{d, m})
 			}
 		}
 	}
@@ -206,48 +208,20 @@ type heapItem struct {
 	node int32
 }
 
-// add and pop keep a binary heap by distance, then node, so that ties fall
-// the same way everywhere.
-func (f *flow) add(x heapItem) {
-	f.heap = append(f.heap, x)
-	i := len(f.heap) - 1
-	for i > 0 {
-		up := (i - 1) / 2
-		if !x.before(f.heap[up]) {
-			break
-		}
-		f.heap[i] = f.heap[up]
-		i = up
-	}
-	f.heap[i] = x
+// byDist is a heap by distance, then node, so that ties fall the same way everywhere.
+type byDist []heapItem
+
+func (h byDist) Len() int      { return len(h) }
+func (h byDist) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
+func (h *byDist) Push(x any)   { *h = append(*h, x.(heapItem)) }
+
+func (h byDist) Less(i, j int) bool {
+	return h[i].dist < h[j].dist || h[i].dist == h[j].dist && h[i].node < h[j].node
 }
 
-func (f *flow) pop() heapItem {
-	top := f.heap[0]
-	last := len(f.heap) - 1
-	x := f.heap[last]
-	f.heap = f.heap[:last]
-	i := 0
-	for {
-		c := 2*i + 1
-		if c >= last {
-			break
-		}
-		if c+1 < last && f.heap[c+1].before(f.heap[c]) {
-			c++
-		}
-		if !f.heap[c].before(x) {
-			break
-		}
-		f.heap[i] = f.heap[c]
-		i = c
-	}
-	if last > 0 {
-		f.heap[i] = x
-	}
-	return top
-}
-
-func (x heapItem) before(y heapItem) bool {
-	return x.dist < y.dist || x.dist == y.dist && x.node < y.node
+func (h *byDist) Pop() any {
+	last := len(*h) - 1
+	x := (*h)[last]
+	*h = (*h)[:last]
+	return x
 }
