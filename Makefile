@@ -268,8 +268,8 @@ bench-web: ## the live view in a real Chromium: a board loses its light and ever
 	RINGLIGHT_WEB=$(if $(DOCS),docs,1) RINGLIGHT_AXE=$(abspath $(AXE)) $(GO) test -count 1 -v -timeout 10m -run 'ViewInARealBrowser|TenThousandNodesAreDrawn' ./sim/live ./planner/view ./planner/server
 
 .PHONY: bench-growth
-bench-growth: ## what a fault costs the planner at 10,000 to 1,000,000 nodes, all looks together, as a table and a plot, docs/placement.svg (RINGLIGHT_GROWTH, the most nodes)
-	RINGLIGHT_GROWTH=$(or $(RINGLIGHT_GROWTH),1000000) RINGLIGHT_GROWTH_SVG=$(CURDIR)/docs/placement.svg $(GO) test -count 1 -v -timeout 30m -run 'OneFaultCosts|PlacementGrows|IdleNodesAgainst|PatienceLoses' ./planner/hbd ./planner/ring
+bench-growth: ## what a fault costs the planner at 10,000 to 1,000,000 nodes, all looks together, as a table and a plot, docs/placement.svg, and what agents say in memory (RINGLIGHT_GROWTH, the most nodes)
+	RINGLIGHT_GROWTH=$(or $(RINGLIGHT_GROWTH),1000000) RINGLIGHT_GROWTH_SVG=$(CURDIR)/docs/placement.svg $(GO) test -count 1 -v -timeout 30m -run 'OneFaultCosts|WhatAgentsSay|PlacementGrows|IdleNodesAgainst|PatienceLoses' ./planner/hbd ./planner/ring
 
 .PHONY: bench-states
 bench-states: ## placements after random faults and repairs against exhaustion (RINGLIGHT_STATES, 60,000)

@@ -145,7 +145,7 @@ func (b *alarmBook) knows(id *proto.NodeID) bool {
 		return true
 	}
 	_, d := b.root.p.find(*id)
-	return d == nil || d.Report != nil
+	return d == nil || d.Known
 }
 
 // List is what is not as it should be: the worst first, then the oldest, and under

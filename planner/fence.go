@@ -229,7 +229,7 @@ func (p *Planner) otherLayout() bool {
 	for _, t := range p.tables() {
 		for i := range t.Devices {
 			d := &t.Devices[i]
-			if d.Report == nil {
+			if !d.Known {
 				continue
 			}
 			switch layout := d.Scalars().Layout; {

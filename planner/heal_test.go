@@ -54,7 +54,7 @@ func TestEveryViewHeals(t *testing.T) {
 				w.publish(n, w.topics.Health(id), proto.TopicHealth, &proto.Health{Version: proto.Version, Node: id, Session: n.session, Seq: 1, Reported: n.repSeq,
 					Samples: []proto.Sample{{Sensor: proto.SensorCase, Value: 318_150}}})
 			}
-			if !d.Online() || d.Session != n.session || d.Report == nil || d.Report.Session != n.session || d.Report.Seq() != n.repSeq ||
+			if !d.Online() || d.Session != n.session || d.ReportOf() != n.session || d.Report.Seq() != n.repSeq ||
 				d.Report.BypassSeq() != n.bypass || d.Report.Mode() != n.mode || !d.Ready() {
 				t.Errorf("held: online %v, session %d, %v, report %+v; it is session %d, bypasses %d, report %d", d.Online(), d.Session, d.WhyNot(), d.Report, n.session, n.bypass, n.repSeq)
 			}

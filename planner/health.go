@@ -112,7 +112,7 @@ func (b *alarmBook) device(t *member.Table, d *member.Device) (x health.Device, 
 	if !d.Online() && d.GoneAt > 0 && d.Session != 0 { // else nobody knows since when
 		x.Since = b.ago(p.j.Now - d.GoneAt)
 	}
-	if d.Report != nil && d.Report.Alarms() > 0 {
+	if d.Report.Alarms() > 0 {
 		said, own := d.Whole(), strings.TrimSuffix(x.Why, ": "+x.What)
 		for i := range said.Alarms {
 			a := &said.Alarms[i]
@@ -129,7 +129,7 @@ func (b *alarmBook) device(t *member.Table, d *member.Device) (x health.Device, 
 					x.Slow.Text = a.Text + ": " + x.Slow.Text
 				}
 			}
-			b.raised[x.IDOf(&s)] = by{d.Report.Session, a.SinceMicros}
+			b.raised[x.IDOf(&s)] = by{d.ReportOf(), a.SinceMicros}
 			if a.Kind == proto.EvPathFailed && x.What == "isolated" && s.Since != 0 && (x.Since == 0 || s.Since < x.Since) ||
 				a.Kind == proto.EvIsolated && x.What == "host down" {
 				x.Since, x.Why = s.Since, own+": "+strings.TrimPrefix(a.Text, proto.ModeHostDown.String()+": ")

@@ -146,7 +146,7 @@ func (p *Planner) onNode(client string, q *proto.OpRequest, d *member.Device, r 
 	case proto.NounNode:
 		if d.ID.IsSwitch() {
 			s := d.Status()
-			if d.Report != nil {
+			if d.Known {
 				s.Reported = d.Whole()
 			}
 			r.Nodes = []proto.NodeStatus{s}

@@ -104,7 +104,7 @@ func TestPages(t *testing.T) {
 	long := strings.Repeat("x", proto.MaxText)
 	_, d := w.p.find(0)
 	for i := range uint64(300) {
-		w.p.j.Take(d.ID, &d.Events.Cursor, &proto.Event{Version: proto.Version, Session: 1, Seq: i + 1, Kind: proto.EvAlarm, Count: 1, Text: long}, 0)
+		w.p.j.Take(d.ID, &d.Events, &proto.Event{Version: proto.Version, Session: 1, Seq: i + 1, Kind: proto.EvAlarm, Count: 1, Text: long}, 0)
 	}
 	var seqs []uint64
 	for q := (proto.OpRequest{Noun: proto.NounEvents, Bundle: -1}); ; {

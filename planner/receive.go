@@ -112,8 +112,8 @@ func (p *Planner) receive(topic proto.Topic, pk *proto.Packet) {
 			t.Health(d, m)
 			if !d.ID.IsSwitch() {
 				p.Rings.Agenda.Health(m)
-				if r := d.Report; r != nil && r.Session == m.Session && d.Session == m.Session && p.state == serving {
-					if due := p.wear.Take(p.j.Now, p.j.Wall, m, r.Bundles); due.Key != "" {
+				if d.ReportOf() == m.Session && d.Session == m.Session && p.state == serving {
+					if due := p.wear.Take(p.j.Now, p.j.Wall, m, d.Report.Bundles); due.Key != "" {
 						p.j.Persist(due)
 					}
 				}

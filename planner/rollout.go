@@ -23,9 +23,9 @@ func (f nodesOf) Look(id proto.NodeID) (l rollout.Look) {
 	if d == nil {
 		return l
 	}
-	m := d.Report
+	m := &d.Report
 	l.Software, l.Can = d.Birth.Software, d.Birth.Features.Has(proto.FeatureRestart)
-	l.Present = d.Online() && m != nil && m.Session == d.Session
+	l.Present = d.Online() && d.ReportOf() == d.Session
 	if l.Why = d.WhyNot(); !l.Present {
 		return l
 	}
@@ -37,17 +37,17 @@ func (f nodesOf) Look(id proto.NodeID) (l rollout.Look) {
 	if l.Why == "" && hbd.Changing(p.Rings) {
 		l.Why = "a generation is under way"
 	}
-	l.Hold = rollout.Hold{Session: m.Session, Wanted: d.Want.Gen, Generation: m.Gen, Plan: m.Plan, Mode: m.Mode(), Moves: m.BypassSeq()}
+	l.Hold = rollout.Hold{Session: d.Session, Wanted: d.Want.Gen, Generation: m.Gen, Plan: m.Plan, Mode: m.Mode(), Moves: m.BypassSeq()}
 	for b := range m.Bundles {
 		l.Hold.Bundles = append(l.Hold.Bundles, rollout.Bundle{Path: b.Path, State: b.State, Calibration: b.Calibration})
 	}
 	p.Rings.Placed.Facing(id, func(neighbour proto.NodeID, bundle proto.BundleID) {
 		n := p.Rings.Table.Find(neighbour)
-		if n == nil || n.Report == nil {
+		if n == nil {
 			return
 		}
 		if b, ok := n.Report.Bundle(bundle); ok {
-			l.Hold.Beside = append(l.Hold.Beside, rollout.Beside{Node: neighbour, Session: n.Report.Session, Bundle: bundle, Losses: b.Flaps})
+			l.Hold.Beside = append(l.Hold.Beside, rollout.Beside{Node: neighbour, Session: n.ReportOf(), Bundle: bundle, Losses: b.Flaps})
 		}
 	})
 	return l

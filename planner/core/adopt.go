@@ -27,7 +27,7 @@ func (c *Circuits) Gathered() {
 	}
 	for s := range c.Evidence.switches {
 		v := &c.Evidence.switches[s]
-		if v.Want.Gen == 0 && v.Report != nil && !v.Unassigned {
+		if v.Want.Gen == 0 && v.Known && !v.Unassigned {
 			c.adoptSwitch(v)
 		}
 		v.judge(c)
@@ -46,7 +46,7 @@ func (c *Circuits) adopt() {
 		var from *switchView
 		for _, s := range c.Evidence.layout.switchesOf(at) {
 			v := &c.Evidence.switches[s]
-			if m := v.Report; m != nil && m.Gen > 0 && (from == nil || m.Gen > from.Report.Gen) {
+			if m := v.Report; m.Gen > 0 && (from == nil || m.Gen > from.Report.Gen) {
 				from = v
 			}
 		}
@@ -124,7 +124,7 @@ func (c *Circuits) adoptSwitch(v *switchView) {
 	}
 	alone := !c.Evidence.out.isNew(s)
 	for _, o := range c.Evidence.layout.switchesOf(at) {
-		alone = alone && (o == s || c.Evidence.switches[o].Want.Gen == 0 && c.Evidence.switches[o].Report == nil)
+		alone = alone && (o == s || c.Evidence.switches[o].Want.Gen == 0 && !c.Evidence.switches[o].Known)
 	}
 	if alone && c.Evidence.maps[at].equal(c.Evidence.layout.bare(at)) && len(v.Circuits()) > 0 {
 		c.Evidence.maps[at] = c.Evidence.mapFrom(v)

@@ -112,7 +112,7 @@ func (e *evidence) At(s int) (list []proto.CircuitStatus) {
 		}
 		list = append(list, status)
 	}
-	if v.Report == nil {
+	if !v.Known {
 		return list
 	}
 	for _, r := range v.Whole().Circuits {

@@ -262,7 +262,7 @@ func (c *Circuits) Quiet() bool {
 	}
 	for s := range c.Evidence.switches {
 		v := &c.Evidence.switches[s]
-		if v.Online() && (v.Pending() || v.Unassigned || v.Report != nil && v.tuning() && c.j.Now < v.shownAt+lightPatience) {
+		if v.Online() && (v.Pending() || v.Unassigned || v.Known && v.tuning() && c.j.Now < v.shownAt+lightPatience) {
 			return false
 		}
 	}

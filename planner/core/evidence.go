@@ -63,7 +63,7 @@ func (e *evidence) stateOf(s int, x proto.Circuit) proto.PortState {
 }
 
 func (e *evidence) reportOf(s int, a, b uint16) *proto.CircuitReport {
-	if e.switches[s].Report == nil {
+	if !e.switches[s].Known {
 		return nil
 	}
 	all := e.switches[s].Whole().Circuits // Circuits would go through them for each

@@ -56,7 +56,7 @@ func (e *evidence) shining() map[string]*shine {
 	}
 	for s := range e.switches {
 		v := &e.switches[s]
-		if !v.Ready() || v.Report == nil {
+		if !v.Ready() || !v.Known {
 			continue
 		}
 		lit := slices.ContainsFunc(v.Circuits(), func(r proto.CircuitReport) bool { return r.State.Lit() })

@@ -22,12 +22,7 @@ type switchView struct {
 func (v *switchView) index() int { return int(v.ID - proto.FirstSwitch) }
 
 // quoted is the bypass_seq that a plan quotes: changes at the board that it knows of.
-func (v *switchView) quoted() uint64 {
-	if v.Report == nil {
-		return v.byHand
-	}
-	return max(v.byHand, v.Report.BypassSeq())
-}
+func (v *switchView) quoted() uint64 { return max(v.byHand, v.Report.BypassSeq()) }
 
 // able: it can take part in a stage, and holds what it should.
 func (v *switchView) able() bool { return able(v.Standing()) }
@@ -99,7 +94,7 @@ func (c *Circuits) changed(v *switchView, before member.Standing) {
 
 // judge finds whether no re-sending brings the switch to what is wanted.
 func (v *switchView) judge(c *Circuits) {
-	if !c.heard || v.Unassigned || !v.Pending() || v.Report == nil {
+	if !c.heard || v.Unassigned || !v.Pending() || !v.Known {
 		return
 	}
 	if v.Want.Term != c.j.Term || v.Want.Payload == "" || v.Beyond() {

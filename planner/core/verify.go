@@ -19,7 +19,7 @@ func (c *stages) openDue() time.Duration {
 	for _, s := range c.open.sw {
 		v := &c.Evidence.switches[s]
 		due := max(v.shownAt, c.open.since) + lightPatience
-		if v.Pending() || v.Unassigned || v.Report == nil {
+		if v.Pending() || v.Unassigned || !v.Known {
 			due = c.open.since + stagePatience
 		}
 		if due > c.j.Now { // what is over has been looked at
@@ -44,7 +44,7 @@ func (c *stages) checkOpen() {
 	for _, s := range c.open.sw {
 		v := &c.Evidence.switches[s]
 		switch {
-		case v.Pending() || v.Unassigned || v.Report == nil:
+		case v.Pending() || v.Unassigned || !v.Known:
 			// A device that is away holds up only what is not decided yet.
 			missing = append(missing, s)
 			waiting = waiting || (c.open.kind == stageForward || v.Ready()) && c.j.Now < c.open.since+stagePatience

@@ -35,15 +35,13 @@ func (h *Rings) adopt() {
 	}
 	for i := range h.Placed.nodes {
 		n := &h.Placed.nodes[i]
-		switch m := n.Device.Report; {
+		switch m := &n.Device.Report; {
 		case n.Device.Group != 0:
-			if m != nil {
-				n.readSides(h.j.Now)
-			}
-		case m != nil && m.Gen != 0 && len(n.Device.Whole().Rings) == 0:
+			n.readSides(h.j.Now)
+		case m.Gen != 0 && len(n.Device.Whole().Rings) == 0:
 			n.Device.Adopt()
 		default:
-			if m != nil {
+			if n.Device.Known {
 				h.Agenda.unassign(n)
 			}
 			continue
@@ -74,8 +72,8 @@ func (p *placement) running(upTo proto.Generation) (members map[proto.RingID]cla
 	}
 	said, holds := map[plan]claimed{}, map[proto.RingID]map[proto.NodeID]bool{}
 	for i := range p.nodes {
-		m := p.nodes[i].Device.Report
-		if m == nil || m.Gen == 0 || m.Gen > upTo {
+		m := &p.nodes[i].Device.Report
+		if m.Gen == 0 || m.Gen > upTo {
 			continue
 		}
 		id := p.nodes[i].Device.ID
@@ -101,7 +99,7 @@ func (p *placement) running(upTo proto.Generation) (members map[proto.RingID]cla
 	for at, who := range said { // any order: the highest rank counts
 		by, heard, ours := 0, 0, 0
 		for id, voices := range who { // any order: counts
-			if p.nodes[id].Device.Report != nil {
+			if p.nodes[id].Device.Known {
 				heard++
 			}
 			if slices.Contains(voices, id) {
@@ -172,11 +170,9 @@ func (p *placement) inOrder(nodes []proto.NodeID) []proto.NodeID {
 // looks. Ours are lines, with loopback at both ends, and never are.
 func (p *placement) mayClose(id proto.RingID, nodes []proto.NodeID) error {
 	open := func(n proto.NodeID, s proto.Side) bool {
-		if p.nodes[n].Device.Report != nil {
-			for _, a := range p.nodes[n].Device.Whole().Rings {
-				if a.Ring == id {
-					return len([2][]proto.Candidate{a.Left, a.Right}[s]) == 0
-				}
+		for _, a := range p.nodes[n].Device.Whole().Rings {
+			if a.Ring == id {
+				return len([2][]proto.Candidate{a.Left, a.Right}[s]) == 0
 			}
 		}
 		return true

@@ -19,7 +19,7 @@ func (h *Rings) Request(q *proto.OpRequest, r *proto.OpReply) *proto.Command {
 		return nil
 	}
 	n := &h.Placed.nodes[q.Node]
-	if n.Device.Report == nil || len(n.Device.Whole().Rings) == 0 {
+	if len(n.Device.Whole().Rings) == 0 {
 		return refuse(&proto.Error{Code: proto.NotFound, Field: "node", Limit: "a node in a ring", Reason: fmt.Sprintf("node %d reports no ring", n.Device.ID)})
 	}
 	c := proto.Command{Verb: proto.VerbRequest, Side: q.Side, Request: q.Request, Path: proto.Loopback}
@@ -120,7 +120,7 @@ func (p *placement) Shown(ids ...proto.NodeID) (out []proto.NodeStatus) {
 			continue
 		}
 		s := p.status(id)
-		if n := &p.nodes[id]; n.Device.Report != nil {
+		if n := &p.nodes[id]; n.Device.Known {
 			s.Reported = n.Device.Whole()
 		}
 		out = append(out, s)

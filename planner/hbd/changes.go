@@ -60,16 +60,11 @@ type Strip struct {
 
 // changes are the nodes and rings that have changed since they were taken.
 type changes struct {
-	nodes   []proto.NodeID
-	rings   []proto.RingID
-	heard   []proto.NodeID // since the jobs looked
-	touched [2][]bool      // by node: it is in nodes, in heard
+	nodes []proto.NodeID
+	rings []proto.RingID
+	heard []proto.NodeID // since the jobs looked
 
 	Stamps stamps
-}
-
-func newChanges(nodes int) changes {
-	return changes{touched: [2][]bool{make([]bool, nodes), make([]bool, nodes)}, Stamps: stamps{last: 1, nodes: make([]uint64, nodes), rings: map[proto.RingID]uint64{}}}
 }
 
 // stamps number changes, for any who look when they like: also those that no cell shows.
@@ -105,14 +100,14 @@ func (s *stamps) Since(after uint64) (nodes []proto.NodeID, rings []proto.RingID
 
 // touch notes that a node has changed.
 func (p *placement) touch(id proto.NodeID) {
-	if r := p.ring(p.nodes[id].Device.Group); r != nil {
+	n, c := &p.nodes[id], &p.changes
+	if r := p.ring(n.Device.Group); r != nil {
 		r.counted = false
 	}
-	c := &p.changes
 	c.Stamps.node(id)
 	for i, list := range [2]*[]proto.NodeID{&c.nodes, &c.heard} {
-		if !c.touched[i][id] {
-			c.touched[i][id], *list = true, append(*list, id)
+		if !n.touched[i] {
+			n.touched[i], *list = true, append(*list, id)
 		}
 	}
 }
@@ -124,7 +119,7 @@ func (c *changes) touchRing(id proto.RingID) {
 	if n := len(c.rings); n == 0 || c.rings[n-1] != id { // told twice is no harm, and is rare
 		c.rings = append(c.rings, id)
 	}
-	if len(c.rings) > 2*len(c.touched[0]) { // nobody takes them: every ring is told once
+	if len(c.rings) > 2*len(c.Stamps.nodes) { // nobody takes them: every ring is told once
 		slices.Sort(c.rings)
 		c.rings = slices.Compact(c.rings)
 	}
@@ -136,7 +131,7 @@ func (p *placement) TakeChanges(all bool) (cells []Cell, strips []Strip) {
 	c := &p.changes
 	nodes, rings := c.nodes, c.rings
 	for _, id := range nodes {
-		c.touched[0][id] = false
+		p.nodes[id].touched[0] = false
 	}
 	c.nodes, c.rings = nil, nil
 	if all {
@@ -171,7 +166,7 @@ func (p *placement) cell(id proto.NodeID) Cell {
 	n := &p.nodes[id]
 	c := Cell{Node: id, Ring: n.Device.Group, Leaving: n.leaving, Standing: n.drawn()}
 	r := p.ring(n.Device.Group)
-	if r == nil || n.Device.Report == nil {
+	if r == nil || !n.Device.Known {
 		return c
 	}
 	at := slices.Index(r.nodes, id)

@@ -62,7 +62,7 @@ func (e *evidence) cost(n *node, usable, free func(proto.NodeID) bool) proto.Cos
 				c.Joins = append(c.Joins, id)
 			}
 		}
-		if told := slices.IndexFunc(r.nodes, func(id proto.NodeID) bool { return e.pl.nodes[id].Device.Report == nil }); told < 0 {
+		if told := slices.IndexFunc(r.nodes, func(id proto.NodeID) bool { return !e.pl.nodes[id].Device.Known }); told < 0 {
 			e := e.pl.envelope(r.nodes)
 			c.DarkMicros = max(c.DarkMicros, uint64(e.SwitchMaxMicros)+2*uint64(e.DetectMaxMicros)+uint64(commitSpread.Microseconds()))
 		}

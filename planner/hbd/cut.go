@@ -159,7 +159,7 @@ func (p *placement) Engaged(id proto.NodeID) string {
 		return ""
 	case n.Device.Group != 0:
 		return fmt.Sprintf("node %d carries ring %d", id, n.Device.Group)
-	case n.Device.Online() && n.Device.Report != nil && len(n.Device.Whole().Rings) > 0:
+	case n.Device.Online() && len(n.Device.Whole().Rings) > 0:
 		return fmt.Sprintf("node %d has the light of a ring still", id)
 	}
 	return fmt.Sprintf("node %d: %s", id, cmp.Or(n.whyNot(), "it is being told where it stands"))

@@ -93,7 +93,7 @@ func TestAttemptsAreOfTheMembers(t *testing.T) {
 		old.renewed, old.renewAt, old.retold = 2, time.Hour, time.Minute
 		same := len(nodes) == len(old.nodes)
 		p.Placed.enter(p.Placed.view(r.id, nodes, r.size), r.Decided)
-		if now := p.Placed.ring(r.id); (now.renewed == 2 && now.renewAt == time.Hour) != same || !same && now.renewed+int(now.renewAt) != 0 || now.retold != time.Minute {
+		if now := p.Placed.ring(r.id); (now.renewed == 2 && now.renewAt == time.Hour) != same || !same && int(now.renewed)+int(now.renewAt) != 0 || now.retold != time.Minute {
 			t.Errorf("the same %t: %d attempts, not before %v", same, now.renewed, now.renewAt)
 		}
 	}

@@ -83,7 +83,7 @@ func (ds *drains) begin(client string, q *proto.OpRequest, n *node, r *proto.OpR
 	case len(ds.list) >= maxDrains:
 		return refuse(proto.Busy, fmt.Sprintf("%d at a time", maxDrains), "too many nodes are being drained")
 	}
-	if !n.Device.Online() || n.Device.Session == 0 || n.Device.Report == nil {
+	if !n.Device.Online() || n.Device.Session == 0 || !n.Device.Known {
 		ds.h.j.Persist(ds.take(n, said))
 		r.Cost, r.Reason = &cost, proto.Clip(fmt.Sprintf("the agent of node %d is offline: its ring is formed without it within some %v, and it is drained when it is back", n.Device.ID, 2*stepWait))
 		ds.h.j.Note(journal.Info, "node is kept out", journal.Note{Rule: "drain", Node: int64(n.Device.ID), Ring: n.Device.Group, Cause: proto.CauseOperator, Text: proto.Clip(said.about() + "; its agent is offline")})

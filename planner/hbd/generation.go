@@ -188,23 +188,21 @@ func (h *Rings) refused(n *node, m *proto.Ack) {
 	h.refusing = append(h.refusing, n.Device.ID)
 	part := h.txn.Part(n.Device)
 	quoted, r := part.Bypass, n.Device.Refusal
-	r.BypassSeq = quoted
-	if n.Device.Report != nil {
-		r.LastEvent = n.Device.Report.LastEvent()
-	}
+	r.BypassSeq, r.LastEvent = quoted, n.Device.Report.LastEvent()
 	switch m.Code {
 	case proto.Conflict:
 		if n.Device.Refusals <= member.MaxRecounts {
 			r.Until = h.j.Now + settleWait
 		}
-		if m.BypassSeq > quoted && m.BypassSeq >= n.bypass && n.Device.Refusals <= member.MaxRecounts {
-			n.bypass, r = m.BypassSeq, member.Refusal{} // it says itself what to quote
+		if m.BypassSeq > quoted && m.BypassSeq >= n.bypass() && n.Device.Refusals <= member.MaxRecounts {
+			n.own().later.bypass, r = m.BypassSeq, member.Refusal{} // it says itself what to quote
 		}
 	case proto.NotCalibrated:
-		r.Calibs = calibrationsOf(n.Device.Report)
+		r.Calibs = calibrationsOf(&n.Device.Report)
 	}
-	if m.Field == "bypass_seq" && n.Device.Report != nil && m.Code == proto.Invalid {
-		n.bypass = n.Device.Report.BypassSeq() // what it said in between was false
+	if m.Field == "bypass_seq" && n.Device.Known && m.Code == proto.Invalid {
+		n.own().later.bypass = 0 // what it said in between was false
+		n.eased()
 	}
 	n.Device.Refused(r)
 	h.j.Note(journal.Warn, "node refused a plan", journal.Note{Rule: "refused", Node: int64(n.Device.ID), Gen: h.txn.Gen,

@@ -120,10 +120,8 @@ func (r *ringView) beside(g proto.RingGPU, right bool, on walk) (next proto.Ring
 // litPath is the path that a bundle is on by its node's word, and whether it
 // has its light.
 func (n *node) litPath(b proto.BundleID) (proto.Path, bool) {
-	if n.Device.Report != nil {
-		if x, ok := n.Device.Report.Bundle(b); ok {
-			return x.Path, x.State.Lit()
-		}
+	if x, ok := n.Device.Report.Bundle(b); ok {
+		return x.Path, x.State.Lit()
 	}
 	return proto.Loopback, false
 }

@@ -12,14 +12,13 @@ import (
 // why. Of a bundle's modules the worst reading of each sensor is enough, so
 // that a node's health is bounded by its bundles.
 
-// reading is the worst of one sensor over the modules of a bundle.
-type reading struct {
-	bundle proto.BundleID
-	sensor proto.Sensor
-	module uint8
-	value  int32
-	at     time.Duration // when it was measured
+// telemetry is the worst of each sensor over the modules of each bundle.
+type telemetry struct {
+	samples []proto.Sample
+	at      time.Duration // since when they age
 }
+
+var noTelemetry = new(telemetry) // of those that told none
 
 // worse: heat, power and bias are worse when high, light when low.
 func worse(s proto.Sensor, a, b int32) bool {
@@ -37,59 +36,59 @@ func (a *agenda) Health(m *proto.Health) {
 		return
 	}
 	a.pl.Stamps.node(m.Node)
-	var fresh []reading
+	all := slices.DeleteFunc(n.health.aged(a.j.Now), func(o proto.Sample) bool { return slices.ContainsFunc(m.Samples, same(o)) })
 	for _, s := range m.Samples {
 		if int(s.Bundle) >= a.pl.fab.Bundles || s.Sensor > proto.SensorLowerBias {
 			continue // nothing that a person could look up
 		}
-		r := reading{s.Bundle, s.Sensor, s.Module, s.Value, a.j.Now - time.Duration(s.AgeMillis)*time.Millisecond}
-		at := slices.IndexFunc(fresh, r.same)
-		if at < 0 {
-			fresh = append(fresh, r)
-		} else if worse(s.Sensor, s.Value, fresh[at].value) {
-			fresh[at] = r
+		if at := slices.IndexFunc(all, same(s)); at < 0 {
+			all = append(all, s)
+		} else if worse(s.Sensor, s.Value, all[at].Value) {
+			all[at] = s
 		}
 	}
-	for _, r := range fresh {
-		if at := slices.IndexFunc(n.health, r.same); at >= 0 {
-			n.health[at] = r
-		} else {
-			n.health = append(n.health, r)
-		}
-	}
+	n.health = &telemetry{all, a.j.Now}
 	_, n.stale = n.boardSilent()
 }
 
 // ReadingsOf are the last of a node's readings, of each bundle and sensor the worst.
-func (a *agenda) ReadingsOf(id proto.NodeID) (out []proto.Sample) {
-	for _, r := range a.pl.nodes[id].health {
-		out = append(out, proto.Sample{Bundle: r.bundle, Module: r.module, Sensor: r.sensor, Value: r.value, AgeMillis: uint32((a.j.Now - r.at).Milliseconds())})
+func (a *agenda) ReadingsOf(id proto.NodeID) []proto.Sample {
+	return a.pl.nodes[id].health.aged(a.j.Now)
+}
+
+// aged is a copy as of now.
+func (x *telemetry) aged(now time.Duration) []proto.Sample {
+	out := slices.Clone(x.samples)
+	for i := range out {
+		out[i].AgeMillis += uint32((now - x.at).Milliseconds())
 	}
 	return out
 }
 
-func (r reading) same(o reading) bool { return r.bundle == o.bundle && r.sensor == o.sensor }
+func same(s proto.Sample) func(proto.Sample) bool {
+	return func(o proto.Sample) bool { return s.Bundle == o.Bundle && s.Sensor == o.Sensor }
+}
 
 // healthOf says the last of a bundle's readings, "" when it told none.
 func (n *node) healthOf(b proto.BundleID, now time.Duration) string {
 	text := ""
-	for _, r := range n.health {
-		if r.bundle != b {
+	for _, r := range n.health.aged(now) {
+		if r.Bundle != b {
 			continue
 		}
 		if text != "" {
 			text += "; "
 		}
-		value := proto.MilliDBm(r.value).String()
-		switch r.sensor {
+		value := proto.MilliDBm(r.Value).String()
+		switch r.Sensor {
 		case proto.SensorCase:
-			value = fmt.Sprintf("%d.%d degrees C", (r.value-273_150)/1000, max(0, r.value-273_150)%1000/100)
+			value = fmt.Sprintf("%d.%d degrees C", (r.Value-273_150)/1000, max(0, r.Value-273_150)%1000/100)
 		case proto.SensorRail:
-			value = fmt.Sprintf("%d mW", r.value/1000)
+			value = fmt.Sprintf("%d mW", r.Value/1000)
 		case proto.SensorUpperBias, proto.SensorLowerBias:
-			value = fmt.Sprintf("%d.%d mA", r.value/1000, r.value%1000/100)
+			value = fmt.Sprintf("%d.%d mA", r.Value/1000, r.Value%1000/100)
 		}
-		text += fmt.Sprintf("%s %s at module %d, %v ago", r.sensor, value, r.module, (now - r.at).Round(time.Second))
+		text += fmt.Sprintf("%s %s at module %d, %v ago", r.Sensor, value, r.Module, (time.Duration(r.AgeMillis) * time.Millisecond).Round(time.Second))
 	}
 	return text
 }

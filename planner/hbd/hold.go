@@ -122,7 +122,7 @@ func (hs *holds) check() {
 
 // due: its agent is there and does not know, and no ring needs it.
 func (hs *holds) due(n *node) bool {
-	return hs.h.j.LinkUp && !n.hold.Quarantine && n.Device.Online() && n.Device.Session != 0 && n.Device.Report != nil && !n.drained() && !n.leaving &&
+	return hs.h.j.LinkUp && !n.hold.Quarantine && n.Device.Online() && n.Device.Session != 0 && n.Device.Known && !n.drained() && !n.leaving &&
 		(n.said.out || n.Device.Group == 0 && hs.h.txn.Phase() == member.Resting && (len(n.Device.Whole().Rings) == 0 || !n.Device.Unassigned && !n.Device.Pending()))
 }
 

@@ -43,7 +43,7 @@ func (c Claims) Moved() []string {
 func (c Claims) Touched() []proto.NodeID {
 	out := c.h.Placed.heard
 	for _, id := range out {
-		c.h.Placed.touched[1][id] = false
+		c.h.Placed.nodes[id].touched[1] = false
 	}
 	c.h.Placed.heard = nil
 	return slices.Sorted(slices.Values(out))

@@ -114,24 +114,23 @@ func CountNodes(h *Rings, out []NodeCensus, linkSince time.Duration) []NodeCensu
 	for i := range h.Placed.nodes {
 		n := &h.Placed.nodes[i]
 		c := NodeCensus{Node: n.Device.ID, Ring: n.Device.Group, Online: n.Device.Online(), Usable: n.usable() && n.Device.Ready(), Silent: n.hold == nil && (!n.Device.Answers() || h.Table.Mute(n.Device, linkSince))}
-		if m := n.Device.Report; m != nil {
-			c.Bypasses, c.Refused, c.Alarms = m.BypassSeq(), n.Device.Scalars().RefusedMessages, int16(m.Alarms())
-			for s := range m.Sides {
-				if s.State == proto.SideWork && int(s.Current) != int(s.Working) {
-					c.Bypassed++
-				}
-			}
-			for b := range m.Bundles {
-				c.Flaps += uint64(b.Flaps)
-				if margin, ok := b.Margin(); ok {
-					c.Known |= 1 << b.Bundle
-					c.Margins[b.Bundle] = margin
-				}
+		m := &n.Device.Report
+		c.Bypasses, c.Refused, c.Alarms = m.BypassSeq(), n.Device.Scalars().RefusedMessages, int16(m.Alarms())
+		for s := range m.Sides {
+			if s.State == proto.SideWork && int(s.Current) != int(s.Working) {
+				c.Bypassed++
 			}
 		}
-		for _, r := range n.health {
-			if r.sensor == proto.SensorCase {
-				c.CaseMillikelvin = max(c.CaseMillikelvin, r.value)
+		for b := range m.Bundles {
+			c.Flaps += uint64(b.Flaps)
+			if margin, ok := b.Margin(); ok {
+				c.Known |= 1 << b.Bundle
+				c.Margins[b.Bundle] = margin
+			}
+		}
+		for _, r := range n.health.samples {
+			if r.Sensor == proto.SensorCase {
+				c.CaseMillikelvin = max(c.CaseMillikelvin, r.Value)
 			}
 		}
 		out = append(out, c)

@@ -91,11 +91,18 @@ func (e *evidence) answered(n *node, why string) {
 
 // reported takes a report; first: of this life.
 func (h *Rings) reported(n *node, first bool) {
-	m := n.Device.Report
+	m := &n.Device.Report
+	known := n.later
 	if first || n.fresh() { // what it counts now is so, however high it was said to be before
-		n.bypass = 0
+		known.bypass = 0
 	}
-	n.bypass = max(n.bypass, m.BypassSeq())
+	if !n.after(known.moved) {
+		known.moved, known.counted = 0, false
+	}
+	if !n.after(known.said) {
+		known.said = 0
+	}
+	n.tells(known)
 	if n.Device.Refusal.Code != proto.OK && over(&n.Device.Refusal, m) {
 		n.Device.Refused(member.Refusal{})
 	}
@@ -109,7 +116,7 @@ func (h *Rings) reported(n *node, first bool) {
 	mode := m.Mode()
 	out := mode == proto.ModeHostDown || mode == proto.ModeIsolated || mode == proto.ModeDrained
 	switch {
-	case n.after(n.saidSeq):
+	case n.after(n.later.said):
 	case out != n.said.out:
 		h.say(n, out, mode, 0)
 	case out: // for another reason, it may be
@@ -126,7 +133,7 @@ func (h *Rings) reported(n *node, first bool) {
 func (h *Rings) Told(d *member.Device, m *proto.Event) {
 	n := h.touched(d)
 	h.bypasses.take(h.Placed.ring(m.Ring), m)
-	if d.Report != nil && m.Seq <= d.Report.LastEvent() && m.Session == d.Report.Session {
+	if d.Known && m.Seq <= d.Report.LastEvent() && m.Session == d.ReportOf() {
 		return // the report, which is newer, has told already
 	}
 	before := n.flags()
@@ -148,7 +155,7 @@ func (h *Rings) Told(d *member.Device, m *proto.Event) {
 		if !n.said.out {
 			h.say(n, true, mode, m.Seq)
 		}
-		n.saidSeq = m.Seq
+		n.own().later.said = m.Seq
 	case proto.EvReturned:
 		n.moved(m)
 		if n.said.out {
@@ -160,13 +167,32 @@ func (h *Rings) Told(d *member.Device, m *proto.Event) {
 	h.changed(n, before)
 }
 
+// later is what events told that the last report does not know yet.
+type later struct {
+	said    uint64 // number of the event that said what it is, 0: a report
+	moved   uint64 // of the last that told of a moved side, 0: none
+	counted bool   // that one told the bypass count
+	bypass  uint64 // the highest count that one told
+}
+
+// tells sets what the last report does not know yet.
+func (n *node) tells(x later) {
+	if n.later != x {
+		n.own().later = x
+		n.eased()
+	}
+}
+
 // outReason is why a node is out of service, for people.
 func outReason(mode proto.Mode) string { return "reported by the node: " + mode.Words() }
 
 // say changes what a node says of itself, and writes it down.
 func (h *Rings) say(n *node, out bool, mode proto.Mode, seq uint64) {
 	was := n.said.mode.Words()
-	n.said, n.saidSeq = saidFault{out: out, mode: mode}, seq
+	n.said = saidFault{out: out, mode: mode}
+	x := n.later
+	x.said = seq
+	n.tells(x)
 	if out {
 		h.Placed.unseen(n)
 	}
@@ -232,7 +258,7 @@ func (h *Rings) changed(n *node, before flags) {
 // term has moved on, ring 0's topic holds a later decision, or the node holds
 // a later plan, which we did not make.
 func (h *Rings) judge(n *node) {
-	if h.root.Listening() || n.Device.Unassigned || !n.Device.Pending() || n.Device.Report == nil {
+	if h.root.Listening() || n.Device.Unassigned || !n.Device.Pending() || !n.Device.Known {
 		return
 	}
 	// An adopted target has no bytes to send again.

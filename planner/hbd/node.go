@@ -19,10 +19,9 @@ type node struct {
 	stray   bool      // is on the list of those to be told where they stand
 	dead    bool      // concluded from its neighbours
 	stale   bool      // its board was silent by its last telemetry
+	touched [2]bool   // since the view looked, since the jobs did
 	said    saidFault // what it says of itself
-	saidSeq uint64    // number of the event that said so, 0: a report
-	bypass  uint64    // the highest bypass count that it told of
-	health  []reading
+	health  *telemetry
 }
 
 // parting is why a life was held to be dead, where one neighbour alone had lost its light.
@@ -34,6 +33,7 @@ type parting struct {
 // plight is what most nodes do not have: all of those share noPlight.
 type plight struct {
 	loss   [2]lossView // by side
+	later  later       // than its last report
 	hold   *hold       // stays out by an operator's word, nil: it may be in
 	probe  probe
 	reason string // why it is dead or out of service, for people
@@ -266,7 +266,7 @@ func (p *placement) SlowOf(id proto.NodeID) (slow *health.Slow) {
 func (p *placement) typical(id proto.NodeID) uint32 {
 	var all []uint32
 	for at := max(0, int(id)-typicalOf); at <= min(len(p.nodes)-1, int(id)+typicalOf); at++ {
-		if m := &p.nodes[at]; at != int(id) && m.Device.Report != nil {
+		if m := &p.nodes[at]; at != int(id) && m.Device.Known {
 			all = append(all, slowest(m.envelope()))
 		}
 	}
@@ -280,7 +280,7 @@ func (p *placement) typical(id proto.NodeID) uint32 {
 // fresh reports whether the node's bypass count is known as of the last event
 // that moves a side, so that a plan can quote it.
 func (n *node) fresh() bool {
-	return n.Device.Report != nil && (n.Device.Events.Counted() || n.Device.Report.LastEvent() >= n.Device.Events.Moved())
+	return n.Device.Known && (n.later.counted || !n.after(n.later.moved))
 }
 
 // flags are what a placement depends on; a change asks for a new look.
@@ -312,9 +312,6 @@ func over(r *member.Refusal, m *member.Report) bool {
 
 // calibrationsOf names the set of calibrations in a report.
 func calibrationsOf(m *member.Report) proto.Digest {
-	if m == nil {
-		return proto.Digest{}
-	}
 	var raw []byte
 	for b := range m.Bundles {
 		raw = append(raw, b.Calibration[:]...)
@@ -325,7 +322,7 @@ func calibrationsOf(m *member.Report) proto.Digest {
 // readSides takes the losses that a report tells. What a later event told
 // stays.
 func (n *node) readSides(now time.Duration) {
-	m := n.Device.Report
+	m := &n.Device.Report
 	if m.Gen != n.Device.Want.Gen || m.Term != n.Device.Want.Term {
 		return
 	}
@@ -367,19 +364,23 @@ func (n *node) readLoss(m *proto.Event, now time.Duration) {
 
 // moved takes the bypass count that came with a move.
 func (n *node) moved(m *proto.Event) {
-	n.Device.Events.Move(m.Seq, m.BypassSeq > 0)
+	x := &n.own().later
+	x.moved, x.counted = m.Seq, m.BypassSeq > 0
 	if m.Session == n.Device.Session {
-		n.bypass = max(n.bypass, m.BypassSeq)
+		x.bypass = max(x.bypass, m.BypassSeq)
 	}
 }
+
+// bypass is the highest bypass count that it told of.
+func (n *node) bypass() uint64 { return max(n.later.bypass, n.Device.Report.BypassSeq()) }
 
 // settled reports whether no side is on the move, as far as events and reports
 // tell, whichever is newer.
 func (n *node) settled() bool {
-	if n.Device.Report == nil {
+	if !n.Device.Known {
 		return false
 	}
-	if n.Device.Events.Moved() > n.Device.Report.LastEvent() {
+	if n.after(n.later.moved) {
 		return !n.loss[proto.Left].moving && !n.loss[proto.Right].moving
 	}
 	for s := range n.Device.Report.Sides {
@@ -410,7 +411,7 @@ func (n *node) suspect() bool {
 
 // drained: an operator took it out, whatever else keeps it out.
 func (n *node) drained() bool {
-	return n.said.out && (n.said.mode == proto.ModeDrained || n.Device.Report != nil && n.Device.Report.Drained())
+	return n.said.out && (n.said.mode == proto.ModeDrained || n.Device.Report.Drained())
 }
 
 // mayUndrain says why a node must not be let in again, nil when it may: in
@@ -430,11 +431,9 @@ func (n *node) mayUndrain() *proto.Error {
 
 // status is the node as operators see it.
 func (n *node) status() proto.NodeStatus {
-	s := proto.NodeStatus{Node: n.Device.ID, Online: n.Device.Online(), Ring: n.Device.Group, Want: n.Device.Want.Gen, Reason: n.whyNot(), Drain: n.hold.note(), Features: n.Device.Birth.Features}
+	s := proto.NodeStatus{Node: n.Device.ID, Online: n.Device.Online(), Ring: n.Device.Group, Want: n.Device.Want.Gen, Reason: n.whyNot(), Drain: n.hold.note(), Features: n.Device.Birth.Features,
+		Mode: n.Device.Report.Mode(), Generation: n.Device.Report.Gen}
 	s.Usable = n.usable() && n.Device.Ready() && n.hold == nil && (n.Device.Group != 0 || n.failed == "")
-	if n.Device.Report != nil {
-		s.Mode, s.Generation = n.Device.Report.Mode(), n.Device.Report.Gen
-	}
 	if n.said.out {
 		s.Mode = n.said.mode
 	}

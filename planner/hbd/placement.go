@@ -29,9 +29,9 @@ type placement struct {
 }
 
 func newPlacement(fab *fabric.Fabric) *placement {
-	p := &placement{fab: fab, order: ring.OrderOf(fab), racks: ring.RacksOf(fab), nodes: make([]node, fab.Nodes), kept: map[proto.NodeID]string{}, moved: map[string]bool{}, grown: fab.Nodes, changes: newChanges(fab.Nodes)}
+	p := &placement{fab: fab, order: ring.OrderOf(fab), racks: ring.RacksOf(fab), nodes: make([]node, fab.Nodes), kept: map[proto.NodeID]string{}, moved: map[string]bool{}, grown: fab.Nodes, changes: changes{Stamps: stamps{last: 1, nodes: make([]uint64, fab.Nodes), rings: map[proto.RingID]uint64{}}}}
 	for i := range p.nodes {
-		p.nodes[i].plight = noPlight
+		p.nodes[i].plight, p.nodes[i].health = noPlight, noTelemetry
 	}
 	p.resize()
 	return p

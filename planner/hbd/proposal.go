@@ -41,7 +41,7 @@ func (q *proposal) desired(term proto.Term, gen proto.Generation, broken func(a,
 			line, place := r.line(at)
 			out = append(out, proto.Desired{
 				Version: proto.Version, Node: id, Term: term, Generation: gen, Decisions: []proto.RingID{r.id},
-				BypassSeq: p.nodes[id].bypass,
+				BypassSeq: p.nodes[id].bypass(),
 				Rings: []proto.RingAssignment{{
 					Ring: r.id, Generation: gen, Position: uint16(place), Size: uint16(len(line)), Policy: policy, Envelope: env,
 					HoldOffMicros: uint32(p.fab.HoldOffUS), WaitToRestoreMillis: uint32(p.fab.WaitToRestoreMS),
@@ -53,7 +53,7 @@ func (q *proposal) desired(term proto.Term, gen proto.Generation, broken func(a,
 	for _, id := range q.idle {
 		out = append(out, proto.Desired{
 			Version: proto.Version, Node: id, Term: term, Generation: gen, Decisions: []proto.RingID{0},
-			BypassSeq: p.nodes[id].bypass,
+			BypassSeq: p.nodes[id].bypass(),
 		})
 	}
 	slices.SortFunc(out, func(a, b proto.Desired) int { return cmp.Compare(a.Node, b.Node) })

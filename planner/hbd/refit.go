@@ -158,7 +158,7 @@ func (p *placement) fibresInUse(r *ringView, to *fabric.Fabric, add func(string,
 func (p *placement) bundlesThere(to *fabric.Fabric, add func(string, ...any)) {
 	for i := range p.nodes {
 		n := &p.nodes[i]
-		if i < to.Nodes && n.Device.Report != nil && len(n.Device.Whole().Bundles) < to.Bundles {
+		if i < to.Nodes && n.Device.Known && len(n.Device.Whole().Bundles) < to.Bundles {
 			add("node %d has %d bundles of transceivers, %d are wanted", n.Device.ID, len(n.Device.Whole().Bundles), to.Bundles)
 		}
 	}
@@ -179,9 +179,6 @@ func (e *evidence) Retold(to *fabric.Fabric, ends []proto.RingID) (count uint32)
 // outdated: a member holds other candidates or times than a placement would
 // give it now.
 func (e *evidence) outdated(n *node, r *ringView, p *placement) bool {
-	if n.Device.Report == nil {
-		return false
-	}
 	said := n.Device.Whole()
 	if len(said.Rings) == 0 || said.Rings[0].Ring != r.id {
 		return false
@@ -205,7 +202,7 @@ func (e *evidence) update(n *node) {
 // bare: a node is there, in no ring, and where it should be; nobody is darker for its
 // light. Of one that was drained, whoever mends it wants to know before it comes back.
 func (n *node) bare() bool {
-	return n.Device.Online() && n.Device.Session != 0 && n.Device.Report != nil && n.Device.Group == 0 && len(n.Device.Whole().Rings) == 0 && n.Device.Ready() && !n.Device.Pending() &&
+	return n.Device.Online() && n.Device.Session != 0 && n.Device.Known && n.Device.Group == 0 && len(n.Device.Whole().Rings) == 0 && n.Device.Ready() && !n.Device.Pending() &&
 		(n.able() || !n.dead && n.said.mode == proto.ModeDrained)
 }
 
@@ -216,7 +213,7 @@ func (p *placement) looks(at fabric.Port) bool {
 		return false
 	}
 	n := &p.nodes[at.Node]
-	if !n.Device.Online() || n.Device.Session == 0 || n.Device.Report == nil || n.Device.Pending() || n.Device.Report.Mode() != proto.ModeService {
+	if !n.Device.Online() || n.Device.Session == 0 || !n.Device.Known || n.Device.Pending() || n.Device.Report.Mode() != proto.ModeService {
 		return false
 	}
 	said := n.Device.Whole()
@@ -266,7 +263,7 @@ func Refit(h *Rings, to *fabric.Fabric, ends []proto.RingID) (records []journal.
 	for i := range p.nodes {
 		if i < len(was.nodes) {
 			p.nodes[i] = was.nodes[i]
-			p.nodes[i].stray = false
+			p.nodes[i].stray, p.nodes[i].touched = false, [2]bool{}
 			if p.nodes[i].probe != (probe{}) {
 				p.nodes[i].own().probe = probe{}
 			}
@@ -309,9 +306,7 @@ func Refit(h *Rings, to *fabric.Fabric, ends []proto.RingID) (records []journal.
 // Refitted looks at everything with the eyes of a new description.
 func Refitted(h *Rings) {
 	for i := range h.Placed.nodes {
-		if n := &h.Placed.nodes[i]; n.Device.Report != nil {
-			h.Evidence.update(n)
-		}
+		h.Evidence.update(&h.Placed.nodes[i])
 	}
 	h.Table.SweepNow()
 	h.Agenda.markAll()

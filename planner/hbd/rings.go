@@ -89,9 +89,7 @@ func (h *Rings) Gathered() {
 	}
 	for i := range h.Placed.nodes {
 		h.judge(&h.Placed.nodes[i])
-		if h.Placed.nodes[i].Device.Report != nil {
-			h.Evidence.update(&h.Placed.nodes[i])
-		}
+		h.Evidence.update(&h.Placed.nodes[i])
 	}
 	for _, r := range h.Placed.rings {
 		h.Evidence.concludeDead(r)

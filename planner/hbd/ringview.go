@@ -16,32 +16,32 @@ import (
 type ringView struct {
 	pl    *placement
 	id    proto.RingID
+	step  paired         // of an exchange
 	nodes []proto.NodeID // left to right
 	size  int            // nodes that it is to have
 	owner string         // the job that it is for, "" for none
-	step  paired         // of an exchange
 	member.Decided
 
 	state     proto.RingState
-	since     uint64        // the state, by the wall clock
 	marked    bool          // it is on the list of those to be looked at
 	unsettled bool          // it is on the list of those that may wait
 	moved     bool          // it was in service when it got other members
 	counted   bool          // shy is of the ring as it is
-	shy       int           // links that shine, and of which nobody can say whether well
-	lit       []bool        // by link: had light since the ring was formed and both its nodes were there
 	renew     bool          // to be touched with the same members
+	balked    bool          // a member did not answer its last prepare, and it still needs one
+	late      bool          // its members say that they take less
+	shy       int32         // links that shine, and of which nobody can say whether well
+	renewed   int32         // attempts
+	bypass    uint32        // microseconds that its last one took, 0: none yet
+	told      uint32        // microseconds that its slowest member takes, as its plan has it; 0: not known
+	since     uint64        // the state, by the wall clock
+	lit       []bool        // by link: had light since the ring was formed and both its nodes were there
 	toldAt    time.Duration // when its last generation was committed, of slow members
 	slow      time.Duration // what those need to follow, 0: they are quick
 	hurtAt    time.Duration // since when it waits to settle after a fault, 0: it does not
 	splitAt   time.Duration // since when it is split though all are well, 0: it is not
 	renewAt   time.Duration // not to be formed anew before
-	renewed   int           // attempts
 	needAt    time.Duration // since when it needs a change that a member is in the way of, 0: none
-	balked    bool          // a member did not answer its last prepare, and it still needs one
-	bypass    uint32        // microseconds that its last one took, 0: none yet
-	told      uint32        // microseconds that its slowest member takes, as its plan has it; 0: not known
-	late      bool          // its members say that they take less
 	retold    time.Duration // not to be told so before
 }
 
@@ -84,7 +84,7 @@ func (r *ringView) confirmed(at int) bool {
 func (r *ringView) unproven(x *health.Facts) {
 	x.Links += r.linkCount()
 	if r.counted && (r.shy == 0 || len(x.Unproven) == maxUnproven) {
-		x.LinksUnproven += r.shy
+		x.LinksUnproven += int(r.shy)
 		return
 	}
 	r.counted, r.shy = true, 0
@@ -95,7 +95,7 @@ func (r *ringView) unproven(x *health.Facts) {
 			}
 		}
 	}
-	x.LinksUnproven += r.shy
+	x.LinksUnproven += int(r.shy)
 }
 
 // maxUnproven are the fibres that are named. chosen: more than one looks at.
@@ -330,9 +330,6 @@ func (r *ringView) joints() []proto.Joint {
 // end is one port as its node reports it.
 func (n *node) end(p fabric.Port) proto.JointEnd {
 	e := proto.JointEnd{Node: p.Node, Bundle: p.Bundle, Path: p.Path, State: proto.Blocked, Measured: proto.NoPower, Expected: proto.NoPower}
-	if n.Device.Report == nil {
-		return e
-	}
 	if b, ok := n.Device.Report.Bundle(p.Bundle); ok {
 		e.Losses = b.Flaps
 		if b.Path == p.Path {

@@ -94,7 +94,7 @@ func TestWhoHasNotReportedLooksNowhere(t *testing.T) {
 	if report(p, &m); !p.Placed.looks(port) {
 		t.Fatalf("it does not look at %+v: %+v", port, m)
 	}
-	n.Device.Report, n.Device.Want = nil, member.Target{Decided: new(member.Decided)}
+	n.Device.Known, n.Device.Want = false, member.Target{Decided: new(member.Decided)}
 	if p.Placed.looks(port) {
 		t.Error("it looks")
 	}

@@ -182,7 +182,7 @@ func (o *obstacles) sooner(n *node) {
 // takes is how long the slowest member takes by what all say, as long as it was told
 // where one has not spoken.
 func (r *ringView) takes() uint32 {
-	if r.some(func(n *node) bool { return n.Device.Report == nil }) {
+	if r.some(func(n *node) bool { return !n.Device.Known }) {
 		return r.told
 	}
 	return slowest(r.pl.envelope(r.nodes))

@@ -111,7 +111,7 @@ func (e *evidence) FactsOfNode(d *health.Device) (plain bool) {
 		d.Held = "drained"
 	}
 	d.What, d.Why = e.pl.Trouble(d.ID)
-	if n.Device.Report == nil {
+	if !n.Device.Known {
 		return false
 	}
 	if at, is := n.boardSilent(); is && n.Device.Answers() {
@@ -127,11 +127,11 @@ func (e *evidence) FactsOfNode(d *health.Device) (plain bool) {
 
 // boardSilent: its agent has read nothing of its board, since when.
 func (n *node) boardSilent() (since time.Duration, is bool) {
-	for _, r := range n.health {
-		since = max(since, r.at)
+	for _, r := range n.health.samples {
+		since = max(since, n.health.at-time.Duration(r.AgeMillis)*time.Millisecond)
 	}
 	told, gap := n.Device.Telemetry()
-	return since, len(n.health) > 0 && told-since >= max(boardSilent, 2*gap)
+	return since, len(n.health.samples) > 0 && told-since >= max(boardSilent, 2*gap)
 }
 
 // boardSilent is how old the newest reading of a board may be that its agent tells.

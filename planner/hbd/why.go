@@ -38,9 +38,6 @@ func (a *agenda) Facts(id proto.NodeID, bundle int16) []proto.WhyLine {
 	for _, text := range a.waits(n) {
 		out = append(out, fact(-1, "timer", text))
 	}
-	if n.Device.Report == nil {
-		return out
-	}
 	said := n.Device.Whole()
 	for i := range said.Sides {
 		s := &said.Sides[i]

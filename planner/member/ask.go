@@ -171,10 +171,11 @@ func (t *Table) Health(d *Device, m *proto.Health) {
 	if m.Session == d.Session {
 		d.signs.beat(m.Seq, t.j.Now)
 		beLate(d, time.Duration(m.LateMillis)*time.Millisecond)
+		eased(d, t)
 	}
 	switch {
 	case m.Session != d.Session || !d.Online() || d.state == Disputed || m.Reported == 0:
-	case d.Report != nil && d.Report.Session == m.Session && d.Report.Seq() == m.Reported:
+	case d.ReportOf() == m.Session && d.Report.Seq() == m.Reported:
 		if d.missed != 0 {
 			d.own().missed = 0
 		}
@@ -234,9 +235,9 @@ func Lossy(t *Table) (ids []proto.NodeID, first time.Duration) {
 // life is one life of a device: what it said last, and how far its events came.
 type life struct {
 	session proto.Session
-	report  *Report // nil: it never reported
+	report  Report // a blank one: it never reported
 	whole   *proto.Reported
-	events  Events
+	events  journal.Cursor
 }
 
 // maxFormer is how many of them are remembered. chosen: two agents with one
@@ -245,7 +246,7 @@ const maxFormer = 4
 
 // followed remembers the present life: another one takes its place.
 func (d *Device) followed() {
-	l, x := life{session: d.Session}, d.own()
+	l, x := life{session: d.Session}, d.lived()
 	at := slices.IndexFunc(d.former, func(o life) bool { return o.session == d.Session })
 	switch {
 	case at >= 0:
@@ -255,7 +256,7 @@ func (d *Device) followed() {
 	default:
 		at = maxFormer - 1
 	}
-	if d.Report != nil && d.Report.Session == d.Session {
+	if d.ReportOf() == d.Session {
 		l.report, l.whole, l.events = d.Report, d.whole, d.Events
 	}
 	copy(d.former[1:at+1], d.former[:at])

@@ -80,7 +80,7 @@ func (n *Numbers) speaks(v voice) bool {
 func (n *Numbers) Voices(all []proto.Term) (terms []proto.Term, there int) {
 	for i := range n.t.Devices {
 		d := &n.t.Devices[i]
-		if !d.Online() && d.Report == nil {
+		if !d.Online() && !d.Known {
 			continue
 		}
 		there++
@@ -179,7 +179,7 @@ func (n *Numbers) Find() {
 	heard := 0
 	for i := range n.t.Devices {
 		d := &n.t.Devices[i]
-		if d.Report == nil {
+		if !d.Known {
 			continue
 		}
 		heard++
@@ -225,7 +225,7 @@ func (n *Numbers) standing(prefix string, seen, term proto.Term, gen proto.Gener
 func (n *Numbers) inReport(d *Device, m *proto.Reported) []claim {
 	out := append(n.standing("", m.SeenTerm, m.Term, m.Generation), n.standing("staged_", 0, m.StagedTerm, m.StagedGeneration)...)
 	out = append(out, claim{"bypass_seq", d.bypass(m.Session), m.BypassSeq}, claim{"last_event", d.Events.Last, m.LastEvent})
-	if d.Report != nil && d.Report.Session == m.Session {
+	if d.ReportOf() == m.Session {
 		out = append(out, claim{"seq", d.Report.Seq(), m.Seq})
 	}
 	return out
@@ -237,7 +237,7 @@ func (n *Numbers) inAck(d *Device, m *proto.Ack) []claim {
 
 // bypass is the bypass count that a life of the device reported.
 func (d *Device) bypass(s proto.Session) uint64 {
-	if d.Report == nil || d.Report.Session != s {
+	if d.ReportOf() != s {
 		return 0
 	}
 	return d.Report.BypassSeq()

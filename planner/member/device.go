@@ -65,11 +65,12 @@ type Device struct {
 	full       bool  // it says that it cannot write its journal, so it prepares nothing
 	sealed     bool  // its report bears a seal that was believed: the number is its own
 	took       bool  // it has prepared what is wanted of it, and was told the decision
+	Known      bool  // it has reported
 	Notable    bool  // its report raises an alarm, or has less light than is expected
 
 	Session  proto.Session
-	Birth    *birth  // the last one; many are alike
-	Report   *Report // the last one, of the last session that sent any
+	Birth    *birth // the last one; many are alike
+	Report   Report // the last one, of the last session that sent any
 	ReportAt time.Duration
 	signs    signs
 	offset   time.Duration // of the planner's clock to its own
@@ -79,11 +80,11 @@ type Device struct {
 
 	*setback // read at will; own gives the one to write
 
-	Events Events
+	Events journal.Cursor // how far its events have come: each is taken once and in order
 }
 
 func (d *Device) init(id proto.NodeID, blank *setback) {
-	d.ID, d.resendAt, d.setback, d.Want.Decided, d.Birth = id, journal.Never, blank, undecided, unborn
+	d.ID, d.resendAt, d.setback, d.Want.Decided, d.Report.Decided, d.Birth = id, journal.Never, blank, undecided, undecided, unborn
 }
 
 // Refused sets what it refused, none when it no longer counts.
@@ -123,9 +124,9 @@ func (d *Device) Ready() bool {
 // restored from is not the latest, "" when in nothing: it holds a generation
 // above the last one given out, or another plan of the one that it was given.
 func (d *Device) contradicts(last proto.Generation) string {
-	m := d.Report
+	m := &d.Report
 	switch {
-	case m == nil || m.Gen == 0 || d.Want.Gen == 0:
+	case m.Gen == 0 || d.Want.Gen == 0:
 		return "" // the store never knew it
 	case m.Gen > last:
 		return fmt.Sprintf("%s holds generation %d, the store's last is %d", d.name(), m.Gen, last)
@@ -159,8 +160,8 @@ func (d *Device) Pending() bool {
 // that nothing wanted so far comes after: another planner's plan, or a forged one.
 // It takes only what is newer.
 func (d *Device) Beyond() bool {
-	m := d.Report
-	return m != nil && !d.At(*d.Want.Decided) && (m.Term > d.Want.Term || m.Term == d.Want.Term && m.Gen >= d.Want.Gen)
+	m := &d.Report
+	return d.Known && !d.At(*d.Want.Decided) && (m.Term > d.Want.Term || m.Term == d.Want.Term && m.Gen >= d.Want.Gen)
 }
 
 // Strayed names a device that is Beyond.
@@ -170,7 +171,7 @@ func (d *Device) Strayed(now time.Duration) {
 
 // At reports whether it has applied a decision.
 func (d *Device) At(x Decided) bool {
-	return d.Report != nil && *d.Report.Decided == x
+	return d.Known && *d.Report.Decided == x
 }
 
 // WhyNot says why it cannot take part in a generation, "" when it can.
@@ -227,11 +228,8 @@ func (d *Device) went() string {
 
 // Status is a switch as operators see it; of a node package hbd knows more.
 func (d *Device) Status() proto.NodeStatus {
-	s := proto.NodeStatus{Node: d.ID, Online: d.Online(), Usable: d.Ready(), Want: d.Want.Gen, Reason: d.WhyNot(), Features: d.Birth.Features}
-	if d.Report != nil {
-		s.Mode, s.Generation = d.Report.Mode(), d.Report.Gen
-	}
-	return s
+	return proto.NodeStatus{Node: d.ID, Online: d.Online(), Usable: d.Ready(), Want: d.Want.Gen, Reason: d.WhyNot(), Features: d.Birth.Features,
+		Mode: d.Report.Mode(), Generation: d.Report.Gen}
 }
 
 // StatusPage lists the devices, as nodes are listed: Page is the first number
@@ -334,8 +332,9 @@ func (d *Device) ResendAt() time.Duration { return d.resendAt }
 
 // lives makes a session the device's present life.
 func (d *Device) lives(s proto.Session) {
-	if d.Session != s {
+	if of := d.ReportOf(); d.Session != s {
 		d.Session, d.signs = s, signs{}
+		d.reportIs(of)
 	}
 }
 
@@ -358,7 +357,7 @@ func (d *Device) born(m *proto.Presence, b *birth) {
 	if d.state != next {
 		d.become(next)
 	}
-	if d.Report != nil && d.Report.Session == d.Session {
+	if d.ReportOf() == d.Session {
 		d.become(Present)
 	}
 }

@@ -145,10 +145,10 @@ func (d *Device) life(s proto.Session) life {
 // believed takes the incumbent's report again for the device's.
 func (t *Table) believed(d *Device, before Standing) {
 	n := News{Kind: Weighed, Device: d, Before: before}
-	if l := &d.doubt.incumbent; l.report != nil {
+	if l := &d.doubt.incumbent; l.report != (Report{}) {
 		t.setEvents(d, l.events)
-		d.timed = d.timed && d.Report.Session == l.report.Session
-		l.report.become(d)
+		d.timed = d.timed && d.ReportOf() == l.session
+		l.report.become(d, l.session)
 		d.ReportAt = t.j.Now
 		d.own().whole = l.whole
 		n.Kind, n.First = Reported, true

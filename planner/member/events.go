@@ -8,28 +8,6 @@ import (
 	"ringlight/proto"
 )
 
-// Events is how far a device's events have come: each is taken once and in
-// order.
-type Events struct {
-	journal.Cursor
-	moved uint64
-}
-
-// Move notes that an event told of a moved side, and whether it told the bypass
-// count. It is the owner's, and begins anew when the numbers do.
-func (e *Events) Move(seq uint64, counted bool) {
-	e.moved = seq << 1 // numbers end far below: proto.MaxCount
-	if counted {
-		e.moved |= 1
-	}
-}
-
-// Moved is the last event that told of a moved side, 0: none.
-func (e *Events) Moved() uint64 { return e.moved >> 1 }
-
-// Counted: it told the bypass count.
-func (e *Events) Counted() bool { return e.moved&1 != 0 }
-
 // ForgetEvents is what its events leave of the store when the device is gone.
 func (d *Device) ForgetEvents() journal.Record {
 	return journal.Record{Key: journal.NumberedKey(journal.PrefixSeen, uint64(d.ID))}
@@ -42,7 +20,7 @@ func (t *Table) restarted(d *Device, session proto.Session, lastEvent uint64) {
 	if session != d.Events.Session && lastEvent < d.Events.Last {
 		t.j.Note(journal.Warn, "a device's numbers went back", journal.Note{Rule: "journal", Node: int64(d.ID), Ring: d.ring(),
 			Text: fmt.Sprintf("its last event was %d and is %d: its journal was lost, or an older one put in its place; its light is believed", d.Events.Last, lastEvent)})
-		t.setEvents(d, Events{})
+		t.setEvents(d, journal.Cursor{})
 	}
 }
 
@@ -65,12 +43,10 @@ func (t *Table) rewound(d *Device, m *proto.Reported) {
 	d.own().fewerAt = 0
 	t.j.Note(journal.Warn, "a device's numbers went back", journal.Note{Rule: "journal", Node: int64(d.ID), Ring: d.ring(),
 		Text: fmt.Sprintf("event %d came, and it says that its last was %d: somebody else spoke for it", d.Events.Last, m.LastEvent)})
-	e := Events{}
-	e.Session, e.Last = m.Session, m.LastEvent
-	t.setEvents(d, e)
+	t.setEvents(d, journal.Cursor{Last: m.LastEvent, Session: m.Session})
 }
 
-func (t *Table) setEvents(d *Device, e Events) {
+func (t *Table) setEvents(d *Device, e journal.Cursor) {
 	if len(d.ahead) > 0 {
 		d.own().ahead = nil
 		t.holding--
@@ -86,12 +62,12 @@ func (t *Table) Event(d *Device, m *proto.Event) {
 	if d.state == Disputed || !t.Numbers.believe(d, claim{"seq", c.Last, m.Seq}, claim{"bypass_seq", d.bypass(m.Session), m.BypassSeq}) {
 		return
 	}
-	if c.Session != 0 && c.Session != m.Session && m.Seq < c.Last && d.Online() && m.Session == d.Session && d.Report != nil && d.Report.Session == d.Session {
-		t.restarted(d, d.Report.Session, d.Report.LastEvent())
+	if c.Session != 0 && c.Session != m.Session && m.Seq < c.Last && d.Online() && m.Session == d.Session && d.ReportOf() == d.Session {
+		t.restarted(d, d.ReportOf(), d.Report.LastEvent())
 	}
 	switch {
 	case m.Seq <= c.Last:
-		t.j.AckLater(d.ID, &c.Cursor)
+		t.j.AckLater(d.ID, c)
 	case m.Seq == c.Last+1:
 		t.take(d, m)
 	default:
@@ -102,7 +78,7 @@ func (t *Table) Event(d *Device, m *proto.Event) {
 // take takes an event, which is the next, and those that waited for it.
 func (t *Table) take(d *Device, m *proto.Event) {
 	for ; m != nil; m = t.next(d) {
-		t.j.Take(d.ID, &d.Events.Cursor, m, d.age(m, t.j.Now))
+		t.j.Take(d.ID, &d.Events, m, d.age(m, t.j.Now))
 		t.Courses.event(d, m, t.j.Now)
 		t.owner.Told(d, m)
 	}
@@ -140,9 +116,8 @@ func (t *Table) next(d *Device) *proto.Event {
 // has not given their numbers out, and no former life gave out more. It tells whether
 // none is left.
 func (t *Table) unsaid(d *Device) bool {
-	m := d.Report
-	if m != nil && m.Session == d.Session {
-		x, last := d.own(), m.LastEvent()
+	if d.ReportOf() == d.Session {
+		x, last := d.own(), d.Report.LastEvent()
 		x.ahead = slices.DeleteFunc(x.ahead, func(e *proto.Event) bool { return e.Seq > last })
 	}
 	if len(d.ahead) > 0 {

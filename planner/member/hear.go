@@ -126,7 +126,7 @@ func (t *Table) Reported(d *Device, m *proto.Reported, sealed bool) {
 		t.Spoke(d, m.Session)
 		return
 	}
-	first := d.Report == nil || d.Report.Session != m.Session
+	first := d.ReportOf() != m.Session
 	if !first && m.Seq < d.Report.Seq() && (sealed && d.sealed && t.replayed(d, m) || !(sealed && d.sealed) && t.overtaken(d, m.Seq)) {
 		return
 	}
@@ -165,7 +165,7 @@ func (t *Table) Reported(d *Device, m *proto.Reported, sealed bool) {
 		t.queue(d)
 	}
 	t.owner.News(News{Kind: Reported, Device: d, Before: before, First: first})
-	eased(d, t.blank)
+	eased(d, t)
 }
 
 // replayed: a sealed report is older than the last one. A broker may have kept it; or

@@ -14,20 +14,17 @@ import (
 // kept as it came besides: there are few, and their circuits are looked at one by
 // one.
 type Report struct {
-	Session  proto.Session
 	*Decided // as applied; thousands have the same
 	packed   string
 }
 
 // Keep takes a report as the last one of a device.
 func (t *Table) Keep(d *Device, m *proto.Reported) {
-	r := &Report{Session: m.Session}
+	r := d.Report
 	switch at := (Decided{m.Term, m.Generation, m.Plan}); {
 	case at == *d.Want.Decided:
 		r.Decided = d.Want.Decided
-	case d.Report != nil && at == *d.Report.Decided:
-		r.Decided = d.Report.Decided
-	default:
+	case at != *r.Decided:
 		r.Decided = t.alike.decided(at)
 	}
 	t.alike.scratch = head(t.alike.scratch[:0], m)
@@ -37,14 +34,32 @@ func (t *Table) Keep(d *Device, m *proto.Reported) {
 		t.alike.scratch = pack(t.alike.scratch, m)
 	}
 	r.packed = string(t.alike.scratch)
-	r.become(d)
+	r.become(d, m.Session)
 }
 
-// become makes it the report of a device.
-func (r *Report) become(d *Device) {
-	d.Report, d.Notable = r, r.Alarms() > 0
+// become makes it the report of a device, from a life of it.
+func (r *Report) become(d *Device, of proto.Session) {
+	d.Report, d.Known, d.Notable = *r, true, r.Alarms() > 0
+	d.reportIs(of)
 	for b := range r.Bundles {
 		d.Notable = d.Notable || Missing(&b) > 0
+	}
+}
+
+// ReportOf is the life that sent its last report, 0: there is none.
+func (d *Device) ReportOf() proto.Session {
+	if d.reportOf == 0 && d.Known {
+		return d.Session
+	}
+	return d.reportOf
+}
+
+func (d *Device) reportIs(of proto.Session) {
+	if of == d.Session {
+		of = 0
+	}
+	if d.reportOf != of {
+		d.own().reportOf = of
 	}
 }
 
@@ -62,7 +77,7 @@ func Missing(b *proto.BundleReport) proto.MilliDBm {
 }
 
 // Plain: its agent speaks of nothing notable, and it has been in no setback.
-func Plain(d *Device) bool { return d.state == Present && !d.Ignored && d.shared && !d.Notable }
+func Plain(d *Device) bool { return d.state == Present && !d.Ignored && d.blank && !d.Notable }
 
 func head(b []byte, m *proto.Reported) []byte {
 	said := uint64(len(m.Alarms)) << 2
@@ -215,8 +230,8 @@ func (d *Device) Whole() *proto.Reported {
 	if d.ID.IsSwitch() {
 		return d.whole
 	}
-	r := d.Report
-	m := &proto.Reported{Node: d.ID, Session: r.Session, Seq: r.Seq(), UptimeMicros: r.at(5), Mode: r.Mode(), Term: r.Term, Generation: r.Gen, Plan: r.Plan,
+	r := &d.Report
+	m := &proto.Reported{Node: d.ID, Session: d.ReportOf(), Seq: r.Seq(), UptimeMicros: r.at(5), Mode: r.Mode(), Term: r.Term, Generation: r.Gen, Plan: r.Plan,
 		BypassSeq: r.BypassSeq(), LastEvent: r.LastEvent(), Drained: r.Drained(), AsksRestart: r.AsksRestart(),
 		Rings: []proto.RingAssignment{}, Bundles: []proto.BundleReport{}, Sides: []proto.SideReport{}, Alarms: []proto.Alarm{}} // as decoded
 	u := r.lists()

@@ -7,16 +7,19 @@ import (
 	"ringlight/proto"
 )
 
-// setback is what most devices never have: all of those share one that is blank.
+// setback is what most devices never have: all of those share one that is blank, and those
+// that had no more than former lives its troubles.
 type setback struct {
 	shared bool
 	former []life         // lives that others have followed, the last one first
 	ahead  []*proto.Event // that wait for one before them
-	troubles
+	*troubles
 }
 
 type troubles struct {
+	blank    bool
 	whole    *proto.Reported // a switch's last report, as it came
+	reportOf proto.Session   // the life that sent the last report, 0: the present one
 	GoneAt   time.Duration   // when it went offline
 	last     string          // its last word then: why it ended
 	deafWhen bool            // nobody could be heard for some time between its last telemetry and then
@@ -71,30 +74,45 @@ const tookNoPlan = "took no plan"
 
 // noSetback is the blank one.
 func noSetback() *setback {
-	return &setback{shared: true, troubles: troubles{asks: asking{at: journal.Never}}}
+	return &setback{shared: true, troubles: &troubles{blank: true, asks: asking{at: journal.Never}}}
 }
 
-// own gives the device a setback of its own, to be written.
-func (d *Device) own() *setback {
+// lived gives the device a setback of its own, whose former lives may be written.
+func (d *Device) lived() *setback {
 	if d.shared {
-		x := *d.setback
-		x.shared = false
-		d.setback = &x
+		d.setback = &setback{troubles: d.troubles}
 	}
 	return d.setback
 }
 
-// eased gives a setback back that says nothing any more: of one that was to be asked for its
-// first report, and need not be.
-func eased(d *Device, blank *setback) {
-	if d.shared || len(d.former)+len(d.ahead) > 0 {
+// own is lived whose troubles may be written, too.
+func (d *Device) own() *setback {
+	x := d.lived()
+	if x.blank {
+		y := *x.troubles
+		y.blank, x.troubles = false, &y
+	}
+	return x
+}
+
+// eased gives troubles and a setback back that say nothing any more: of one that was away,
+// or was to be asked for its first report, and need not be.
+func eased(d *Device, t *Table) {
+	if d.shared || !d.Online() {
 		return
 	}
-	x := d.troubles
-	if x.asks.at == journal.Never && x.asks.last == 0 {
-		x.asks = blank.asks
+	x := *d.troubles
+	x.blank, x.GoneAt, x.deafWhen, x.truly = true, 0, false, x.truly && x.early != nil
+	if x.asks.at == journal.Never && (x.asks.last == 0 || t.j.Now > x.asks.last+strangerForgotten) {
+		x.asks = t.blank.asks
 	}
-	if x == blank.troubles {
-		d.setback = blank
+	if t.j.Now > x.stranger.since+strangerForgotten {
+		x.stranger = stranger{}
+	}
+	if x == *t.blank.troubles {
+		d.troubles = t.blank.troubles
+	}
+	if d.blank && len(d.former)+len(d.ahead) == 0 {
+		d.setback = t.blank
 	}
 }

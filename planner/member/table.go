@@ -114,7 +114,7 @@ func (t *Table) Resize(n int) {
 	t.j.Repoint(func(id proto.NodeID, c *journal.Cursor) *journal.Cursor {
 		switch d := t.Find(id); {
 		case d != nil:
-			return &d.Events.Cursor
+			return &d.Events
 		case id.IsSwitch() == t.first.IsSwitch():
 			return nil
 		}

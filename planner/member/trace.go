@@ -82,7 +82,7 @@ func (c *Courses) told(d *Device, pending bool, now time.Duration) {
 
 // age is how long ago an event happened; 0: the device's clock is not known.
 func (d *Device) age(m *proto.Event, now time.Duration) time.Duration {
-	if !d.timed || m.Session != d.Report.Session {
+	if !d.timed || m.Session != d.ReportOf() {
 		return 0
 	}
 	return max(0, now-d.offset-time.Duration(m.AtMicros)*time.Microsecond)
@@ -90,7 +90,7 @@ func (d *Device) age(m *proto.Event, now time.Duration) time.Duration {
 
 // event notes what an event says of a generation's course.
 func (c *Courses) event(d *Device, m *proto.Event, now time.Duration) {
-	if !d.timed || m.Session != d.Report.Session {
+	if !d.timed || m.Session != d.ReportOf() {
 		return // its clock is not known
 	}
 	at := now - d.age(m, now)
