@@ -40,7 +40,8 @@ type mciLock struct {
 	trim   [cmis.Cells]float64   // radian
 	large  [mciLockCells]float64 // errors that the last look found and did not move
 	dither float64               // of cell k
-	stuck  bool                  // a cell of this look could not be moved as far as it should
+	stuck  bool                  // a cell of this look could not be moved as far as it should, or not be seen
+	blind  bool                  // the diode showed nothing on the first side: its zero lies below its converter's
 	most   float64               // largest error of this look
 	cell   int                   // whose it is
 	shots  uint64
@@ -102,9 +103,13 @@ func (c *mci) lockStep(gen byte) {
 	case 0:
 		l.k, l.most, l.cell, l.stuck = 0, 0, 0, false
 	case 1:
-		l.seen = c.misrouted(l.k)
+		l.seen, l.blind = c.misrouted(l.k)
 	case 2:
-		c.trimmed(l.k, c.misrouted(l.k)-l.seen)
+		if seen, blind := c.misrouted(l.k); !blind && !l.blind {
+			c.trimmed(l.k, seen-l.seen)
+		} else if l.dither = 0; !l.stuck {
+			l.stuck, l.cell = true, l.k
+		}
 		l.k++
 	}
 	if l.k == cells {
@@ -184,8 +189,9 @@ func (c *mci) carry(cells int) (spread float64) {
 }
 
 // misrouted is what of a cell's light goes the wrong way, or moves that way, in milliwatt:
-// of an MZI1 on what it is not to lead to, of an MZI2 from one tap to the other.
-func (c *mci) misrouted(k int) float64 {
+// of an MZI1 on what it is not to lead to, of an MZI2 from one tap to the other; blind: the
+// diode that should show it shows nothing.
+func (c *mci) misrouted(k int) (milliwatt float64, blind bool) {
 	m := c.m
 	m.refresh()
 	t := int64(m.board.now)
@@ -203,19 +209,21 @@ func (c *mci) misrouted(k int) float64 {
 	if k < hal.CellMZI2 && c.nets[0] {
 		in, sum := m.laneInputs(t), 0.0
 		for ch := range in {
-			sum += see(laneADC, &in, ch)
+			x := see(laneADC, &in, ch)
+			blind = blind || x == 0 && ch == m.wired.Opposite(k)
+			sum += x
 		}
-		return sum
+		return sum, blind
 	}
 	in := m.guardInputs(t)
 	one, two := see(guardADC, &in, hal.GuardTap1), see(guardADC, &in, hal.GuardTap2)
 	switch {
 	case k < hal.CellMZI2:
-		return one + two
+		return one + two, one+two == 0
 	case c.nets[1]:
-		return one - two
+		return one - two, false
 	}
-	return two - one
+	return two - one, false
 }
 
 // trimmedCode is a cell's code with what the lock adds; whole: all of it.

@@ -74,7 +74,7 @@ type Type struct {
 	Matrix  string `json:"matrix"`  // loopback matrix: benes-8x8, of 20 cells; chips: couplers, as listed
 	Cells   int    `json:"cells"`   // heated cells in all: two a lane and the matrix's; benes-8x8: 36
 
-	LaneCount int `json:"lane_count,omitempty"` // matrix couplers: lanes, an even number from 2; 0: 8. The first half of them is the upper half
+	LaneCount int `json:"lane_count,omitempty"` // matrix couplers: 2, 4 or 6 lanes; 0: 8. The first half of them is the upper half
 
 	Couplers [][]int `json:"couplers,omitempty"` // matrix couplers: per cell the two lanes whose waveguides it joins, in an order in which light meets them, at most 28, one for every two lanes. Light ends at the diode of the lane in whose waveguide it then is
 
