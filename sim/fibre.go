@@ -31,17 +31,17 @@ func (e *fibreEnd) sender(i int) *module {
 }
 
 // receive is the light on the diodes of both halves of a module that the lanes of
-// another send through the fibre.
+// another send through the fibre, or, without one, that comes from outside.
 func (e *fibreEnd) receive(m, src *module, sent, diode *[hal.Lanes]float64) (sum [2]float64) {
 	for l, p := range sent {
-		if p == 0 {
-			continue
-		}
 		at := m.wired.arrives(l, e.crossed)
-		if at >= m.wired.LaneCount {
+		if p == 0 || at >= m.wired.LaneCount {
 			continue
 		}
-		sum[at/m.wired.half] += float64(float64(p*src.outGain(e.ext, l)) * float64(e.gain*diode[at]))
+		if src != nil {
+			p = float64(p * src.outGain(e.ext, l))
+		}
+		sum[at/m.wired.half] += float64(p * float64(e.gain*diode[at]))
 	}
 	return sum
 }

@@ -169,7 +169,7 @@ func (c *comparator) follow() {
 	case e.outside != nil:
 		for i := range c.bundle.modules {
 			tr := &b.traces[i]
-			tr.n, tr.at[0], tr.ext[0][0] = 1, int64(b.now), e.outside.lanes[i]
+			tr.n, tr.at[0], tr.ext[0][e.ext] = 1, int64(b.now), e.outside.lanes[i]
 		}
 	case e.peer != nil:
 		for i := range e.peer.modules {
@@ -206,14 +206,11 @@ func (c *comparator) followTraces(end *fibreEnd, mask uint32) {
 		switch {
 		case end == nil:
 			value = tr.loop
-		case end.outside != nil && !end.cut:
-			diode := bu.modules[i].rxDiodes(c.path - hal.LOSExternal1)
-			value[0] = end.take(&bu.modules[i], &tr.ext[0][0], &diode)
-		case end.cut || end.sender(i) == nil:
+		case end.cut || end.outside == nil && end.sender(i) == nil:
 			at = []int64{int64(b.now)} // dark from now on
 		default:
 			diode := bu.modules[i].rxDiodes(c.path - hal.LOSExternal1)
-			src := end.sender(i)
+			src := end.sender(i) // none, and one look: from outside
 			for g := range n {
 				value[g] = end.receive(&bu.modules[i], src, &tr.ext[g][end.ext], &diode)
 			}

@@ -78,15 +78,3 @@ func (w *World) Receive(p Port, in *Light) error {
 
 // Changes counts what may have changed the light that a board sends.
 func (w *World) Changes(id BoardID) uint64 { return w.boards[id].changes }
-
-// take is the light on the diodes of both halves of a module.
-func (e *fibreEnd) take(m *module, lanes, diode *[hal.Lanes]float64) (sum [2]float64) {
-	for l, p := range lanes {
-		at := m.wired.arrives(l, e.crossed)
-		if at >= m.wired.LaneCount {
-			continue
-		}
-		sum[at/m.wired.half] += float64(p * float64(e.gain*diode[at]))
-	}
-	return sum
-}

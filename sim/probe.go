@@ -92,7 +92,7 @@ func (m *module) guardInputs(t int64) (in [ads7138.Channels]float64) {
 		var sum [2]float64
 		diode := m.rxDiodes(ext)
 		if e.outside != nil {
-			sum = e.take(m, &e.outside.lanes[m.place], &diode)
+			sum = e.receive(m, nil, &e.outside.lanes[m.place], &diode)
 		} else if src := e.sender(m.place); src != nil {
 			src.refresh()
 			src.emit(t, &lit)

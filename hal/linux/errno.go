@@ -12,29 +12,20 @@ import (
 // Documentation/i2c/fault-codes.rst gives the meanings; drivers keep to them
 // more or less: on i.MX an absent device shows as a timeout.
 func causeOf(e syscall.Errno) error {
-	switch e {
-	case 0:
-		return nil
-	case syscall.ENXIO, syscall.EREMOTEIO:
-		return hal.ErrAddressNACK
-	case syscall.EIO, syscall.EPROTO: // the bit-bang and many other drivers: a data byte was refused
-		return hal.ErrByteNACK
-	case syscall.ETIMEDOUT, syscall.ETIME:
-		return hal.ErrTimeout
-	case syscall.EAGAIN:
-		return hal.ErrArbitrationLost
-	case syscall.EBUSY:
-		return hal.ErrBusStuck
-	case syscall.EBADMSG:
-		return hal.ErrCRC
-	case syscall.EINVAL, syscall.EOVERFLOW, syscall.EMSGSIZE:
-		return hal.ErrOutOfRange
-	case syscall.EOPNOTSUPP, syscall.ENOTTY, syscall.ENOSYS:
-		return hal.ErrUnsupported
-	case syscall.ESHUTDOWN:
-		return hal.ErrClosed
+	if cause, ok := causes[e]; ok {
+		return cause
 	}
 	return hal.ErrNoDevice
+}
+
+var causes = map[syscall.Errno]error{0: nil,
+	syscall.ENXIO: hal.ErrAddressNACK, syscall.EREMOTEIO: hal.ErrAddressNACK,
+	syscall.EIO: hal.ErrByteNACK, syscall.EPROTO: hal.ErrByteNACK, // the bit-bang and many other drivers: a data byte was refused
+	syscall.ETIMEDOUT: hal.ErrTimeout, syscall.ETIME: hal.ErrTimeout,
+	syscall.EAGAIN: hal.ErrArbitrationLost, syscall.EBUSY: hal.ErrBusStuck, syscall.EBADMSG: hal.ErrCRC,
+	syscall.EINVAL: hal.ErrOutOfRange, syscall.EOVERFLOW: hal.ErrOutOfRange, syscall.EMSGSIZE: hal.ErrOutOfRange,
+	syscall.EOPNOTSUPP: hal.ErrUnsupported, syscall.ENOTTY: hal.ErrUnsupported, syscall.ENOSYS: hal.ErrUnsupported,
+	syscall.ESHUTDOWN: hal.ErrClosed,
 }
 
 // wrapErrno is nil or an error that matches the cause and the errno.

@@ -51,33 +51,24 @@ func expSeries(r float64) float64 {
 }
 
 // Exp is e**x; 0 below -708, infinite above 709.
-func Exp(x float64) float64 {
-	switch {
-	case x != x:
-		return x
-	case x > maxExp:
-		return math.Inf(1)
-	case x < minExp:
-		return 0
-	}
-	k := math.Floor(float64(x*log2E) + 0.5)
-	r := (x - float64(k*ln2Hi)) - float64(k*ln2Lo)
-	return scale(expSeries(r), int(k))
-}
+func Exp(x float64) float64 { return power(x, minExp, maxExp, log2E, ln2Hi, ln2Lo, 1) }
 
 // Pow10 is 10**x; 0 below -307, infinite above 308.
-func Pow10(x float64) float64 {
+func Pow10(x float64) float64 { return power(x, minPow10, maxPow10, log2Ten, lg2Hi, lg2Lo, ln10) }
+
+// power is a base to the x: log2 is that of the base, hi and lo are 2's logarithm to it.
+func power(x, least, most, log2, hi, lo, ln float64) float64 {
 	switch {
 	case x != x:
 		return x
-	case x > maxPow10:
+	case x > most:
 		return math.Inf(1)
-	case x < minPow10:
+	case x < least:
 		return 0
 	}
-	k := math.Floor(float64(x*log2Ten) + 0.5)
-	r := (x - float64(k*lg2Hi)) - float64(k*lg2Lo)
-	return scale(expSeries(float64(r*ln10)), int(k))
+	k := math.Floor(float64(x*log2) + 0.5)
+	r := (x - float64(k*hi)) - float64(k*lo)
+	return scale(expSeries(float64(r*ln)), int(k))
 }
 
 // split is x = m * 2**k with m in [sqrt(1/2), sqrt(2)), for a normal x > 0.

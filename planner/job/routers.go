@@ -154,8 +154,8 @@ func (t *Table) Routed(name, text string) error {
 	if err := proto.DecodeFile([]byte(text), &got); err != nil {
 		return proto.Wrong("body", `{"has": DIGEST, "says": TEXT}`, "%v", err)
 	}
-	if why := t.busy(); why != "" {
-		return &proto.Error{Code: proto.Busy, Field: proto.FieldPlanner, Limit: "one in service", Reason: "the planner is " + why}
+	if err := t.Busy(); err != nil {
+		return err
 	}
 	r := t.routers[id][router]
 	conflict := func(field, limit, format string, args ...any) error {
@@ -194,8 +194,8 @@ func (t *Table) said(router, port, text string) error {
 	if err := proto.DecodeFile([]byte(text), &got); err != nil {
 		return proto.Wrong("body", `{"drained": BOOL, "says": TEXT}`, "%v", err)
 	}
-	if why := t.busy(); why != "" {
-		return &proto.Error{Code: proto.Busy, Field: proto.FieldPlanner, Limit: "one in service", Reason: "the planner is " + why}
+	if err := t.Busy(); err != nil {
+		return err
 	}
 	if t.core == nil {
 		return proto.Wrong("router", "one of a core: there is none", "%.80q", router)

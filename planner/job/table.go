@@ -119,8 +119,8 @@ func (t *Table) Put(id, text string) error {
 		}
 		return &proto.Error{Code: proto.Conflict, Field: "id", Limit: "the wish it was asked for with, or another name", Reason: fmt.Sprintf("job %s is %s with another wish", id, old.State)}
 	}
-	if why := t.busy(); why != "" {
-		return &proto.Error{Code: proto.Busy, Field: proto.FieldPlanner, Limit: "one in service", Reason: "the planner is " + why}
+	if err := t.Busy(); err != nil {
+		return err
 	}
 	if live := t.live(); live >= maxJobs {
 		return &proto.Error{Code: proto.Conflict, Field: "id", Limit: fmt.Sprintf("%d jobs", maxJobs), Reason: fmt.Sprintf("%d are there", live)}
@@ -191,6 +191,15 @@ func (t *Table) checkCore(id string, w *Wish) error {
 	return circuitJobs{t}.check(id, w)
 }
 
+// Busy says what keeps the planner from its jobs, nil: nothing. Until then a job stands as
+// a planner before this one left it, and nobody knows of its light.
+func (t *Table) Busy() error {
+	if why := t.busy(); why != "" {
+		return &proto.Error{Code: proto.Busy, Field: proto.FieldPlanner, Limit: "one in service", Reason: "the planner is " + why}
+	}
+	return nil
+}
+
 // Drop releases a job for its owner. One that is released already stays so.
 func (t *Table) Drop(id, owner string) error {
 	x := t.jobs[id]
@@ -201,8 +210,8 @@ func (t *Table) Drop(id, owner string) error {
 		return x.wish.OwnedBy(owner, id)
 	case x.State.ended():
 		return nil
-	case t.busy() != "":
-		return &proto.Error{Code: proto.Busy, Field: proto.FieldPlanner, Limit: "one in service", Reason: "the planner is " + t.busy()}
+	case t.Busy() != nil:
+		return t.Busy()
 	}
 	records := t.of(x.wish).free(x)
 	x.Rings, x.Once = nil, false

@@ -224,13 +224,34 @@ func (s *server) Read(ctx context.Context, f func(*planner.Planner)) error {
 	return s.read(ctx, s.reads, f)
 }
 
-// settled lets jobs be read when nothing of the planner is on its way to the store.
+// settled lets jobs be read when nothing of the planner is on its way to the store, and
+// when it knows of their light.
 type settled struct{ *server }
+
+// startPatience is how long whoever reads of jobs waits for a planner that begins.
+// chosen: in it one has heard its nodes where some of them are dead.
+const startPatience = 10 * time.Second
 
 // Read is the server's own, and sees nothing that a planner which is killed and
 // started again would not know of.
 func (s settled) Read(ctx context.Context, f func(*planner.Planner)) error {
-	return s.read(ctx, s.rests, f)
+	for end := time.Now().Add(startPatience); ; {
+		var leads bool
+		var busy error
+		err := s.read(ctx, s.rests, func(p *planner.Planner) {
+			if busy, leads = p.Jobs.Busy(), s.leads(); busy == nil {
+				f(p)
+			}
+		})
+		if err != nil || busy == nil || !leads || time.Now().After(end) {
+			return cmp.Or(err, busy)
+		}
+		select {
+		case <-time.After(50 * time.Millisecond):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
 }
 
 func (s *server) read(ctx context.Context, by chan<- func(*planner.Planner), f func(*planner.Planner)) error {

@@ -5,9 +5,10 @@ import (
 	"crypto/ed25519"
 	"encoding/pem"
 	"os"
-	"ringlight/proto"
 
 	"github.com/youmark/pkcs8"
+
+	"ringlight/proto"
 )
 
 // Passphrase gives the passphrase of the roots' keys; it is asked once, when

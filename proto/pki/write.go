@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+
 	"ringlight/proto"
 )
 
