@@ -81,13 +81,18 @@ demo: build ## broker, planner, 64 agents on simulated boards, 348 days of fault
 core: build ## jobs between pods: broker, planner, agents of 32 simulated MEMS switches, links moved in stages
 	@bin/ocs-sim core
 
-test: ## every test
+test: ## every test, those that draw or go through much with a part of it
 	@# make lint vets. Tests that are parallel, and those of the packages named first, wait more than they compute
-	$(GO) test -vet=off -p 4 -parallel 8 -timeout 20m ./sim/testbed ./sim/live ./planner/server ./cmd/ocsctl ./...
+	$(GO) test -short -vet=off -p 4 -parallel 8 -timeout 20m ./sim/testbed ./sim/live ./planner/server ./cmd/ocsctl ./...
+
+LONGER = ./agent ./cmd/ocs-agent ./cmd/ocs-sim ./mzi ./node ./ocs ./planner ./planner/jobapi ./planner/ring ./sim/fleet ./sim/study ./sim/testbed
+.PHONY: test-long
+test-long: ## the packages whose tests draw or go through more than make test has time for (LONGER), with all of it
+	$(GO) test -vet=off -p 4 -parallel 8 -timeout 20m $(LONGER)
 
 race: ## the packages with goroutines (RACE), but for tests of one goroutine that are long, under the race detector (needs a C compiler)
 	@if command -v $${CC:-cc} >/dev/null; then \
-	  CGO_ENABLED=1 $(GO) test -vet=off -race -short -skip 'AtAnyByte|ThousandKills|DamagedJournal|EveryReasonNamesItsWayOut' $(or $(RACE),./agent/... ./hal/linux ./hal/socket ./proto/mqtt ./planner/server ./planner/gnmi ./sim/solo ./sim/live); \
+	  CGO_ENABLED=1 $(GO) test -vet=off -race -short -skip 'AtAnyByte|ThousandKills|DamagedJournal|EveryReasonNamesItsWayOut|DemoRunsThrough|DemoWithoutA|CoreBecomesLight|OnlySends' $(or $(RACE),./agent/... ./hal/linux ./hal/socket ./proto/mqtt ./planner/server ./planner/gnmi ./sim/solo ./sim/live); \
 	else echo "race: skipped, no C compiler"; fi
 
 fuzz: ## every fuzz target for FUZZTIME (5s), or PART of them, such as 0/3

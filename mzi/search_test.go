@@ -84,8 +84,12 @@ func TestFaultsAreNamed(t *testing.T) {
 			fault []Fault
 		}{fmt.Sprintf("blind diode %d", out), func(m *model) { m.diode[out] = 0 }, nil, []Fault{NoLight}})
 	}
+	seeds := uint64(4)
+	if testing.Short() {
+		seeds = 1
+	}
 	for _, tt := range tests {
-		for seed := range uint64(4) {
+		for seed := range seeds {
 			m := newModel(seed)
 			tt.spoil(m)
 			s, err := NewSearch(testConfig(seed))

@@ -111,9 +111,12 @@ func smallFaults(n *network, victim int) (out []smallFault) {
 // and switches - at its least and at its most. The delays after those alternate
 // between both; times within the bounds are TestRingsHeal's.
 func TestBypassAtEveryCorner(t *testing.T) {
-	runs, split := 0, 0
+	runs, split, most := 0, 0, 4
+	if testing.Short() {
+		most = 3
+	}
 	for k := 2; k <= 4; k++ {
-		for count := 2; count <= 4; count++ {
+		for count := 2; count <= most; count++ {
 			for victim := range count {
 				for _, f := range smallFaults(smallNetwork(k, count, nil), victim) {
 					r, s := everyCorner(t, k, count, f)

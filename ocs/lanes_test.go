@@ -36,8 +36,14 @@ func TestEveryPermutationOfTheLanes(t *testing.T) {
 	r := calibrated(t, 1, proto.Dark)
 	m := r.optics[0].Status().Calibration.Modules[0]
 	var losses, crosstalk []int32
-	realised := 0
+	seen, realised, every := 0, 0, 1
+	if testing.Short() {
+		every = 8
+	}
 	permutations(func(p mzi.Permutation) {
+		if seen++; seen%every != 0 {
+			return
+		}
 		both, err := m.LaneCodes(standardOptics(), p)
 		if err != nil {
 			t.Fatalf("%v: %v", p, err)
@@ -66,7 +72,7 @@ func TestEveryPermutationOfTheLanes(t *testing.T) {
 			t.Errorf("%v: not realised: %v", p, light)
 		}
 	})
-	if realised != 40_320 {
+	if seen != 40_320 || realised != seen/every {
 		t.Errorf("%d permutations realised", realised)
 	}
 	slices.Sort(losses)

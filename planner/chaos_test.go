@@ -23,7 +23,7 @@ import (
 func TestChaosConverges(t *testing.T) {
 	seeds := 60
 	if testing.Short() {
-		seeds = 30
+		seeds = 20
 	}
 	for seed := range seeds {
 		t.Run(fmt.Sprint("seed", seed), func(t *testing.T) { chaos(t, uint64(seed)) })

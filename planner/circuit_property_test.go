@@ -30,6 +30,9 @@ import (
 // one to run again.
 func TestCircuitsUnderChurnAndFailures(t *testing.T) {
 	runs := 120
+	if testing.Short() {
+		runs = 40
+	}
 	if n, err := strconv.Atoi(os.Getenv("RINGLIGHT_CIRCUIT_RUNS")); err == nil {
 		runs = n
 	}

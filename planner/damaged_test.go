@@ -175,10 +175,14 @@ func lives(w *world, st State) (err error) {
 // other places; each planner that starts lives for half a minute among what its
 // broker retains.
 func TestSpoiledStoresAreRefusedOrLivedWith(t *testing.T) {
+	runs := 1000
+	if testing.Short() {
+		runs = 300
+	}
 	worlds := map[string]*world{"rings": ringStore(t), "circuits": circuitStore(t, false), "open stage": circuitStore(t, true)}
 	for name, w := range worlds { // any order: independent
 		rnd := rand.New(rand.NewPCG(3, uint64(len(name))))
-		refused, runs := 0, 1000
+		refused := 0
 		for range runs {
 			st, what := spoiled(rnd, w.store)
 			if err := lives(w, st); err != nil {

@@ -40,7 +40,10 @@ func TestJobThatComesLaterIsToldWhatIsOut(t *testing.T) {
 	for _, k := range circuitKinds {
 		t.Run(k.name, func(t *testing.T) {
 			told := map[job.State]int{}
-			for _, name := range everyPart(k.core()) {
+			for i, name := range everyPart(k.core()) {
+				if testing.Short() && i%3 != 0 {
+					continue
+				}
 				w := startedWorld(t, k.core())
 				if r := w.drain(proto.NounDrain, name); r.Code != proto.OK {
 					t.Fatalf("%s: %+v", name, r)

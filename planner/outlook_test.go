@@ -56,6 +56,9 @@ func TestWhatBreaksNextDoes(t *testing.T) {
 		}
 		name := fmt.Sprintf("%d nodes, k %d, without %v, %s, %s", f.Nodes, f.K, c.lost, f.Moves, f.OnLoss)
 		every := 1 + f.Nodes/40*2
+		if testing.Short() {
+			every *= 3
+		}
 		for id := range proto.NodeID(f.Nodes) {
 			if int(id)%every != 0 {
 				continue

@@ -279,7 +279,9 @@ func (h *history) run(t *testing.T, seed uint64) bool {
 // clients and two names, judged by porcupine.
 func TestJobHistoriesAreLinearizable(t *testing.T) {
 	seeds, _ := strconv.Atoi(os.Getenv("RINGLIGHT_HISTORIES"))
-	seeds = max(seeds, 10)
+	if seeds = max(seeds, 10); testing.Short() {
+		seeds = 4
+	}
 	ops, kills, unknown := 0, 0, 0
 	codes := map[proto.Code]int{}
 	for seed := range uint64(seeds) {

@@ -26,7 +26,11 @@ func cluster(domain, k int, want int, faulty []bool) Job {
 // Every method gives sound groups, whole sets and its own counts right.
 // 8,192 GPUs, TP-32, 5 % faults, several scales, domains and hops.
 func TestOrchestrationIsSound(t *testing.T) {
-	for seed := range uint64(4) {
+	seeds := uint64(4)
+	if testing.Short() {
+		seeds = 2
+	}
+	for seed := range seeds {
 		faulty := draw(2048, 50_000, seed)
 		for _, d := range []int{256, 2048, 600} {
 			for _, want := range []int{1, 217, 231, 236, 300} {
@@ -95,7 +99,11 @@ func BenchmarkOrchestrate(b *testing.B) {
 // 8,192 GPUs by both ways; 262,144 GPUs by the only one.
 func TestLargeJobs(t *testing.T) {
 	more, fewest := 0, 0
-	for seed := range uint64(20) {
+	seeds := uint64(20)
+	if testing.Short() {
+		seeds = 8
+	}
+	for seed := range seeds {
 		j := cluster(512, 3, 231, draw(2048, 50_000, seed))
 		j = j.laid()
 		domains := j.domainLines(j.usable(), false)

@@ -12,6 +12,9 @@ import (
 // steps for eight minutes, with and without faults, and all checkers look on.
 func TestExchangeIsCarriedOut(t *testing.T) {
 	for _, rate := range []float64{0, 60} {
+		if testing.Short() && rate == 0 {
+			continue
+		}
 		cfg := testConfig(t, 8, 2, 32, fabric.Line)
 		f, err := fabric.New(fabric.Params{Name: "f1", Nodes: 27, GPUsPerNode: 4, Spans: fabric.Spans{1, 2, 4}, TP: 32, Spares: 3})
 		if err != nil {

@@ -82,7 +82,11 @@ func TestMixedRunFindsDefectsOfBothKinds(t *testing.T) {
 // an invariant of either.
 // Method: a small fleet of both, many faults, a bad network.
 func TestRandomFaultsOfBothKindsBreakNothing(t *testing.T) {
-	for seed := uint64(1); seed <= 3; seed++ {
+	seeds := uint64(3)
+	if testing.Short() {
+		seeds = 1
+	}
+	for seed := uint64(1); seed <= seeds; seed++ {
 		cfg := testConfig(t, 24, 3, 32, fabric.Line)
 		cfg.Fabric = mixed(t, 24, 3, 32, fabric.Line)
 		cfg.Seed = seed

@@ -17,9 +17,6 @@ import (
 // Method: a small core, three changes; judged by the boards, not by what
 // agents or planner say.
 func TestCoreBecomesLight(t *testing.T) {
-	if testing.Short() {
-		t.Skip("too slow under the race detector, which is what -short is for")
-	}
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute) // a bound on a hang
 	defer cancel()
 	core := DemoCore(4)
@@ -75,9 +72,6 @@ func TestCoreVerdict(t *testing.T) {
 // stage without light: the fabric comes to rest.
 // Method: the seed in which such a stage was rolled back without end.
 func TestInterfaceThatOnlySendsIsNotDark(t *testing.T) {
-	if testing.Short() {
-		t.Skip("some seconds")
-	}
 	core := fabric.DefaultDirect()
 	core.Direct.Servers = 16
 	r, err := CoreSeeds(t.Context(), CoreSeedsConfig{Core: core, Seed: 35, Runs: 1, Lists: 7, Fail: fleet.Fails, Replay: func(uint64) string { return "again" }})

@@ -90,7 +90,6 @@ func outcomes(r *Result) string {
 // node loses its power, a ring's end goes, a spare goes, all come back; twice,
 // for the same seed has the same faults and ledgers.
 func TestDemoRunsThroughFaults(t *testing.T) {
-	long(t)
 	s := newScenario(18, 1, 20)
 	s.at(1, 3, true, "GPU") // inner: its neighbours find each other
 	s.at(3, 3, false, "GPU")
@@ -131,7 +130,6 @@ func TestDemoRunsThroughFaults(t *testing.T) {
 // told when it is back.
 // Method: two faults in one ring while the broker is stopped.
 func TestDemoWithoutABroker(t *testing.T) {
-	long(t)
 	s := newScenario(18, 1, 20)
 	s.at(6, 3, true, "GPU")
 	s.at(7, 5, true, "GPU")
@@ -186,15 +184,5 @@ func TestInterruptedDemoTells(t *testing.T) {
 	last := lines[len(lines)-1]
 	if !strings.HasPrefix(last, "interrupted on day ") || !strings.Contains(last, fmt.Sprintf(" of %d   1 fault: ", cfg.Days)) || !strings.Contains(last, "GPU waste ") {
 		t.Errorf("%s", screen.String())
-	}
-}
-
-// long skips what takes minutes under the race detector, where -short is set.
-// The demo's agents run in one goroutine; TestAgentsComeIntoService has them
-// all in their own.
-func long(t *testing.T) {
-	t.Helper()
-	if testing.Short() {
-		t.Skip("long under the race detector")
 	}
 }

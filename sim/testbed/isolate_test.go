@@ -50,7 +50,7 @@ func commands(t *testing.T) string {
 // and over fixed links, by the tables that operators are given.
 // Method: three jobs of six GPUs on six leaves of four, real TCP between all pairs.
 func TestIsolatedJobsShareNoLink(t *testing.T) {
-	needs(t)
+	long(t)
 	cfg := IsolateConfig{Config: bedOf(t, 4), Ocsctl: commands(t), Jobs: []int{6, 6, 8}, Routings: []string{RoutedAlone}, Mbit: 20, Bytes: 50_000, For: time.Second}
 	for _, switches := range []int{4, 0} {
 		core := fabric.DefaultLeafSpine()
@@ -79,7 +79,7 @@ func TestIsolatedJobsShareNoLink(t *testing.T) {
 // the search has for it, and a flip changes no route.
 // Method: six servers of two interfaces, real TCP, two flips under datagrams.
 func TestServersSendOnAndFlip(t *testing.T) {
-	needs(t)
+	long(t)
 	core := fabric.DefaultDirect()
 	core.GPUsPerServer, core.Direct.Servers, core.Direct.Degree = 1, 6, 2
 	cfg := DirectConfig{Config: bedOf(t, 4), Ocsctl: commands(t), Mbit: 20, Bytes: 20_000, For: time.Second, Flips: 2, Rate: 100}

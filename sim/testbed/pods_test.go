@@ -13,7 +13,7 @@ import (
 // Method: two links of a spine and then a pair of switches, out and in, with FRR and the
 // command of operators.
 func TestDrainedLightLosesNothing(t *testing.T) {
-	needs(t)
+	long(t)
 	if err := LacksRouters(); err != nil {
 		t.Skip(err)
 	}

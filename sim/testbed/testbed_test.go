@@ -136,11 +136,15 @@ func TestGapIsWhatWasMissed(t *testing.T) {
 
 // needs skips where no testbed can be made.
 func needs(t *testing.T) {
-	if testing.Short() {
-		t.Skip("short")
-	}
 	if err := Lacks(); err != nil {
 		t.Skip(err)
+	}
+}
+
+// long is for those that take half a minute.
+func long(t *testing.T) {
+	if needs(t); testing.Short() {
+		t.Skip("make test-long runs it")
 	}
 }
 
@@ -220,7 +224,7 @@ func TestConnectionGoesOnOverTheBypass(t *testing.T) {
 // Method: two of four nodes train with gloo, one between loses its power and then its
 // fibres; the ring goes on without it until it has them again.
 func TestTrainingGoesOnOverTheBypass(t *testing.T) {
-	needs(t)
+	long(t)
 	if _, err := Python(); err != nil {
 		t.Skip(err)
 	}
