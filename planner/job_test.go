@@ -595,3 +595,21 @@ func TestRingsOfNobodyAreGivenBack(t *testing.T) {
 		t.Errorf("all rings: %+v, %+v", r, w.job("b"))
 	}
 }
+
+// Goal: what is shown of a job before a planner knows of its light is said to be of before.
+// Method: a planner begins anew on the store of one whose job is ready.
+func TestJobAsItWasLeftIsSaidToBe(t *testing.T) {
+	w := small(t, 24, 2, 16, 2)
+	w.put("a", `{"tp":16}`)
+	if v := w.job("a"); v.State != job.Ready || v.Cause != "" {
+		t.Fatalf("%+v", v)
+	}
+	w.start()
+	if v := w.job("a"); v.State != job.Ready || v.GPUsTotal != 0 || !strings.HasPrefix(v.Cause, "as a planner before this one left it: ") {
+		t.Errorf("%+v", v)
+	}
+	w.run(20 * time.Second)
+	if v := w.job("a"); v.State != job.Ready || v.GPUsTotal != 16 || v.Cause != "" {
+		t.Errorf("%+v", v)
+	}
+}

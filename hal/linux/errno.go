@@ -1,6 +1,7 @@
 package linux
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"syscall"
@@ -11,14 +12,9 @@ import (
 // causeOf says what an errno of i2c-dev, spidev or a GPIO chip means. The kernel's
 // Documentation/i2c/fault-codes.rst gives the meanings; drivers keep to them
 // more or less: on i.MX an absent device shows as a timeout.
-func causeOf(e syscall.Errno) error {
-	if cause, ok := causes[e]; ok {
-		return cause
-	}
-	return hal.ErrNoDevice
-}
+func causeOf(e syscall.Errno) error { return cmp.Or(causes[e], hal.ErrNoDevice) }
 
-var causes = map[syscall.Errno]error{0: nil,
+var causes = map[syscall.Errno]error{
 	syscall.ENXIO: hal.ErrAddressNACK, syscall.EREMOTEIO: hal.ErrAddressNACK,
 	syscall.EIO: hal.ErrByteNACK, syscall.EPROTO: hal.ErrByteNACK, // the bit-bang and many other drivers: a data byte was refused
 	syscall.ETIMEDOUT: hal.ErrTimeout, syscall.ETIME: hal.ErrTimeout,

@@ -120,6 +120,9 @@ func (t *Table) Events(id string, after uint64) (events []Event, complete bool, 
 func (t *Table) view(x *job, whole bool) *View {
 	v := &View{ID: x.ID, Generation: x.Gen, State: x.State, Cause: x.Cause, Wish: x.wish, Rings: []Ring{}, Spares: []string{}}
 	t.of(x.wish).show(x, v, whole)
+	if err := t.Busy(); err != nil {
+		v.Cause = "as a planner before this one left it: " + err.Error()
+	}
 	return v
 }
 
