@@ -14,6 +14,7 @@ type nearness struct {
 	again      int  // how often the swept cell was looked at anew
 	late       bool // the pairs whose light the other cells of the line bend
 	view       view
+	of         int     // which of the views that is
 	views      [2]view // from which the cell was seen with all as they are
 	base       [2]float64
 	full       [2]float64 // light at its brightest, halved
@@ -36,6 +37,7 @@ const (
 	// stands further off than this is looked at anew from where it was found.
 	nearOff   = 0.5
 	nearAgain = 3
+	nearBent  = 0.25 // radian that a moved cell bends others on the way of the light by, and they are not put right. chosen: a hundredth of the light
 )
 
 func (s *Search) stepNear() bool {
@@ -54,13 +56,11 @@ func (s *Search) stepNear() bool {
 				n.next = s.after(n.next)
 				continue
 			}
-			v := n.viewOf(s, n.cell, j)
-			if !n.based[v] {
-				n.view = n.views[v]
-				return n.sides(s)
+			n.of = n.viewOf(s, n.cell, j)
+			if n.view = n.views[n.of]; n.based[n.of] {
+				n.aggressor = j
+				n.perturb(s, j)
 			}
-			n.aggressor, n.view = j, n.views[v]
-			n.perturb(s, j)
 			return n.sides(s)
 		}
 		n.settleOffset(s)
@@ -114,7 +114,7 @@ func (x Matrix) bent(clean Setting, k, j int) bool {
 }
 
 // perturb moves a cell as far as it goes; the MZI1 that leads to the cell looked at
-// but half as far, for its light is needed.
+// but half as far, for its light is needed. Others on the way of that light stay right.
 func (n *nearness) perturb(s *Search, j int) {
 	to := s.max[j]
 	if s.u[j] > s.max[j]/2 {
@@ -127,12 +127,13 @@ func (n *nearness) perturb(s *Search, j int) {
 		}
 	}
 	s.heat(j, to)
-	if !n.late {
+	if n.cell < CellMatrix {
 		return
 	}
 	line := s.cfg.Matrix.Lines(s.clean)[n.view.laser]
-	for _, c := range line.Cells() {
-		if k := CellMatrix + c; k != n.cell {
+	for _, c := range append(line.Cells(), n.view.laser-CellMatrix) {
+		k := CellMatrix + c
+		if bent := s.m.Background(k, &s.u) - s.m.Background(k, &n.before); k != n.cell && k != j && (n.late && c >= 0 || math.Abs(bent) > nearBent) {
 			s.heat(k, s.m.heat(k, s.workPhase(k), &s.u, s.u[k], s.max[k]))
 		}
 	}
@@ -169,11 +170,7 @@ func (n *nearness) settleOffset(s *Search) {
 // shifted takes the light measured on both sides.
 func (n *nearness) shifted(s *Search) {
 	k, j := n.cell, n.aggressor
-	y := s.sweep.pts.y
-	v := 0
-	if n.view == n.views[1] {
-		v = 1
-	}
+	y, v := s.sweep.pts.y, n.of
 	at := n.at[0] - n.view.top
 	if j < 0 {
 		e := ahead(y[0], y[1], at, n.at[1]-n.view.top)

@@ -108,6 +108,22 @@ func TestPhysicsThatIsNotOurs(t *testing.T) {
 	}
 }
 
+// Goal: where a heater moves much of the light that a matrix cell is looked at by, that cell is
+// not said to be better than it is.
+// Method: a module of six lanes that was told good with 24.4 dB in loopback.
+func TestStrongCrosstalkIsNotHidden(t *testing.T) {
+	i := slices.IndexFunc(physicsRows[:], func(row physicsRow) bool { return row.name == "crosstalk 12 %" })
+	r := physicsRows[i].board(t, kindGazebo, 6)
+	if end := physicsRows[i].calibrate(r, 0); end.Kind != ocs.Calibrated {
+		t.Fatal(end.Text)
+	}
+	for k, db := range r.world.PathExtinctions(r.id, 0, 0, hal.LOSLoopback) {
+		if k >= hal.CellMatrix && db < 27_000 {
+			t.Errorf("matrix cell %d: %.1f dB", k-hal.CellMatrix, float64(db)/1000)
+		}
+	}
+}
+
 func (row *physicsRow) run(t *testing.T, kind string, boards int) *rowResult {
 	t.Helper()
 	res := &rowResult{own: noFigures(), truth: noFigures(), causes: map[string][]string{}}
