@@ -125,8 +125,9 @@ var physicsRows = []physicsRow{
 	{name: "a short heater", world: same, causes: []string{"heater short"}, faults: []sim.Fault{{Kind: sim.HeaterShort, Index: 30}}},
 	{name: "a cell that walks", world: same, causes: []string{causeStill, causeLeaks}, faults: []sim.Fault{{Kind: sim.CellWalk, Index: 9}}},
 	{name: "noise of 12 codes on all diodes", world: same, causes: []string{causeNoise, causeLeaks, causeStrays}, faults: []sim.Fault{{Kind: sim.DiodeNoise, Index: 12}}},
-	{name: "lane diodes 2 and 3 swapped", world: same, faults: []sim.Fault{{Kind: sim.Swapped, Index: 2}}},
-	{name: "lane diodes 2 and 6 swapped", world: same, causes: []string{"the board file has"}, wires: func(o *hal.Optics) { o.Lanes[2], o.Lanes[6] = o.Lanes[6], o.Lanes[2] }, chips: true},
+	{name: "lane diodes 2 and 3 swapped", world: same, faults: []sim.Fault{{Kind: sim.Swapped, Index: 2}},
+		causes: []string{"the diode of lane 3, elsewhere"}}, // of six lanes they are of different halves,
+	{name: "lane diodes 2 and 6 swapped", world: same, causes: []string{"the board file has", "none at the loopback diode of lane 2"}, wires: func(o *hal.Optics) { o.Lanes[2], o.Lanes[6] = o.Lanes[6], o.Lanes[2] }, chips: true},
 	{name: "half-sums of loopback swapped", world: same, faults: []sim.Fault{{Kind: sim.Swapped, Index: hal.Lanes + hal.GuardLoopUpper}}},
 	// Light that leaves by the other fibre only the far end tells.
 	{name: "Tx taps swapped", world: same, faults: []sim.Fault{{Kind: sim.Swapped, Index: hal.Lanes + hal.GuardTap1}}, fibres: fibresTold[:1],

@@ -83,7 +83,7 @@ func TestPhysicsThatIsNotOurs(t *testing.T) {
 	}
 	boards, only, kinds := boardSeeds(t, 1), os.Getenv("RINGLIGHT_ROWS"), strings.Fields(os.Getenv("RINGLIGHT_KINDS"))
 	if len(kinds) == 0 {
-		kinds = []string{kindLTC2688, kindAD5676R, kindCMIS, kindRiser, kindCage}
+		kinds = []string{kindLTC2688, kindAD5676R, kindCMIS, kindRiser, kindCage, kindGazebo}
 	}
 	var bad []string
 	fmt.Printf("%-36s calibrated  own: MZI, matrix, path loss; truth: the same, dB; switches, unproven after\n", "changed")
