@@ -34,8 +34,8 @@ func (e *fibreEnd) sender(i int) *module {
 // another send through the fibre, or, without one, that comes from outside.
 func (e *fibreEnd) receive(m, src *module, sent, diode *[hal.Lanes]float64) (sum [2]float64) {
 	for l, p := range sent {
-		at := m.wired.arrives(l, e.crossed)
-		if p == 0 || at >= m.wired.LaneCount {
+		at, has := m.wired.arrives(l, e.crossed)
+		if p == 0 || !has {
 			continue
 		}
 		if src != nil {

@@ -116,11 +116,8 @@ func (m *module) bitErrorRatios(patterns bool) (ratio [hal.Lanes]float64) {
 	src.refresh()
 	src.emit(now, &sent)
 	for l, p := range sent.ext[end.ext] {
-		if patterns && src.patterns.generates()>>l&1 == 0 {
-			continue
-		}
-		at := m.wired.arrives(l, end.crossed)
-		if at >= m.wired.LaneCount {
+		at, has := m.wired.arrives(l, end.crossed)
+		if !has || patterns && src.patterns.generates()>>l&1 == 0 {
 			continue
 		}
 		signal := float64(float64(p*src.outGain(end.ext, l)) * float64(end.gain*float64(m.per.rxGain[ext][at]*m.clean(ext))))

@@ -41,16 +41,12 @@ func wire(o *hal.Optics) *wired {
 // lasers are the lanes of a half, by bit.
 func (w *wired) lasers(half int) uint8 { return (1<<w.half - 1) << (half * w.half) }
 
-// arrives is the lane at which light of a lane of another module arrives; beyond those that
-// this one has: at none.
-func (w *wired) arrives(lane int, crossed bool) int {
-	switch {
-	case crossed || lane >= w.LaneCount: // straight: the other half
-		return lane
-	case lane < w.half:
-		return lane + w.half
+// arrives is the lane at which light of a lane of another module arrives, if this one has it.
+func (w *wired) arrives(lane int, crossed bool) (at int, has bool) {
+	if at = lane; !crossed && lane < w.LaneCount { // straight: the other half
+		at = w.Opposite(lane)
 	}
-	return lane - w.half
+	return at, at < w.LaneCount
 }
 
 // swapped has a photodiode and the next at each other's channels.
