@@ -84,14 +84,16 @@ class Job:
             return http.client.HTTPSConnection(at.hostname, at.port, timeout=timeout, context=self._context or ssl.create_default_context())
         return http.client.HTTPConnection(at.hostname, at.port, timeout=timeout)
 
-    def _ask(self, path, timeout=10.0, say=None):
+    def _ask(self, path, timeout=15.0, say=None):
         c = self._connect(timeout)
         try:
             c.request("GET" if say is None else "POST", path, None if say is None else json.dumps(say))
             answer = c.getresponse()
             body = answer.read()
             if answer.status != 200:
-                raise OSError("%s: %d %s" % (path, answer.status, body.decode(errors="replace").strip()))
+                error = OSError("%s: %d %s" % (path, answer.status, body.decode(errors="replace").strip()))
+                error.status = answer.status
+                raise error
             return body
         finally:
             c.close()
@@ -107,7 +109,14 @@ class Job:
         """Waits until the job is in a state, and returns it."""
         end = time.monotonic() + seconds
         while True:
-            job = self.get()
+            try:
+                job = self.get()
+            except OSError as error:
+                if getattr(error, "status", 503) != 503 or time.monotonic() > end:  # 503: the planner begins
+                    raise
+                self._urls.append(self._urls.pop(0))
+                time.sleep(0.2)
+                continue
             if job["state"] == state:
                 return job
             if time.monotonic() > end:
