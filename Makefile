@@ -81,14 +81,14 @@ demo: build ## broker, planner, 64 agents on simulated boards, 348 days of fault
 core: build ## jobs between pods: broker, planner, agents of 32 simulated MEMS switches, links moved in stages
 	@bin/ocs-sim core
 
-test: ## every test, those that draw or go through much with a part of it
-	@# make lint vets. Tests that are parallel, and those of the packages named first, wait more than they compute
-	$(GO) test -short -vet=off -p 4 -parallel 8 -timeout 20m ./sim/testbed ./sim/live ./planner/server ./cmd/ocsctl ./...
+test: ## the tests, those that draw or go through much with a part of it, the four longest of sim/testbed left to test-long
+	@# make lint vets. GOGC: a tenth less processor time, of the compiler too. Tests that are parallel, and those of the packages named first, wait more than they compute
+	GOGC=400 $(GO) test -short -vet=off -p 4 -parallel 8 -timeout 20m ./sim/testbed ./sim/live ./planner/server ./cmd/ocsctl ./...
 
 LONGER = ./agent ./cmd/ocs-agent ./cmd/ocs-sim ./mzi ./node ./ocs ./planner ./planner/jobapi ./planner/ring ./sim/fleet ./sim/study ./sim/testbed
 .PHONY: test-long
 test-long: ## the packages whose tests draw or go through more than make test has time for (LONGER), with all of it
-	$(GO) test -vet=off -p 4 -parallel 8 -timeout 20m $(LONGER)
+	GOGC=400 $(GO) test -vet=off -p 4 -parallel 8 -timeout 20m $(LONGER)
 
 race: ## the packages with goroutines (RACE), but for tests of one goroutine that are long, under the race detector (needs a C compiler)
 	@if command -v $${CC:-cc} >/dev/null; then \
