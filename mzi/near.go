@@ -131,9 +131,12 @@ func (n *nearness) perturb(s *Search, j int) {
 		return
 	}
 	line := s.cfg.Matrix.Lines(s.clean)[n.view.laser]
-	for _, c := range append(line.Cells(), n.view.laser-CellMatrix) {
-		k := CellMatrix + c
-		if bent := s.m.Background(k, &s.u) - s.m.Background(k, &n.before); k != n.cell && k != j && (n.late && c >= 0 || math.Abs(bent) > nearBent) {
+	way := []int{n.view.laser} // its MZI1 and the cells of the matrix
+	for _, c := range line.Cells() {
+		way = append(way, CellMatrix+c)
+	}
+	for _, k := range way {
+		if bent := s.m.Background(k, &s.u) - s.m.Background(k, &n.before); k != n.cell && k != j && (n.late && k >= CellMatrix || math.Abs(bent) > nearBent) {
 			s.heat(k, s.m.heat(k, s.workPhase(k), &s.u, s.u[k], s.max[k]))
 		}
 	}

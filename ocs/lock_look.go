@@ -195,7 +195,8 @@ func (a *lockAct) findings(d *chipDrive, cal *ModuleCalibration) (found []lockFi
 }
 
 // doubted takes findings that are too large to be trimmed at first sight out of those of
-// a look, unless the look before has found them too, and says whether there are any.
+// a look, and says whether there are any. What the look before has found too is trimmed,
+// and what was known of that cell counts little.
 func (m *lockModule) doubted(found []lockFinding) (sure []lockFinding, doubt bool) {
 	var large [lockCells]float64
 	for _, f := range found {
@@ -205,7 +206,7 @@ func (m *lockModule) doubted(found []lockFinding) (sure []lockFinding, doubt boo
 				doubt = true
 				continue
 			}
-			large[f.cell], m.variance[f.cell] = 0, max(m.variance[f.cell], 3*f.variance) // it has jumped, whatever was known of it. chosen: all at once does not settle
+			large[f.cell], m.variance[f.cell] = 0, max(m.variance[f.cell], 3*f.variance) // chosen: all at once does not settle
 			f.off = min(max(f.off, -lockMost), lockMost)
 		}
 		sure = append(sure, f)

@@ -8,11 +8,9 @@ func (b *Block) repair(warm uint64) {
 	draw := b.rng.Next()
 	e := b.missing[draw>>32*uint64(len(b.missing))>>32]
 	b.perturb(uint(draw), warm)
-	at := b.cheapest(e, uint(draw>>8)%chances)
-	if at < 0 {
-		return
+	if at := b.cheapest(e, uint(draw>>8)%chances); at >= 0 {
+		b.force(e, at)
 	}
-	b.force(e, at)
 }
 
 // perturb draws four chances anew.

@@ -331,13 +331,10 @@ func (b *Block) improvePrices() {
 		return
 	}
 	b.startDescent()
-	if b.top >= 0 && !b.first() {
+	if b.top >= 0 && len(b.missing) < len(b.place) { // a descent has ended before
 		b.reopen()
 	}
 }
-
-// first says whether no descent has ended yet.
-func (b *Block) first() bool { return len(b.missing) == len(b.place) }
 
 // reopen begins a descent from where the last one ended, or from the best where
 // that was given up: some lost circuits are forced back, and what is missing
