@@ -234,6 +234,26 @@ func (p *procs) serving(ctx context.Context) {
 	step.Must(err)
 }
 
+// tried waits until no fibre is held to be cut: those that are tried take nodes in no
+// ring from their loopback, which would be the next step's.
+func (p *procs) tried(ctx context.Context) {
+	await(ctx, procsService, "fibres tried", func() (bool, string) {
+		var links struct {
+			Links []struct {
+				Fibre   string
+				NextTry *string `json:"next_try"`
+			}
+		}
+		p.ctl(ctx, &links, "link", "list")
+		for _, l := range links.Links {
+			if l.NextTry != nil {
+				return false, fmt.Sprintf("fibre %s is tried at %s", l.Fibre, *l.NextTry)
+			}
+		}
+		return len(links.Links) > 0, "no fibres"
+	})
+}
+
 // records are what all boards say.
 func (p *procs) records() []live.BoardRecord {
 	out := make([]live.BoardRecord, p.f.Nodes)
@@ -265,6 +285,7 @@ func (p *procs) unchanged(before []live.BoardRecord, what string, may map[int]bo
 }
 
 func (p *procs) killAgents(ctx context.Context) {
+	p.tried(ctx)
 	began := time.Now()
 	before := p.records()
 	for n := range p.f.Nodes {
@@ -281,6 +302,7 @@ func (p *procs) killAgents(ctx context.Context) {
 // again.
 func (p *procs) bounce(name string, away time.Duration, start func()) func(context.Context) {
 	return func(ctx context.Context) {
+		p.tried(ctx)
 		began := time.Now()
 		before := p.records()
 		p.kill(name)

@@ -74,26 +74,10 @@ func (s *soak) revive(name string, start func()) {
 }
 
 // around are the nodes whose light a fault at a node may change: those of its ring
-// as it is and as it becomes, and whoever comes in, also where it goes out again, until
-// its fibres are tried no more: that takes those that came out from their loopback.
+// as it is and as it becomes, and whoever comes in, also where it goes out again.
 func (s *soak) around(ctx context.Context, n int, do func()) map[int]bool {
 	was, idle := s.run.rings(ctx), s.idle(ctx)
 	do()
-	await(ctx, procsService, "fibres tried", func() (bool, string) {
-		var links struct {
-			Links []struct {
-				Fibre   string
-				NextTry *string `json:"next_try"`
-			}
-		}
-		s.run.ctl(ctx, &links, "link", "list")
-		for _, l := range links.Links {
-			if l.NextTry != nil {
-				return false, fmt.Sprintf("fibre %s is tried at %s", l.Fibre, *l.NextTry)
-			}
-		}
-		return len(links.Links) > 0, "no fibres"
-	})
 	s.run.serving(ctx)
 	is, idleNow := s.run.rings(ctx), s.idle(ctx)
 	may := map[int]bool{n: true}

@@ -81,6 +81,7 @@ func (p *procs) soak(ctx context.Context) {
 
 // happen lets a fault happen, judges the light and reads the gauges.
 func (s *soak) happen(ctx context.Context, f soakFault) {
+	s.run.tried(ctx)
 	before := s.run.records()
 	err := step.Attempt(func() {
 		may := f.do(s, ctx)
