@@ -1,6 +1,8 @@
 package study
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -34,5 +36,29 @@ func TestNoIterationByPhaseIsLongerThanOnOneTopology(t *testing.T) {
 	}
 	if shorter < 5 {
 		t.Errorf("%d of %d rows gain a twentieth: phases are not followed", shorter, len(r.Rows))
+	}
+}
+
+// Goal: a model that cannot have the stages asked for is named, and the comparison names
+// the model that its figure is of.
+// Method: one with tables beside one without, and the one alone.
+func TestPhasesSayWhatHasNoRow(t *testing.T) {
+	c := DefaultPhases()
+	c.Dark = c.Dark[:1]
+	for _, models := range [][]string{{"dlrm", "gpt-moe"}, {"dlrm"}} {
+		c.Models = nil
+		for _, name := range models {
+			c.Models = append(c.Models, model.Named(name))
+		}
+		r, err := Phases(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		said := fmt.Sprint(r.Report)
+		for _, want := range []string{"DLRM has no rows with stages of 4", "the most is of " + r.Rows[len(r.Rows)-1].Model} {
+			if !strings.Contains(said, want) {
+				t.Errorf("%v: no %q in %s", models, want, said)
+			}
+		}
 	}
 }
