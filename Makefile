@@ -71,7 +71,7 @@ man: build ## manual pages and shell completions of all commands into bin/man/ a
 	@for c in $(CMDS); do bin/$$c man > bin/man/$$c.1 && for s in bash zsh fish; do bin/$$c completion $$s > bin/completion/$$c.$$s || exit 1; done; done
 
 .PHONY: docs
-docs: build ## every command of the pages' console blocks, run (PAGES: these alone); of all others, that there is one, with these flags
+docs: build ## every command of the pages' console blocks, run, and what stands below it printed (PAGES: these alone; LONG=1: the long ones too); of all others, that there is one, with these flags
 	@.ci/docs-inline.sh
 	@.ci/docs.sh
 
