@@ -2,8 +2,7 @@
 # Runs what the pages tell people to type: the lines that begin with "$ " of each block
 # marked console, a page a script, in a copy of the tree, with what it started ended
 # after it; what stands below a line must be printed (but for spaces and what "..." is for).
-# A block marked "console fails" must fail; "console long" is run with LONG=1; what
-# "console varies" prints is of another day. PAGES: these alone.
+# A block marked "console fails" must fail; one marked "console long" is run with LONG=1. PAGES: these alone.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 work=$(mktemp -d); trap 'rm -rf "$work"' EXIT
@@ -20,7 +19,7 @@ for page in ${PAGES:-$(ls README.md docs/*.md)}; do
     GOBIN=$work ${GO:-go} install "$tool" 2>/dev/null || { echo "skipped $page: $tool cannot be had here"; continue 2; }
   done
   printed=$(awk '
-    /^```console/ { on = (!/long/ || ENVIRON["LONG"] != "") && !/varies/; next }
+    /^```console/ { on = !/long/ || ENVIRON["LONG"] != ""; next }
     /^```/ { on = 0 }
     on && !/^[$>] / { gsub(/\.\.\./, "\n"); print }' "$page" | tr -s ' \t' ' ' | sed 's/^ //; s/ $//; /^$/d')
   n=$(printf '%s\n' "$script" | wc -l)
