@@ -6,8 +6,7 @@ import (
 	"slices"
 )
 
-// BoxTries bounds how often a client sets the same connections. chosen: the drivers of the
-// field try three times.
+// BoxTries bounds how often a client sets the same connections. chosen: as the field's drivers.
 const BoxTries = 3
 
 // BoxVerb is what a box is told or asked.

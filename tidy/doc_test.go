@@ -137,3 +137,38 @@ func TestDocCommentsNameWhatTheyDocument(t *testing.T) {
 		}
 	}
 }
+
+// Goal: a stranger finds every folder in the table of rooms.
+// Method: the names in a row of docs/architecture.md, as they are or below the folder of the
+// row's first one, against the folders with code one or two levels below the top. Chips,
+// which have a digit in their name, and commands are told of together.
+func TestEveryRoomHasItsRow(t *testing.T) {
+	text, err := os.ReadFile("docs/architecture.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rooms, name := map[string]bool{}, regexp.MustCompile("`([a-z0-9/-]+)`")
+	for line := range strings.Lines(string(text)) {
+		if !strings.HasPrefix(line, "| `") {
+			continue
+		}
+		names := name.FindAllStringSubmatch(line, -1)
+		in, _, _ := strings.Cut(names[0][1], "/")
+		for _, m := range names {
+			rooms[m[1]], rooms[in+"/"+m[1]] = true, true
+		}
+	}
+	together := regexp.MustCompile(`^hal/.*[0-9]|^cmd/oc|^tidy$|^\.$`)
+	seen := map[string]bool{}
+	walkText(t, []string{".go"}, func(path, _ string) {
+		room := strings.Split(filepath.Dir(path), "/")
+		at := strings.Join(room[:min(len(room), 2)], "/")
+		if !seen[at] && !rooms[at] && !together.MatchString(at) {
+			t.Errorf("%s: docs/architecture.md has no row for its folder", path)
+		}
+		seen[at] = true
+	})
+	if len(seen) < 60 {
+		t.Errorf("%d folders", len(seen))
+	}
+}

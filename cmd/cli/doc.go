@@ -1,4 +1,4 @@
-// Package cli is what the four commands have in common for those who type:
+// Package cli is what all commands have in common for those who type:
 // words and flags in any order, help, man pages and completion from one table,
 // errors in one form with one meaning of the exit code, tables that fit a
 // screen, colour where there is one.

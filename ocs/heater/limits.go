@@ -88,8 +88,8 @@ func codeOf(codes *Codes, cell, register int) uint16 {
 }
 
 // Know tells a heater's resistance as it was measured, 0 that it is not known any
-// more; it may be a per cent less. More than the most plausible is believed as
-// little as that. What is held is judged anew.
+// more. Limits are kept as if it were one per cent less, and never over the most that
+// the maker states. What is held is judged anew.
 func (d *Driver) Know(cell int, milliohm uint32) {
 	l := &d.limits
 	milliohm = min(milliohm, uint32(l.bears.MostOhm*1000))

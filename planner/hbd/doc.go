@@ -4,7 +4,8 @@
 //
 // Repair comes before order. A ring that lost something is mended at once and
 // alone, from the events of its neighbours (probe.go, cut.go, agenda.go); rings
-// are moved, as far as the fabric's moves allow, when nothing is hurt.
+// are moved, as far as the fabric's moves allow, when nothing is hurt. What fails
+// again and again is used later and later (damper.go).
 //
 // A ring is planned as a line of nodes with loopback at both ends, over the
 // seam of a wrapped fabric too. It is never closed by light round all nodes:

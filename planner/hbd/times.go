@@ -2,10 +2,10 @@ package hbd
 
 import "time"
 
-// Times and limits that we chose, with their reasons.
+// Times and limits that we chose, with their reasons; cuts, probes and drains have their own.
 const (
-	// debounce lets the evidence of one fault arrive before it is planned for.
-	// chosen: neighbours tell within a millisecond or two of each other.
+	// debounce lets the evidence of one fault arrive before it is planned for. chosen:
+	// neighbours tell within a millisecond or two of each other.
 	debounce = 5 * time.Millisecond
 	// settleWait is how long a ring with a fault waits for the reports of its
 	// neighbours, so that the plan quotes their bypass. chosen: several times
