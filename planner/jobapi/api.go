@@ -245,15 +245,27 @@ func decode(w http.ResponseWriter, r *http.Request, x any, form string, named fu
 	return nil
 }
 
+// from reads something of the planner's jobs between two of its steps.
+func from[T any](ctx context.Context, a *API, read func(*job.Table) (T, error)) (v T, err error) {
+	e := a.source.Read(ctx, func(p *planner.Planner) { v, err = read(p.Jobs) })
+	return v, cmp.Or(e, err)
+}
+
 // read gives a job as it stands.
-func (a *API) read(ctx context.Context, id string) (v *job.View, err error) {
-	if e := job.CheckID(id); e != nil {
-		return nil, e
+func (a *API) read(ctx context.Context, id string) (*job.View, error) {
+	if err := job.CheckID(id); err != nil {
+		return nil, err
 	}
-	if e := a.source.Read(ctx, func(p *planner.Planner) { v, err = p.Jobs.Get(id) }); e != nil {
-		return nil, e
+	return from(ctx, a, func(t *job.Table) (*job.View, error) { return t.Get(id) })
+}
+
+// act has the planner do what a client asks of a job, and shows the job.
+func (a *API) act(w http.ResponseWriter, r *http.Request, q proto.OpRequest) error {
+	q.Bundle, q.Author = -1, author(r)
+	if _, err := a.source.Ask(r.Context(), q); err != nil {
+		return err
 	}
-	return v, err
+	return a.show(w, r)
 }
 
 func (a *API) show(w http.ResponseWriter, r *http.Request) error {
@@ -285,10 +297,7 @@ func (a *API) put(w http.ResponseWriter, r *http.Request) error {
 	if dry, err := isTrial(r); err != nil {
 		return err
 	} else if dry {
-		var t job.Trial
-		if e := a.source.Read(r.Context(), func(p *planner.Planner) { t, err = p.Jobs.Try(id, string(text)) }); e != nil {
-			return e
-		}
+		t, err := from(r.Context(), a, func(t *job.Table) (job.Trial, error) { return t.Try(id, string(text)) })
 		if err != nil {
 			return err
 		}
@@ -301,10 +310,7 @@ func (a *API) put(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if _, err := a.source.Ask(r.Context(), proto.OpRequest{Noun: proto.NounSubmit, Bundle: -1, Name: id, Revision: at, Text: proto.Part(text), Author: author(r)}); err != nil {
-		return err
-	}
-	return a.show(w, r)
+	return a.act(w, r, proto.OpRequest{Noun: proto.NounSubmit, Name: id, Revision: at, Text: proto.Part(text)})
 }
 
 // divide searches a strategy for a wish that names a model, outside of the planner's
@@ -344,10 +350,7 @@ func (a *API) release(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if _, err := a.source.Ask(r.Context(), proto.OpRequest{Noun: proto.NounRelease, Bundle: -1, Name: id, Revision: at, Text: proto.Part(r.URL.Query().Get("owner")), Author: author(r)}); err != nil {
-		return err
-	}
-	return a.show(w, r)
+	return a.act(w, r, proto.OpRequest{Noun: proto.NounRelease, Name: id, Revision: at, Text: proto.Part(r.URL.Query().Get("owner"))})
 }
 
 func (a *API) replace(w http.ResponseWriter, r *http.Request) error {
@@ -357,10 +360,7 @@ func (a *API) replace(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	id := r.PathValue("id")
-	var node proto.NodeID
-	if e := a.source.Read(r.Context(), func(p *planner.Planner) { node, err = p.Jobs.Member(id, r.URL.Query().Get("owner"), x.Out) }); e != nil {
-		return e
-	}
+	node, err := from(r.Context(), a, func(t *job.Table) (proto.NodeID, error) { return t.Member(id, r.URL.Query().Get("owner"), x.Out) })
 	if err != nil {
 		return err
 	}
@@ -368,10 +368,7 @@ func (a *API) replace(w http.ResponseWriter, r *http.Request) error {
 	if x.Reason != "" {
 		reason += ": " + x.Reason
 	}
-	if _, err := a.source.Ask(r.Context(), proto.OpRequest{Noun: proto.NounDrain, Bundle: -1, Node: node, Author: author(r), Reason: proto.Clip(reason)}); err != nil {
-		return err
-	}
-	return a.show(w, r)
+	return a.act(w, r, proto.OpRequest{Noun: proto.NounDrain, Node: node, Reason: proto.Clip(reason)})
 }
 
 func (a *API) topology(w http.ResponseWriter, r *http.Request) error {

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/http"
 
-	"ringlight/planner"
 	"ringlight/planner/job"
 	"ringlight/proto"
 )
@@ -28,10 +27,7 @@ func (a *API) flip(r *http.Request, q proto.OpRequest) (reply *proto.OpReply, er
 		return nil, err
 	}
 	id := r.PathValue("id")
-	var v *job.View
-	if e := a.source.Read(r.Context(), func(p *planner.Planner) { v, err = p.Jobs.Get(id) }); e != nil {
-		return nil, e
-	}
+	v, err := from(r.Context(), a, func(t *job.Table) (*job.View, error) { return t.Get(id) })
 	if err != nil {
 		return nil, err
 	}
@@ -73,11 +69,7 @@ func (a *API) resumed(w http.ResponseWriter, r *http.Request) error {
 	if err := decode(w, r, &x, `{"generation": EVENT}`, func() bool { return x.Generation != 0 }); err != nil {
 		return err
 	}
-	q := proto.OpRequest{Noun: proto.NounResumed, Bundle: -1, Name: r.PathValue("id"), Text: proto.Part(r.URL.Query().Get("owner")), Page: x.Generation, Author: author(r)}
-	if _, err := a.source.Ask(r.Context(), q); err != nil {
-		return err
-	}
-	return a.show(w, r)
+	return a.act(w, r, proto.OpRequest{Noun: proto.NounResumed, Name: r.PathValue("id"), Text: proto.Part(r.URL.Query().Get("owner")), Page: x.Generation})
 }
 
 func (a *API) traffic(w http.ResponseWriter, r *http.Request) error {

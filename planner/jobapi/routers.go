@@ -3,7 +3,6 @@ package jobapi
 import (
 	"net/http"
 
-	"ringlight/planner"
 	"ringlight/planner/job"
 	"ringlight/proto"
 )
@@ -19,11 +18,8 @@ func (a *API) routers(w http.ResponseWriter, r *http.Request) error {
 	})
 }
 
-func (a *API) readRouters(r *http.Request) (all routers, err error) {
-	err = a.source.Read(r.Context(), func(p *planner.Planner) {
-		all = routers{p.Jobs.News(), p.Jobs.Routers()}
-	})
-	return all, err
+func (a *API) readRouters(r *http.Request) (routers, error) {
+	return from(r.Context(), a, func(t *job.Table) (routers, error) { return routers{t.News(), t.Routers()}, nil })
 }
 
 func (a *API) showRouters(w http.ResponseWriter, r *http.Request) error {

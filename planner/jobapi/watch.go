@@ -1,7 +1,6 @@
 package jobapi
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -104,13 +103,13 @@ func (a *API) get(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	return a.poll(w, r, "watch", func(after uint64) (u heard, err error) {
-		var n news
-		e := a.source.Read(r.Context(), func(p *planner.Planner) {
-			if n.Events, n.Complete, err = p.Jobs.Events(id, after); err == nil {
-				n.Job, err = p.Jobs.Get(id)
+		n, err := from(r.Context(), a, func(t *job.Table) (n news, err error) {
+			if n.Events, n.Complete, err = t.Events(id, after); err == nil {
+				n.Job, err = t.Get(id)
 			}
+			return n, err
 		})
-		if err = cmp.Or(e, err); err != nil {
+		if err != nil {
 			return u, err
 		}
 		return heard{events: n.Events, complete: n.Complete, answer: n, whole: n.Job, last: n.Job.Generation, number: func(e *job.Event) uint64 { return e.Generation }}, nil
