@@ -83,6 +83,25 @@ func PartOf(text []byte, page uint64) (p Part, next uint64) {
 	return Part(text[from:]), 0
 }
 
+// PageOf is a page of an answer: of n items those from a number on, and the number of the
+// item after them; 0: there is none. number is nil where items are numbered by place.
+func PageOf[T any](n int, from uint64, number func(i int) uint64, item func(i int) T) (page []T, next uint64) {
+	for i := range n {
+		at := uint64(i)
+		if number != nil {
+			at = number(i)
+		}
+		switch {
+		case at < from:
+		case len(page) == MaxPage:
+			return page, at
+		default:
+			page = append(page, item(i))
+		}
+	}
+	return page, 0
+}
+
 // OpRequest is an operator's question to the planner.
 type OpRequest struct {
 	Version   uint8  `cbor:"0,keyasint"`

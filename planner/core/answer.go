@@ -126,16 +126,8 @@ func (e *evidence) At(s int) (list []proto.CircuitStatus) {
 
 func (c *Circuits) jobsPage(q *proto.OpRequest, r *proto.OpReply) {
 	lit, _, _ := c.Evidence.lit()
-	for _, j := range c.jobs.all {
-		if uint64(j.spec.Job) < q.Page {
-			continue
-		}
-		if len(r.Jobs) == proto.MaxPage {
-			r.Next = uint64(j.spec.Job)
-			return
-		}
-		r.Jobs = append(r.Jobs, c.jobStatus(j, lit))
-	}
+	id := func(i int) uint64 { return uint64(c.jobs.all[i].spec.Job) }
+	r.Jobs, r.Next = proto.PageOf(len(c.jobs.all), q.Page, id, func(i int) proto.JobStatus { return c.jobStatus(c.jobs.all[i], lit) })
 }
 
 // Halve drops the second half of a page of circuits or jobs and makes Next

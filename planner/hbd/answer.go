@@ -94,11 +94,11 @@ func (h *Rings) Undrain(q *proto.OpRequest, r *proto.OpReply) *proto.Command {
 func (p *placement) Answer(q *proto.OpRequest, r *proto.OpReply) {
 	switch q.Noun {
 	case proto.NounNodes:
-		p.nodesPage(q, r)
+		r.Nodes, r.Next = proto.PageOf(len(p.nodes), q.Page, nil, func(i int) proto.NodeStatus { return p.status(proto.NodeID(i)) })
 	case proto.NounNode:
 		r.Nodes = p.Shown(q.Node)
 	case proto.NounRings:
-		p.ringsPage(q, r)
+		r.Rings, r.Next = proto.PageOf(len(p.rings), q.Page, func(i int) uint64 { return uint64(p.rings[i].id) }, func(i int) proto.RingStatus { return p.rings[i].status() })
 	case proto.NounRing:
 		s := p.Ring(q.Ring)
 		if s == nil {
@@ -151,16 +151,6 @@ func (p *placement) Subject(id proto.NodeID) journal.Subject {
 	return journal.Subject{Node: id, Ring: n.Device.Group, Gen: n.Device.Want.Gen}
 }
 
-func (p *placement) nodesPage(q *proto.OpRequest, r *proto.OpReply) {
-	for i := min(q.Page, uint64(len(p.nodes))); i < uint64(len(p.nodes)); i++ {
-		if len(r.Nodes) == proto.MaxPage {
-			r.Next = i
-			return
-		}
-		r.Nodes = append(r.Nodes, p.status(proto.NodeID(i)))
-	}
-}
-
 // status is a node as operators see it, with the name that they gave it.
 func (p *placement) status(id proto.NodeID) proto.NodeStatus {
 	s := p.nodes[id].status()
@@ -168,19 +158,6 @@ func (p *placement) status(id proto.NodeID) proto.NodeStatus {
 		s.Name = p.fab.NodeNames[id]
 	}
 	return s
-}
-
-func (p *placement) ringsPage(q *proto.OpRequest, r *proto.OpReply) {
-	for _, v := range p.rings {
-		if uint64(v.id) < q.Page {
-			continue
-		}
-		if len(r.Rings) == proto.MaxPage {
-			r.Next = uint64(v.id)
-			return
-		}
-		r.Rings = append(r.Rings, v.status())
-	}
 }
 
 // Totals are the figures of a shell's overview.

@@ -214,13 +214,7 @@ func (e *evidence) Asked(q *proto.OpRequest, r *proto.OpReply) {
 		return
 	}
 	all := e.pl.fab.AllFibres()
-	for i := min(q.Page, uint64(len(all))); i < uint64(len(all)); i++ {
-		if len(r.Links) == proto.MaxPage {
-			r.Next = i
-			return
-		}
-		r.Links = append(r.Links, e.LinkOf(&all[i]))
-	}
+	r.Links, r.Next = proto.PageOf(len(all), q.Page, nil, func(i int) proto.LinkStatus { return e.LinkOf(&all[i]) })
 }
 
 // ClearFibre forgets that a fibre was held to be cut. It reports whether one of that

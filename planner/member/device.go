@@ -235,17 +235,8 @@ func (d *Device) Status() proto.NodeStatus {
 // StatusPage lists the devices, as nodes are listed: Page is the first number
 // wanted.
 func (t *Table) StatusPage(q *proto.OpRequest, r *proto.OpReply) {
-	for i := range t.Devices {
-		d := &t.Devices[i]
-		if uint64(d.ID) < q.Page {
-			continue
-		}
-		if len(r.Nodes) == proto.MaxPage {
-			r.Next = uint64(d.ID)
-			return
-		}
-		r.Nodes = append(r.Nodes, d.Status())
-	}
+	id := func(i int) uint64 { return uint64(t.Devices[i].ID) }
+	r.Nodes, r.Next = proto.PageOf(len(t.Devices), q.Page, id, func(i int) proto.NodeStatus { return t.Devices[i].Status() })
 }
 
 // Answers: its agent speaks, and answers what it is asked.
