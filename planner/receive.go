@@ -84,31 +84,26 @@ func (p *Planner) receive(topic proto.Topic, pk *proto.Packet) {
 	}
 	switch topic.Kind {
 	case proto.TopicPresence:
-		m := new(proto.Presence)
-		if p.inbox.decode(int64(d.ID), payload, m) && p.inbox.same(d, m.Node) {
+		if m := new(proto.Presence); p.inbox.takes(d, payload, m, &m.Node) {
 			t.Presence(d, m)
 		}
 	case proto.TopicReported:
-		m := new(proto.Reported)
-		if p.inbox.decode(int64(d.ID), payload, m) && p.inbox.same(d, m.Node) {
+		if m := new(proto.Reported); p.inbox.takes(d, payload, m, &m.Node) {
 			t.Reported(d, m, pk.By != "")
 			if m.AsksRestart && !d.ID.IsSwitch() {
 				p.Rollout.Asked(d.ID)
 			}
 		}
 	case proto.TopicEvent:
-		m := new(proto.Event)
-		if p.inbox.decode(int64(d.ID), payload, m) && p.inbox.same(d, m.Node) {
+		if m := new(proto.Event); p.inbox.takes(d, payload, m, &m.Node) {
 			t.Event(d, m)
 		}
 	case proto.TopicAck:
-		m := new(proto.Ack)
-		if p.inbox.decode(int64(d.ID), payload, m) && p.inbox.same(d, m.Node) {
+		if m := new(proto.Ack); p.inbox.takes(d, payload, m, &m.Node) {
 			t.Ack(d, m)
 		}
 	case proto.TopicHealth:
-		m := new(proto.Health)
-		if p.inbox.decode(int64(d.ID), payload, m) && p.inbox.same(d, m.Node) {
+		if m := new(proto.Health); p.inbox.takes(d, payload, m, &m.Node) {
 			t.Health(d, m)
 			if !d.ID.IsSwitch() {
 				p.Rings.Agenda.Health(m)
@@ -131,11 +126,13 @@ func (p *inbox) decode(node int64, payload []byte, m any) bool {
 	return err == nil
 }
 
-func (p *inbox) same(d *member.Device, said proto.NodeID) bool {
-	if said != d.ID {
+// takes reads what a device says of itself, which names the node that it is of.
+func (p *inbox) takes(d *member.Device, payload []byte, m any, of *proto.NodeID) bool {
+	read := p.decode(int64(d.ID), payload, m)
+	if read && *of != d.ID {
 		p.refuse(int64(d.ID), errNode)
 	}
-	return said == d.ID
+	return read && *of == d.ID
 }
 
 // refuse counts a message that is not acceptable. It is logged, not kept: a
