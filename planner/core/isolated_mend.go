@@ -117,7 +117,7 @@ func (c *isolated) elsewhere(p *isolate.Placement, n int, o taken) bool {
 		}
 		return c.fab.LeafPorts()
 	}
-	order := append(isolate.Identity(len(c.from.maps)), was.Switch)
+	order := append(isolate.Identity[int](len(c.from.maps)), was.Switch)
 	for _, at := range slices.Delete(order, was.Switch, was.Switch+1) {
 		x := isolate.Circuit{Switch: at, A: was.A, B: was.B}
 		for i := 0; i < ports(x.A)*ports(x.B) && c.from.able[at]; i++ {

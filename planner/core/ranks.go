@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"ringlight/planner/fabric"
+	"ringlight/planner/isolate"
 	"ringlight/planner/sched"
 	"ringlight/planner/topo"
 	"ringlight/proto"
@@ -56,10 +57,7 @@ type Group struct {
 func (r Ranks) Groups() (out []Group) {
 	dp := len(r.Places) / (r.TP * r.Stages)
 	for stage := range r.Stages {
-		ring := make([]int, dp)
-		for n := range ring {
-			ring[n] = n
-		}
+		ring := isolate.Identity[int](dp)
 		if r.PodOf != nil {
 			ring = sched.RingOrder(r.PodOf[stage*dp:][:dp])
 		}

@@ -142,7 +142,7 @@ func (r *router) backup() {
 
 // linkTo is a link of a leaf to a spine that is not out; -1: there is none.
 func (r *router) linkTo(leaf, spine int) int {
-	return slices.IndexFunc(isolate.Identity(r.core.fab.LeafLinks), func(nth int) bool {
+	return slices.IndexFunc(isolate.Identity[int](r.core.fab.LeafLinks), func(nth int) bool {
 		_, gone := r.core.from.out.links[fabric.LeafLink{Leaf: leaf, Spine: spine, Nth: nth}]
 		return !gone
 	})
@@ -324,7 +324,7 @@ func (c isolated) leafRoutes(j *job) (out []Route) {
 func (c *isolated) detour(j *job) isolate.Placement {
 	p, places := j.own.Placement, c.places(j)
 	whole := func(column int) bool {
-		return !slices.ContainsFunc(isolate.Identity(max(p.L*min(1, p.S), 1)), func(v int) bool {
+		return !slices.ContainsFunc(isolate.Identity[int](max(p.L*min(1, p.S), 1)), func(v int) bool {
 			here := p.S == 0 || slices.ContainsFunc(places[min(v*p.S, len(places)):min((v+1)*p.S, len(places))], func(x Place) bool { return c.from.out.at(x) == "" })
 			return here && !c.carries(j, &p, v*p.S+column)
 		})

@@ -58,10 +58,7 @@ func (s *State) bicliques() *bicliques {
 	for cell, n := range s.links.free {
 		links[cell%spines] += n
 	}
-	for m := range spines {
-		b.spines = append(b.spines, int32(m))
-	}
-	byLeast(b.spines, func(m int32) int32 { return links[m] })
+	b.spines = byLeast(Identity[int32](spines), func(m int32) int32 { return links[m] })
 	for _, m := range b.spines {
 		b.price = append(b.price, links[m])
 	}
@@ -70,7 +67,7 @@ func (s *State) bicliques() *bicliques {
 			b.leaves = append(b.leaves, int32(n))
 		}
 	}
-	byLeast(b.leaves, func(n int32) int32 { return s.idle[n] })
+	b.leaves = byLeast(b.leaves, func(n int32) int32 { return s.idle[n] })
 	b.free = make([]uint64, len(b.leaves)*b.words)
 	for i, n := range b.leaves {
 		b.idle = append(b.idle, s.idle[n])
@@ -229,7 +226,7 @@ func (b *bicliques) refused(before []int32, i int32, common []uint64) bool {
 // virtualClos makes the placement of the best biclique.
 func (s *State) virtualClos(b *bicliques) Placement {
 	want := b.found
-	p := Placement{Stage: 2, L: want.l, S: want.s, Map: Identity(want.s), Cost: b.best}
+	p := Placement{Stage: 2, L: want.l, S: want.s, Map: Identity[int](want.s), Cost: b.best}
 	var on []int
 	for at, w := range b.on {
 		for ; w != 0 && len(on) < want.s; w &= w - 1 {

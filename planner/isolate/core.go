@@ -68,11 +68,7 @@ func Optical(leaves, gpusPerLeaf, gpusPerServer, spines, switches int) Core {
 }
 
 func regular(leaves, gpusPerLeaf, gpusPerServer int) Core {
-	c := Core{GPUsPerServer: gpusPerServer, Servers: make([]int, leaves)}
-	for n := range c.Servers {
-		c.Servers[n] = gpusPerLeaf / gpusPerServer
-	}
-	return c
+	return Core{GPUsPerServer: gpusPerServer, Servers: slices.Repeat([]int{gpusPerLeaf / gpusPerServer}, leaves)}
 }
 
 func fill(rows, columns, value int) [][]int {

@@ -39,7 +39,7 @@ func (s *State) direct(need int) (Placement, bool) {
 	if small < 0 {
 		return Placement{}, false
 	}
-	p := Placement{Stage: 2, L: 2, Map: Identity(t * part), Cost: best - t*part}
+	p := Placement{Stage: 2, L: 2, Map: Identity[int](t * part), Cost: best - t*part}
 	p.Servers = s.idleServers(s.idleServers(nil, small, part), large, need-part)
 	want := make([]wish, 0, t*part)
 	for _, k := range s.between() {
@@ -61,16 +61,7 @@ func (s *State) between() []int {
 	for cell, n := range s.leaf.free {
 		free[cell%columns] += n
 	}
-	order := make([]int32, columns)
-	for k := range order {
-		order[k] = int32(k)
-	}
-	byLeast(order, func(k int32) int32 { return -free[k] })
-	out := make([]int, columns)
-	for i, k := range order {
-		out[i] = int(k)
-	}
-	return out
+	return byLeast(Identity[int](columns), func(k int) int32 { return -free[k] })
 }
 
 // wish is a circuit whose ports are not chosen yet: B.Port is not used. One that is

@@ -51,24 +51,15 @@ func (o *optical) leafOrders() [][]int32 {
 			leaves = append(leaves, int32(n))
 		}
 	}
-	few, many, ports := leaves, slices.Clone(leaves), slices.Clone(leaves)
-	byLeast(few, func(n int32) int32 { return o.idle[n] })
-	byLeast(many, func(n int32) int32 { return -o.idle[n] })
-	byLeast(ports, func(n int32) int32 { return -o.leaf.row[n] })
-	return [][]int32{few, many, ports}
+	few, many := byLeast(leaves, func(n int32) int32 { return o.idle[n] }), byLeast(leaves, func(n int32) int32 { return -o.idle[n] })
+	return [][]int32{few, many, byLeast(leaves, func(n int32) int32 { return -o.leaf.row[n] })}
 }
 
 // spineOrders are the orders in which spines are filled: the fullest and the
 // emptiest first.
 func (o *optical) spineOrders() [][]int32 {
-	full := make([]int32, o.core.Spines())
-	for m := range full {
-		full[m] = int32(m)
-	}
-	empty := slices.Clone(full)
-	byLeast(full, func(m int32) int32 { return o.spine.row[m] })
-	byLeast(empty, func(m int32) int32 { return -o.spine.row[m] })
-	return [][]int32{full, empty}
+	spines := Identity[int32](o.core.Spines())
+	return [][]int32{byLeast(spines, func(m int32) int32 { return o.spine.row[m] }), byLeast(spines, func(m int32) int32 { return -o.spine.row[m] })}
 }
 
 // leavesAt is how many virtual leaves of s GPUs a leaf has room for.
@@ -220,7 +211,7 @@ func (o *optical) layOut(leaves []int, fars []End) {
 // placement gives every pair of a virtual leaf and a virtual spine one of the
 // circuits between their leaf and spine.
 func (o *optical) placement(want shape, at, on []share) Placement {
-	p := Placement{L: want.l, S: want.s, Map: Identity(want.s)}
+	p := Placement{L: want.l, S: want.s, Map: Identity[int](want.s)}
 	colours := make([][]int, len(at)*len(on)) // of a pair: the switches of its circuits
 	for e, k := range o.w.colour {
 		pair := int(o.w.leaf[e])*len(on) + int(o.w.spine[e])

@@ -52,7 +52,7 @@ func TestPaperDoubleBinaryTree(t *testing.T) {
 	r := detmath.Stream(12, 0)
 	even := clos{64, 32, nil}
 	for range 64 {
-		even.f = append(even.f, Identity(32))
+		even.f = append(even.f, Identity[int](32))
 	}
 	chance := unequalMaps(r, 64, 32).trees()
 	t.Logf("64 x 32: load %d with equal maps, %d with maps of chance", even.trees(), chance)

@@ -72,12 +72,7 @@ func (s *State) withinLeaf(need int32) (Placement, bool) {
 // anywhere is for a core whose links nobody owns: the fewest leaves.
 func (s *State) anywhere(need int) Placement {
 	p := Placement{Stage: 2}
-	leaves := make([]int32, len(s.idle))
-	for n := range leaves {
-		leaves[n] = int32(n)
-	}
-	byLeast(leaves, func(n int32) int32 { return -s.idle[n] })
-	for _, n := range leaves {
+	for _, n := range byLeast(Identity[int32](len(s.idle)), func(n int32) int32 { return -s.idle[n] }) {
 		if left := need - len(p.Servers); left > 0 {
 			p.Servers = s.idleServers(p.Servers, int(n), min(left, int(s.idle[n])))
 			p.L++
@@ -99,15 +94,15 @@ func (s *State) idleServers(to []Server, leaf, servers int) []Server {
 
 // Identity is the map of ports to virtual spines. Any map serves that is the
 // same on every leaf; this one is easily read.
-func Identity(n int) []int {
-	m := make([]int, n)
+func Identity[N int | int32](n int) []N {
+	m := make([]N, n)
 	for i := range m {
-		m[i] = i
+		m[i] = N(i)
 	}
 	return m
 }
 
-// byLeast sorts numbers by a key, then by themselves.
-func byLeast(numbers []int32, key func(n int32) int32) {
-	slices.SortFunc(numbers, func(a, b int32) int { return cmp.Or(cmp.Compare(key(a), key(b)), cmp.Compare(a, b)) })
+// byLeast are numbers sorted by a key, then by themselves.
+func byLeast[N int | int32](numbers []N, key func(n N) int32) []N {
+	return slices.SortedFunc(slices.Values(numbers), func(a, b N) int { return cmp.Or(cmp.Compare(key(a), key(b)), cmp.Compare(a, b)) })
 }

@@ -20,7 +20,7 @@ type clos struct {
 // equalMaps has the same map on every leaf.
 func equalMaps(r *detmath.Random, l, s int) clos {
 	c := clos{l: l, s: s}
-	f := Identity(s)
+	f := Identity[int](s)
 	r.Shuffle(s, func(i, j int) { f[i], f[j] = f[j], f[i] })
 	for range l {
 		c.f = append(c.f, f)

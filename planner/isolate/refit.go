@@ -185,12 +185,12 @@ func (r *refit) seat(want shape, parts []part) {
 	}
 	switch {
 	case joined:
-		p.Map = Identity(t * on[0].of)
+		p.Map = Identity[int](t * on[0].of)
 		join(len(p.Map), func(int) End { return End{Number: on[1].at} })
 	case want.s == 0:
 		r.best, r.lost = p, lost
 	default:
-		p.Map = Identity(want.s)
+		p.Map = Identity[int](want.s)
 		same := want == shape{r.was.L, r.was.S}
 		try := func(spine func(column int) int) bool {
 			return join(r.need*t, func(n int) End { return End{Spine: true, Number: spine(n % want.s)} })

@@ -135,10 +135,7 @@ func (c Core) With(free [][]int) (*State, error) {
 		return s, nil
 	}
 	s.leaf, s.spine = newPool(c.Optics.Leaf), newPool(c.Optics.Spine)
-	s.lit = make([]int32, len(s.leaf.taken)+len(s.spine.taken))
-	for u := range s.lit {
-		s.lit[u] = -1
-	}
+	s.lit = slices.Repeat([]int32{-1}, len(s.leaf.taken)+len(s.spine.taken))
 	return s, nil
 }
 
