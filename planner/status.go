@@ -70,10 +70,8 @@ func (g *statusAsks) ask(p *Planner, client string, corr proto.Corr) {
 	if g.ahead == nil {
 		g.ahead = p.Rings.Evidence.Outlook()
 	}
-	for _, x := range g.asked {
-		if x == (statusAsk{client, corr}) {
-			return
-		}
+	if slices.Contains(g.asked, statusAsk{client, corr}) {
+		return
 	}
 	if len(g.asked) == maxAsks {
 		r := proto.OpReply{Corr: corr}

@@ -121,8 +121,7 @@ func others(err error) bool {
 }
 
 func missing(err error) bool {
-	var e *proto.Error
-	return errors.As(err, &e) && e.Code == proto.NotFound
+	return errors.Is(err, &proto.Error{Code: proto.NotFound})
 }
 
 // wish is what a job of Slurm asks for; nil: nothing, its nodes are in no fabric.

@@ -400,8 +400,7 @@ func (f *filters) stateIs(mode string, online, usable bool) bool {
 
 // duplicate: what is asked for is done already.
 func duplicate(err error) bool {
-	var e *proto.Error
-	return errors.As(err, &e) && e.Code == proto.Duplicate
+	return errors.Is(err, &proto.Error{Code: proto.Duplicate})
 }
 
 // saidNo: the planner answered, and refused; not that nobody answered.

@@ -79,9 +79,8 @@ func sealsOf(ctx context.Context, cl *client) (j sealJSON, err error) {
 	if err = cl.Pages(ctx, proto.OpRequest{Noun: proto.NounNodes}, look); err != nil {
 		return j, err
 	}
-	var refused *proto.Error
 	err = cl.Pages(ctx, proto.OpRequest{Noun: proto.NounNodes, Page: uint64(proto.FirstSwitch)}, look)
-	if errors.As(err, &refused) && refused.Code == proto.Unsupported {
+	if errors.Is(err, &proto.Error{Code: proto.Unsupported}) {
 		err = nil // no switches
 	}
 	return w.steps(), err

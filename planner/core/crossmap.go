@@ -24,11 +24,7 @@ type mapSet struct {
 }
 
 func newMap(ports int) crossMap {
-	d := crossMap{make([]int32, ports), make([]proto.JobID, ports)}
-	for i := range d.to {
-		d.to[i] = -1
-	}
-	return d
+	return crossMap{slices.Repeat([]int32{-1}, ports), make([]proto.JobID, ports)}
 }
 
 func (d crossMap) clone() crossMap { return crossMap{slices.Clone(d.to), slices.Clone(d.job)} }

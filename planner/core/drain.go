@@ -196,12 +196,7 @@ func (c *drains) patience(p *PortDrain) time.Duration {
 
 // waits: routers have not said that they have drained what they are asked to.
 func (c *drains) waits() bool {
-	for _, p := range c.of { // any order: whether there is one
-		if p.Drained && !p.Held {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(c.sorted(), func(p *PortDrain) bool { return p.Drained && !p.Held })
 }
 
 // why says whose words a stage waits for, "" when for none.

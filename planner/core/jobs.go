@@ -57,10 +57,7 @@ func (j *job) granted() int {
 
 // lacks: some link of a job that runs has no path.
 func (j *job) lacks() bool {
-	n := 0
-	for _, l := range j.placed.Links {
-		n += l
-	}
+	n := j.granted()
 	for _, x := range j.paths {
 		n -= x.Count
 	}

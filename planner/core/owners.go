@@ -74,10 +74,8 @@ func (s *seat) whole(fab *fabric.Core) bool {
 	case len(s.Circuits) != len(s.Links) && (fab.LeafSpine.Switches > 0 || len(s.Circuits) > 0):
 		return false
 	}
-	for _, at := range s.Map {
-		if at < 0 || at >= ends {
-			return false
-		}
+	if slices.ContainsFunc(s.Map, func(at int) bool { return at < 0 || at >= ends }) {
+		return false
 	}
 	for n, x := range s.Circuits { // those of a leaf begin at it
 		if x.A.Spine || s.S > 0 && (!x.B.Spine || x.A.Number != s.Links[n].Leaf || x.B.Number != s.Links[n].Spine) {

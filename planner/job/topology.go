@@ -201,10 +201,7 @@ func (t *Topology) slurm(shape string) (rows []row, err error) {
 		at[n.Host] = i
 	}
 	var rings []FabricRing
-	of := make([]int, len(t.Nodes)) // by node: which of them, -1: none
-	for i := range of {
-		of[i] = -1
-	}
+	of := slices.Repeat([]int{-1}, len(t.Nodes)) // by node: which of them, -1: none
 	for _, r := range t.Rings {
 		nodes := slices.DeleteFunc(slices.Clone(r.Nodes), func(h string) bool { s := t.Nodes[at[h]].State; return s == Lost || s == Drained })
 		if r.TP != t.TP || len(nodes) == 0 || shape == "block" && len(nodes) < t.TP/t.GPUsPerNode { // Slurm refuses a block below the base size

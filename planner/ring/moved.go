@@ -46,10 +46,7 @@ func Same(before, after [][]proto.NodeID) []int {
 		}
 	}
 	slices.SortStableFunc(pairs, func(a, b pair) int { return b.nodes - a.nodes })
-	out, taken := make([]int, len(before)), make([]bool, len(after))
-	for i := range out {
-		out[i] = -1
-	}
+	out, taken := slices.Repeat([]int{-1}, len(before)), make([]bool, len(after))
 	for _, p := range pairs {
 		if out[p.from] < 0 && !taken[p.to] {
 			out[p.from], taken[p.to] = p.to, true

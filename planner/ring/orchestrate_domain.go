@@ -16,15 +16,12 @@ const noEnd = int32(1) << 30
 // newLine finds the groups of a line. A group is a span of usable places, at
 // most K apart, without a place inside that would need one bundle twice.
 func newLine(ok []bool, k, size int, shared bool) line {
-	l := line{ok: ok, ends: make([]int32, len(ok)+1), from: make([]int32, len(ok)+1)}
+	l := line{ok: ok, ends: slices.Repeat([]int32{noEnd}, len(ok)+1), from: make([]int32, len(ok)+1)}
 	places := make([]int32, 0, len(ok))
 	for i, usable := range ok {
 		if usable {
 			places = append(places, int32(i))
 		}
-	}
-	for i := range l.ends {
-		l.ends[i] = noEnd
 	}
 	first := 0 // no group that ends here or later starts before places[first]
 	for e := range places {

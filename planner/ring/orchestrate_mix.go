@@ -1,5 +1,7 @@
 package ring
 
+import "slices"
+
 // way is the moves of the best way through a domain, ToR by ToR.
 func (p *pairProgram) way(d *domain, w rate, fewest bool) []move {
 	trail := make([]uint16, d.tors*p.states)
@@ -82,11 +84,8 @@ func (p *pairProgram) between(x *detour, groups, more int) (out []option) {
 	if len(x.way)*p.states*width > maxBetween {
 		return nil
 	}
-	meets, next := make([]int32, p.states*width), make([]int32, p.states*width)
+	meets, next := slices.Repeat([]int32{-1}, p.states*width), make([]int32, p.states*width)
 	trail := make([]uint16, len(x.way)*p.states*width)
-	for i := range meets {
-		meets[i] = -1
-	}
 	meets[0] = 0
 	for t := range x.way {
 		for i := range next {
@@ -131,10 +130,7 @@ func swap(list []detour, need int) {
 		span += max(last, -last)
 	}
 	// meets by how many groups more, moved up by span; -1: not to be had.
-	meets, next := make([]int, 2*span+1), make([]int, 2*span+1)
-	for n := range meets {
-		meets[n] = -1
-	}
+	meets, next := slices.Repeat([]int{-1}, 2*span+1), make([]int, 2*span+1)
 	meets[span] = 0
 	chosen := make([][]int8, len(list))
 	for i := range list {

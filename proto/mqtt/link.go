@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -207,13 +208,11 @@ func (l *Link) seal(p *proto.Packet) {
 
 // want adds a topic to the wanted subscriptions, reporting whether it is new.
 func (l *Link) want(topic string) bool {
-	for _, have := range l.subs {
-		if have == topic {
-			return false
-		}
+	known := slices.Contains(l.subs, topic)
+	if !known {
+		l.subs = append(l.subs, topic)
 	}
-	l.subs = append(l.subs, topic)
-	return true
+	return !known
 }
 
 func (l *Link) unwant(topic string) bool {
