@@ -87,7 +87,7 @@ func (o *obstacles) stepOver(r *ringView) {
 		o.at = min(o.at, due)
 		return
 	}
-	closed := r.closed()
+	some, closed := r.joined()
 	for _, id := range who {
 		n := &o.h.Placed.nodes[id]
 		n.stepped(fmt.Sprintf("stepped over: %s, and its ring needed a change", n.whyNot()))
@@ -98,7 +98,7 @@ func (o *obstacles) stepOver(r *ringView) {
 	if at := slices.IndexFunc(res.Groups, func(g ring.Group) bool { return g.ID == r.id }); at >= 0 {
 		left = len(res.Groups[at].Nodes)
 	}
-	if left < 2 && !wished || left <= usable && !wished && closed {
+	if !wished && (left < 1 || left < 2 && some || left <= usable && closed) {
 		for _, id := range who {
 			o.h.Placed.nodes[id].stepped("")
 			o.h.Placed.reads(id)
@@ -206,31 +206,30 @@ func (o *obstacles) retell(r *ringView) {
 	}
 }
 
-// closed: members beside each other, past those that are out, have each other's light,
-// as far as they say: one that cannot take part has said nothing else.
+// closed: all are joined.
 func (r *ringView) closed() bool {
-	if r.splitAt != 0 || r.alone() {
-		return false
-	}
-	joined := func(at, to int) bool { return r.meets(at, to, proto.Right) && r.meets(to, at, proto.Left) }
-	if r.step > 0 { // nobody steps over another: a pair is all there is
-		for at, to := range r.links {
-			if r.at(at).usable() && r.at(to).usable() && !joined(at, to) {
-				return false
-			}
-		}
-		return true
-	}
-	before := -1
+	_, all := r.joined()
+	return all
+}
+
+// joined: some or all members beside each other, past those that are out, have each
+// other's light, as far as they say: one that cannot take part has said nothing else.
+func (r *ringView) joined() (some, all bool) {
+	some, all = r.alone(), r.splitAt == 0 && !r.alone()
 	for at := range r.nodes {
-		if r.at(at).usable() {
-			if before >= 0 && !joined(before, at) {
-				return false
-			}
-			before = at
+		if !r.at(at).usable() {
+			continue
+		}
+		to := r.peer(at, proto.Right)
+		for r.step == 0 && to >= 0 && !r.at(to).usable() { // in a pair nobody steps over another
+			to = r.peer(to, proto.Right)
+		}
+		if to >= 0 && r.at(to).usable() {
+			both := r.meets(at, to, proto.Right) && r.meets(to, at, proto.Left)
+			some, all = some || both, all && both
 		}
 	}
-	return true
+	return some, all
 }
 
 // meets: a member has the light of the next one on a side, or cannot say so.

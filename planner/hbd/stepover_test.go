@@ -131,3 +131,32 @@ func TestStepOverIsWeighedWithMoves(t *testing.T) {
 		t.Errorf("not stepped over; near %+v, far %+v", near.Groups, far.Groups)
 	}
 }
+
+// Goal: a member that says nothing, and has nobody's light, is stepped over even where that
+// leaves its ring one node: nothing is lost, and the others are free for other rings. One
+// that has its neighbour's light is more than one node.
+// Method: all but the first, the second, which is mute, and the last are out.
+func TestStepOverWhereNobodyIsJoined(t *testing.T) {
+	for _, lit := range []bool{false, true} {
+		p := standing(t, 64, 0)
+		r := p.Placed.rings[0]
+		r.seeLight()
+		p.j.Now += time.Minute
+		last := len(r.nodes) - 1
+		for at := 2; at < last; at++ {
+			p.say(r.at(at), true, proto.ModeHostDown, 0)
+		}
+		mute := r.at(1)
+		p.Table.Silence(mute.Device, journal.Never)
+		if !lit {
+			r.at(0).lose(proto.Right, lossView{lost: true})
+		}
+		r.at(last).lose(proto.Left, lossView{lost: true})
+		p.Agenda.mark(r)
+		p.look()
+		p.j.Now += stepWait
+		if p.look(); (mute.over == "") != lit {
+			t.Errorf("lit %t: stepped over %q", lit, mute.over)
+		}
+	}
+}
