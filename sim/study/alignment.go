@@ -143,12 +143,11 @@ type aligned struct {
 	order ring.Order
 	down  []bool
 	want  int
-	gpus  int
 }
 
 func newAligned(c *AlignmentConfig, racks *ring.Racks, tp int, how Alignment) *aligned {
 	size := tp / c.GPUsPerNode
-	a := &aligned{row: AlignmentRow{TP: tp, Align: how}, racks: racks, down: make([]bool, c.Nodes), want: int(float64(c.Scale * float64(c.Nodes/size))), gpus: c.GPUsPerNode,
+	a := &aligned{row: AlignmentRow{TP: tp, Align: how}, racks: racks, down: make([]bool, c.Nodes), want: int(float64(c.Scale * float64(c.Nodes/size))),
 		order: ring.Order{Nodes: c.Nodes, K: c.K, Wrap: c.Ring, Shared: c.K%2 == 1 && c.K > 1}}
 	usable := func(n proto.NodeID) bool { return !a.down[n] }
 	m := ring.Mend{Order: a.order, Sizes: []ring.Demand{{Size: size, Want: a.want}}, Moves: ring.MovesOf(c.Moves), Usable: usable, Free: usable, Spread: true}

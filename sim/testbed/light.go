@@ -17,8 +17,6 @@ type netPort struct {
 	Name   string // g0r: the right side of GPU 0; ocs2: a spine's port to its third switch
 }
 
-func (p netPort) String() string { return p.Device + "/" + p.Name }
-
 // nowhere is where a port sends that is dark.
 const nowhere = -1
 

@@ -150,7 +150,7 @@ func (p *pods) end() error {
 	}
 	errs = append(errs, p.Close())
 	if p.routes != nil {
-		errs = append(errs, p.routes.stop())
+		p.routes.stop()
 	}
 	return errors.Join(errs...)
 }

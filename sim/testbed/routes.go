@@ -39,7 +39,8 @@ func (b *Bed) watchRoutes() (*routeWatch, error) {
 			if fd > 0 {
 				_ = unix.Close(fd)
 			}
-			return nil, errors.Join(err, w.stop())
+			w.stop()
+			return nil, err
 		}
 		w.all.Go(func() { w.read(fd) })
 	}
@@ -57,10 +58,9 @@ func (w *routeWatch) read(fd int) {
 	}
 }
 
-func (w *routeWatch) stop() error {
+func (w *routeWatch) stop() {
 	w.ended.Store(true)
 	w.all.Wait()
-	return nil
 }
 
 // since is how long ago the last one changed.
