@@ -40,7 +40,7 @@ func (s *studyRun) jobList(name string, gpus int, drawn ...string) ([]workload.J
 		return nil, &proto.Error{Code: proto.Invalid, Field: "workload", Limit: "one of " + strings.Join(workload.Kinds(), ", ") + ", or a file", Reason: err.Error()}
 	}
 	defer f.Close()
-	return workload.All(workload.NewReader(f, gpus, *s.seed))
+	return workload.NewReader(f, gpus, *s.seed).All()
 }
 
 func studyJCT(ctx context.Context, s *studyRun) error {

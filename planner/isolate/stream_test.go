@@ -58,10 +58,7 @@ func TestStreamsFareAsOnOneSwitch(t *testing.T) {
 			var best, optics int64
 			network, all := 0, 0
 			for seed := range uint64(min(scale(1), 5)) {
-				jobs, err := workload.All(workload.Generate(workload.Config{Kind: kind, Jobs: min(scale(800), 5000), Gap: 100 * time.Second, Seed: seed + 1}))
-				if err != nil {
-					t.Fatal(err)
-				}
+				jobs := workload.Draw(workload.Config{Kind: kind, Jobs: min(scale(800), 5000), Gap: 100 * time.Second, Seed: seed + 1})
 				best += drive(t, NewQueue(one.Empty(), Rules{Order: order}), jobs)
 				q := NewQueue(defaultCore().Empty(), Rules{Order: order})
 				optics += drive(t, q, jobs)

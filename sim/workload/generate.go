@@ -2,7 +2,6 @@ package workload
 
 import (
 	"fmt"
-	"io"
 	"math"
 	"slices"
 	"time"
@@ -31,8 +30,8 @@ type Config struct {
 // the published trace ties size and duration.
 type kind struct {
 	name     string
-	duration func(g *Generator) time.Duration
-	gpus     func(g *Generator) int
+	duration func(g *generator) time.Duration
+	gpus     func(g *generator) int
 }
 
 // The sizes of a Helios sample of 18,825 jobs in the public simulator of
@@ -95,41 +94,29 @@ const (
 	drawEstimate
 )
 
-// Generator is a source of drawn jobs.
-type Generator struct {
+// generator is where the drawing of jobs stands.
+type generator struct {
 	cfg     Config
 	kind    kind
-	left    int
 	arrival float64                           // ms
 	u       float64                           // of this job's duration, for kinds that tie size to it
 	draw    [drawEstimate + 1]*detmath.Random // by purpose
 }
 
-// Generate starts a generator; the configuration must be valid.
-func Generate(c Config) *Generator {
-	g := &Generator{cfg: c, left: c.Jobs}
-	g.kind = kinds[slices.Index(Kinds(), c.Kind)]
+// Draw draws all jobs of a valid configuration.
+func Draw(c Config) []Job {
+	g, jobs := &generator{cfg: c, kind: kinds[slices.Index(Kinds(), c.Kind)]}, make([]Job, c.Jobs)
 	for purpose := range g.draw {
 		g.draw[purpose] = detmath.Stream(c.Seed, uint64(purpose))
 	}
-	return g
-}
-
-// Draw draws all jobs of a valid configuration.
-func Draw(c Config) []Job {
-	g, jobs := Generate(c), make([]Job, c.Jobs)
 	for i := range jobs {
-		jobs[i], _ = g.Next() // there are so many
+		jobs[i] = g.next()
 	}
 	return jobs
 }
 
-// Next draws a job.
-func (g *Generator) Next() (Job, error) {
-	if g.left == 0 {
-		return Job{}, io.EOF
-	}
-	g.left--
+// next draws a job.
+func (g *generator) next() Job {
 	g.arrival += float64(-detmath.Log(uniform(g.draw[drawGap])) * float64(g.cfg.Gap.Milliseconds()))
 	j := Job{Arrival: time.Duration(g.arrival) * time.Millisecond}
 	j.Duration = g.kind.duration(g) // before the size, which may look at it
@@ -137,7 +124,7 @@ func (g *Generator) Next() (Job, error) {
 	j.Model, j.Pattern = drawTalk(g.draw[drawModel], j.GPUs)
 	j.Volume, j.Slack = drawVolumeSlack(g.draw[drawVolume], g.draw[drawSlack])
 	j.Estimate = uint16(thousandth - g.cfg.EstimateError + g.draw[drawEstimate].Below(2*g.cfg.EstimateError+1))
-	return j, nil
+	return j
 }
 
 // drawTalk draws what a job trains and how it meets: half of the jobs by
@@ -185,7 +172,7 @@ func wholeSeconds(v, of float64) time.Duration {
 
 // clipped is the durations of w1 and w2: hundreds of seconds, mean 3,600 s
 // after clipping, for which the median before it is 954.7 s.
-func clipped(g *Generator) time.Duration {
+func clipped(g *generator) time.Duration {
 	return wholeSeconds(lognormal(g.draw[drawDuration], 6.8614031, 1.6, 1000, 100_000), 100)
 }
 
@@ -198,6 +185,6 @@ const (
 	heliosTilt      = -0.234008 // power of the size that gives the published mean
 )
 
-func heliosDuration(g *Generator) time.Duration {
+func heliosDuration(g *generator) time.Duration {
 	return wholeSeconds(lognormal(g.draw[drawDuration], heliosLogMedian, heliosSigma, 1, heliosLongest), 1)
 }

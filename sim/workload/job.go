@@ -1,9 +1,6 @@
 package workload
 
-import (
-	"io"
-	"time"
-)
+import "time"
 
 // Job is one job.
 type Job struct {
@@ -76,26 +73,6 @@ const (
 	denseModels = 17 // the first of Models: data parallel, AllReduce alone
 	moeModel    = 17
 )
-
-// Source gives jobs one by one in the order of arrival, then io.EOF.
-type Source interface {
-	Next() (Job, error)
-}
-
-// All takes every job of a source.
-func All(s Source) ([]Job, error) {
-	var jobs []Job
-	for {
-		switch j, err := s.Next(); err {
-		case nil:
-			jobs = append(jobs, j)
-		case io.EOF:
-			return jobs, nil
-		default:
-			return nil, err
-		}
-	}
-}
 
 // AtLoad moves the arrivals so that the jobs ask for a share of the GPUs, in
 // thousandths: sum(GPUs x Duration) over gpusTotal x the time to the last

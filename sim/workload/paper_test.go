@@ -21,10 +21,7 @@ func measure(t *testing.T, c Config) drawn {
 	if err := c.Validate(); err != nil {
 		t.Fatal(err)
 	}
-	jobs, err := All(Generate(c))
-	if err != nil || len(jobs) != c.Jobs {
-		t.Fatalf("%d jobs, %v", len(jobs), err)
-	}
+	jobs := Draw(c)
 	d := drawn{sizes: map[int32]int{}, shortest: jobs[0].Duration}
 	lengths := make([]time.Duration, len(jobs))
 	n, busy, eightBusy, last := float64(len(jobs)), 0.0, 0.0, time.Duration(0)
@@ -144,10 +141,7 @@ func TestSampledWorkloads(t *testing.T) {
 // model's, deadlines 1 to 5 durations after arrival.
 // Reference: [VCLOS] sec 4.2, 9.2 and its public simulator
 func TestModelsOfJobs(t *testing.T) {
-	jobs, err := All(Generate(Config{Kind: "w1", Jobs: 200_000, Gap: time.Minute, EstimateError: 200, Seed: 5}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	jobs := Draw(Config{Kind: "w1", Jobs: 200_000, Gap: time.Minute, EstimateError: 200, Seed: 5})
 	var pattern [4]float64
 	var talking, volume, slack, dense, moe, estimate float64
 	for _, j := range jobs {

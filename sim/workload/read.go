@@ -43,6 +43,21 @@ func NewReader(r io.Reader, maxGPUs int, seed uint64) *Reader {
 		model: detmath.Stream(seed, drawModel), volume: detmath.Stream(seed, drawVolume), slack: detmath.Stream(seed, drawSlack)}
 }
 
+// All takes every job.
+func (r *Reader) All() (jobs []Job, err error) {
+	for {
+		j, err := r.Next()
+		switch err {
+		case nil:
+			jobs = append(jobs, j)
+		case io.EOF:
+			return jobs, nil
+		default:
+			return nil, err
+		}
+	}
+}
+
 // Next returns the next job, or io.EOF after the last. An error stays.
 func (r *Reader) Next() (Job, error) {
 	if r.err != nil {

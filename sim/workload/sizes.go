@@ -17,9 +17,9 @@ func tilted(weights []float64, power float64) []float64 {
 }
 
 // powers draws powers of two by weight; larger than most is cut to it.
-func powers(weights []float64, most int) func(*Generator) int {
+func powers(weights []float64, most int) func(*generator) int {
 	choose := chooser(weights)
-	return func(g *Generator) int { return min(1<<choose(uniform(g.draw[drawSize])), most) }
+	return func(g *generator) int { return min(1<<choose(uniform(g.draw[drawSize])), most) }
 }
 
 // chooser gives the index that a uniform draw falls on.
@@ -48,8 +48,8 @@ type knot struct{ share, seconds float64 }
 var phillyKnots = []knot{{0, 5}, {0.25, 115}, {0.5, 1144}, {0.75, 2932}, {0.9, 11266}, {0.99, 254_884}, {1, 748_456}}
 
 // byKnots draws durations from such a distribution.
-func byKnots(knots []knot) func(*Generator) time.Duration {
-	return func(g *Generator) time.Duration {
+func byKnots(knots []knot) func(*generator) time.Duration {
+	return func(g *generator) time.Duration {
 		g.u = uniform(g.draw[drawDuration])
 		i := 1
 		for g.u > knots[i].share {
@@ -72,7 +72,7 @@ const (
 
 var phillyRest = chooser([]float64{932, 26, 16, 6}) // of 1, 2, 4, 16 GPUs
 
-func phillyGPUs(g *Generator) int {
+func phillyGPUs(g *generator) int {
 	eight := phillyEightOther
 	if g.u > phillyLong {
 		eight = phillyEightLong
@@ -92,7 +92,7 @@ var (
 	tpuv4      = chooser([]float64{5, 5, 8, 11, 14, 17.5, 0.7, 11.7, 0.1, 27})
 )
 
-func tpuv4GPUs(g *Generator) int { return tpuv4Sizes[tpuv4(uniform(g.draw[drawSize]))] }
+func tpuv4GPUs(g *generator) int { return tpuv4Sizes[tpuv4(uniform(g.draw[drawSize]))] }
 
 // lumosKnots are the running times that the public logs of [LUMOS] have for its
 // 1,000 jobs on an ideal network: Helios jobs of 10 minutes and more, mean
@@ -105,4 +105,4 @@ var lumosKnots = []knot{{0, 414}, {0.05, 694}, {0.1, 770}, {0.2, 924}, {0.3, 118
 // on, cut to powers of two.
 var lumosSizes = chooser([]float64{29, 14, 18.2, 11.8, 22.6, 3.9, 0.5})
 
-func lumosGPUs(g *Generator) int { return 32 << lumosSizes(uniform(g.draw[drawSize])) }
+func lumosGPUs(g *generator) int { return 32 << lumosSizes(uniform(g.draw[drawSize])) }

@@ -18,10 +18,7 @@ import (
 // Method: a hash of 1,000 jobs of every kind, as it was on amd64.
 func TestSameJobsEverywhere(t *testing.T) {
 	hash := func(c Config) uint64 {
-		jobs, err := All(Generate(c))
-		if err != nil {
-			t.Fatal(err)
-		}
+		jobs := Draw(c)
 		h := fnv.New64a()
 		for _, j := range jobs {
 			if err := binary.Write(h, binary.LittleEndian, j); err != nil {
@@ -49,15 +46,9 @@ func TestSameJobsEverywhere(t *testing.T) {
 // met by moving arrivals alone.
 func TestArrivalsAlone(t *testing.T) {
 	c := Config{Kind: "w2", Jobs: 500, Gap: 100 * time.Second, Seed: 2}
-	near, err := All(Generate(c))
-	if err != nil {
-		t.Fatal(err)
-	}
+	near := Draw(c)
 	c.Gap *= 2
-	far, err := All(Generate(c))
-	if err != nil {
-		t.Fatal(err)
-	}
+	far := Draw(c)
 	AtLoad(far, 512, 655)
 	asked := 0.0
 	for i := range near {
@@ -77,7 +68,7 @@ func TestArrivalsAlone(t *testing.T) {
 func TestReadList(t *testing.T) {
 	read := func(text string) []Job {
 		t.Helper()
-		jobs, err := All(NewReader(strings.NewReader(text), 64, 1))
+		jobs, err := NewReader(strings.NewReader(text), 64, 1).All()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -142,7 +133,7 @@ func TestRefusedLists(t *testing.T) {
 		{head + "7,1,5\n\x00\x00\n", "line 3", "gpus", "3 fields"},
 	} {
 		r := NewReader(strings.NewReader(c.text), 64, 1)
-		_, err := All(r)
+		_, err := r.All()
 		var e *proto.Error
 		if !errors.As(err, &e) || e.Field != c.field || !strings.HasPrefix(e.Limit, c.limit) || !strings.Contains(e.Reason, c.line+":") {
 			t.Errorf("%.40q: %v", c.text, err)
