@@ -23,9 +23,9 @@ func studies() []studyOf {
 		{"wait", "time that jobs wait for repairs ([IHBD] Fig. 12, 19)", studyWait, nil},
 		{"disruption", "running groups that faults touch, by method", studyDisruption, nil},
 		{"alignment", "traffic that leaves its ToR while rings are mended, racks of several sizes", studyAlignment, nil},
-		{"crosstor", "traffic that leaves its ToR, by method ([IHBD] Fig. 13a-c)", studyCrossTor, nil},
+		{"crosstor", "traffic that leaves its ToR, by method ([IHBD] Fig. 13a-c)", plain("-nodes-per-domain 256,1024 -runs 5", study.DefaultCrossTor, study.CrossTor), nil},
 		{"cost", "cost and power of interconnects ([IHBD] Tables 6, 8, Fig. 13d)", studyCost, nil},
-		{"bounds", "bound of the waste by K ([IHBD] Table 7)", studyBounds, nil},
+		{"bounds", "bound of the waste by K ([IHBD] Table 7)", plain("-runs 1000 -json", study.DefaultBounds, study.Bounds), nil},
 		{"mfu", "training MFU of an analytic model ([IHBD] Tables 2, 4, 5)", studyMFU, nil},
 		{"rewire", "circuits kept while a core changes, by method ([CROSS] Fig. 5-7)", studyRewire, nil},
 		{"flows", "the flow simulator: speed, memory, models of sharing", studyFlows, nil},
@@ -34,7 +34,7 @@ func studies() []studyOf {
 		{"compare", "every system on one workload, one budget, one fault trace: what to choose", studyCompare, nil},
 		{"reconfig", "one topology of a job against links that follow its traffic ([TOPO] App. E.4)", studyReconfig, nil},
 		{"phases", "one topology of a job against one for each phase of its iteration", studyPhases, nil},
-		{"exchange", "all-to-all of a group that switches between its steps, beside neighbours, Bruck and a switch ([IHBD] 7)", studyExchange, nil},
+		{"exchange", "all-to-all of a group that switches between its steps, beside neighbours, Bruck and a switch ([IHBD] 7)", plain("-groups 4,8,16 -k 2 -switching 100us", study.DefaultExchange, study.Exchanges), nil},
 		{"lumos-jct", "completion of jobs on circuits between pods and on a Clos ([LUMOS] 6)", studyLumos, nil},
 	}
 }
@@ -142,6 +142,30 @@ func (s *studyRun) compute(ctx context.Context, run func() (result, error)) erro
 		return s.emit(r)
 	case <-ctx.Done():
 		return ctx.Err()
+	}
+}
+
+// drawn is a configuration of a study that draws.
+type drawn[C any] interface {
+	*C
+	By(seed uint64, p study.Progress)
+}
+
+// compute runs a study that draws.
+func compute[C any, P drawn[C], R result](ctx context.Context, s *studyRun, cfg P, run func(C) (R, error)) error {
+	cfg.By(*s.seed, s.progress())
+	return s.compute(ctx, func() (result, error) { return run(*cfg) })
+}
+
+// plain is a study whose flags are all of its configuration.
+func plain[C any, P drawn[C], R result](example string, def func() C, run func(C) (R, error)) func(context.Context, *studyRun) error {
+	return func(ctx context.Context, s *studyRun) error {
+		cfg := def()
+		s.flags(example, &cfg)
+		if err := s.parse(); err != nil {
+			return err
+		}
+		return compute[C, P](ctx, s, &cfg, run)
 	}
 }
 

@@ -91,9 +91,7 @@ func studyWaste(ctx context.Context, s *studyRun) error {
 		if err := t.orient(fabric.Ring); err != nil {
 			return err
 		}
-		return s.compute(ctx, func() (result, error) {
-			return study.WasteIID(study.IIDConfig{Size: t.Size, Ratios: o.Ratios, Runs: t.Runs, Seed: *s.seed, Progress: s.progress()})
-		})
+		return compute(ctx, s, &study.IIDConfig{Size: t.Size, Ratios: o.Ratios, Runs: t.Runs}, study.WasteIID)
 	}
 	cfg, err := s.cluster(t)
 	if err != nil {

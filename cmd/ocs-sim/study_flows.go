@@ -30,11 +30,11 @@ func studyFlows(ctx context.Context, s *studyRun) error {
 	cfg.Faults.Trace = faults.Trace
 	cfg.Faults.Bypass, cfg.Faults.Reload = time.Duration(*bypass)*time.Microsecond, time.Duration(*reload)*time.Second
 	cfg.Patterns = strings.Split(*patterns, ",")
-	cfg.Compute, cfg.Seed, cfg.Progress = time.Duration(*micros)*time.Microsecond, *s.seed, s.progress()
+	cfg.Compute = time.Duration(*micros) * time.Microsecond
 	if s.gather == nil {
 		cfg.Clock, cfg.Memory = processorTime, memoryInUse
 	}
-	return s.compute(ctx, func() (result, error) { return study.Flows(cfg) })
+	return compute(ctx, s, &cfg, study.Flows)
 }
 
 // processorTime is what this process has had of the processor in its own code.

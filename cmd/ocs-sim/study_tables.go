@@ -45,16 +45,6 @@ func studyAlignment(ctx context.Context, s *studyRun) error {
 	return s.compute(ctx, func() (result, error) { return study.Alignments(cfg) })
 }
 
-func studyCrossTor(ctx context.Context, s *studyRun) error {
-	cfg := study.DefaultCrossTor()
-	s.flags("-nodes-per-domain 256,1024 -runs 5", &cfg)
-	if err := s.parse(); err != nil {
-		return err
-	}
-	cfg.Seed, cfg.Progress = *s.seed, s.progress()
-	return s.compute(ctx, func() (result, error) { return study.CrossTor(cfg) })
-}
-
 func studyCost(ctx context.Context, s *studyRun) error {
 	def := study.DefaultSize()
 	def.TPs = []int{32}
@@ -68,18 +58,8 @@ func studyCost(ctx context.Context, s *studyRun) error {
 	if err := z.orient(fabric.Ring); err != nil {
 		return err
 	}
-	cfg.Size, cfg.Runs, cfg.Seed, cfg.Progress = z.Size, z.Runs, *s.seed, s.progress()
-	return s.compute(ctx, func() (result, error) { return study.Cost(cfg) })
-}
-
-func studyBounds(ctx context.Context, s *studyRun) error {
-	cfg := study.BoundsConfig{GPUs: study.DefaultSize().GPUsTotal(), Runs: 400}
-	s.flags("-runs 1000 -json", &cfg)
-	if err := s.parse(); err != nil {
-		return err
-	}
-	cfg.Seed, cfg.Progress = *s.seed, s.progress()
-	return s.compute(ctx, func() (result, error) { return study.Bounds(cfg) })
+	cfg.Size, cfg.Runs = z.Size, z.Runs
+	return compute(ctx, s, &cfg, study.Cost)
 }
 
 func studyMFU(ctx context.Context, s *studyRun) error {

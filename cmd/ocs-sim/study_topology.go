@@ -20,8 +20,7 @@ func studyTopology(ctx context.Context, s *studyRun) error {
 	if err := s.parseModels(models, &cfg.Models); err != nil {
 		return err
 	}
-	cfg.Seed, cfg.Progress = *s.seed, s.progress()
-	err := s.compute(ctx, func() (result, error) { return study.Topology(cfg) })
+	err := compute(ctx, s, &cfg, study.Topology)
 	if refused := new(model.Error); errors.As(err, &refused) {
 		return invalid(refused.Field, refused.Limit, "%v", err)
 	}
@@ -75,8 +74,7 @@ func studyReconfig(ctx context.Context, s *studyRun) error {
 	if err := s.parseModels(models, &cfg.Models); err != nil {
 		return err
 	}
-	cfg.Seed, cfg.Progress = *s.seed, s.progress()
-	return s.compute(ctx, func() (result, error) { return study.Reconfig(cfg) })
+	return compute(ctx, s, &cfg, study.Reconfig)
 }
 
 func studyPhases(ctx context.Context, s *studyRun) error {
@@ -85,18 +83,7 @@ func studyPhases(ctx context.Context, s *studyRun) error {
 	if err := s.parseModels(models, &cfg.Models); err != nil {
 		return err
 	}
-	cfg.Seed, cfg.Progress = *s.seed, s.progress()
-	return s.compute(ctx, func() (result, error) { return study.Phases(cfg) })
-}
-
-func studyExchange(ctx context.Context, s *studyRun) error {
-	cfg := study.DefaultExchange()
-	s.flags("-groups 4,8,16 -k 2 -switching 100us", &cfg)
-	if err := s.parse(); err != nil {
-		return err
-	}
-	cfg.Progress = s.progress()
-	return s.compute(ctx, func() (result, error) { return study.Exchanges(cfg) })
+	return compute(ctx, s, &cfg, study.Phases)
 }
 
 func studyRewire(ctx context.Context, s *studyRun) error {
@@ -105,10 +92,9 @@ func studyRewire(ctx context.Context, s *studyRun) error {
 	if err := s.parse(); err != nil {
 		return err
 	}
-	cfg.Seed, cfg.Progress = *s.seed, s.progress()
 	if s.gather == nil {
 		start := time.Now()
 		cfg.Clock = func() time.Duration { return time.Since(start) }
 	}
-	return s.compute(ctx, func() (result, error) { return study.Rewire(cfg) })
+	return compute(ctx, s, &cfg, study.Rewire)
 }

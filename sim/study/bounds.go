@@ -41,8 +41,12 @@ type BoundRow struct {
 type BoundsConfig struct {
 	GPUs int `flag:"gpus-total" usage:"GPUs of the cluster that is drawn"`
 	Runs int `flag:"runs" usage:"times that it is drawn"`
-	Seed uint64
-	Progress
+	Drawn
+}
+
+// DefaultBounds is the cluster of [IHBD] sec 6.2.
+func DefaultBounds() BoundsConfig {
+	return BoundsConfig{GPUs: DefaultSize().GPUsTotal(), Runs: 400}
 }
 
 // BoundsResult is Table 7 with a simulation beside it.

@@ -29,8 +29,7 @@ type CrossTorConfig struct {
 	PerToR      int   `flag:"nodes-per-tor" usage:"nodes under a ToR switch"`
 	Domains     []int `flag:"nodes-per-domain" usage:"nodes under a group of aggregation switches"`
 	Runs        int   `flag:"runs" usage:"times that each cluster is drawn"`
-	Seed        uint64
-	Progress
+	Drawn
 }
 
 // DefaultCrossTor is the setup of [IHBD] sec 6.4, as far as it is printed:

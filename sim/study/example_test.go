@@ -8,7 +8,7 @@ import (
 
 // The table of a study for a README: ours, the paper's and why they differ.
 func ExampleReport_Beside() {
-	res, err := study.Bounds(study.BoundsConfig{Runs: 400, Seed: 1})
+	res, err := study.Bounds(study.BoundsConfig{Runs: 400, Drawn: study.Drawn{Seed: 1}})
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -16,14 +16,14 @@ import (
 
 // ExchangeConfig is the comparison.
 type ExchangeConfig struct {
-	Groups   []int           `flag:"groups" usage:"nodes of a group, powers of two"`
-	Ks       []int           `flag:"k" usage:"spans of fibres, to n +- 2^i for i below k"`
-	Gbps     int             `flag:"gbps" usage:"bandwidth of a bundle, Gb/s"`
-	Bytes    int             `flag:"bytes" usage:"from each node to each other"`
-	Reduce   int             `flag:"reduce" usage:"bytes of the AllReduce beside which it is looked at"`
-	Compute  time.Duration   `flag:"compute" usage:"before the first step, nothing is sent"`
-	Dark     []time.Duration `flag:"switching" usage:"for so long a transceiver is dark that switches"`
-	Progress Progress
+	Groups  []int           `flag:"groups" usage:"nodes of a group, powers of two"`
+	Ks      []int           `flag:"k" usage:"spans of fibres, to n +- 2^i for i below k"`
+	Gbps    int             `flag:"gbps" usage:"bandwidth of a bundle, Gb/s"`
+	Bytes   int             `flag:"bytes" usage:"from each node to each other"`
+	Reduce  int             `flag:"reduce" usage:"bytes of the AllReduce beside which it is looked at"`
+	Compute time.Duration   `flag:"compute" usage:"before the first step, nothing is sent"`
+	Dark    []time.Duration `flag:"switching" usage:"for so long a transceiver is dark that switches"`
+	Drawn
 }
 
 // DefaultExchange is bundles of eight modules at 800 Gb/s ([IHBD] sec 4.1).
@@ -91,9 +91,7 @@ func Exchanges(c ExchangeConfig) (*ExchangeResult, error) {
 			for _, dark := range c.Dark {
 				out.Rows = append(out.Rows, x.row(dark))
 			}
-			if c.Progress != nil {
-				c.Progress(i*len(c.Ks)+j+1, len(c.Groups)*len(c.Ks))
-			}
+			c.report(i*len(c.Ks)+j+1, len(c.Groups)*len(c.Ks))
 		}
 	}
 	out.Title = fmt.Sprintf("All-to-all of %d bytes from each node to each other, bundles of %d Gb/s, fibres to n +- 2^i", c.Bytes, c.Gbps)

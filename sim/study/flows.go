@@ -54,17 +54,16 @@ type FlowsConfig struct {
 	Sets          int           `flag:"sets" usage:"sets of jobs, a pattern, on which models of sharing are compared; 0: none"`
 	Live          int           `flag:"live" usage:"flows under way at once whose memory is measured; 0: none"`
 	Faults        FaultsConfig
-	Seed          uint64
 	Clock         func() time.Duration // processor time; nil: nobody asks
 	Memory        func() int64         // bytes in use; nil: nobody asks
-	Progress
+	Drawn
 }
 
 // DefaultFlows is 300 jobs of 8 to 256 GPUs on 64 leaves and 32 spines.
 func DefaultFlows() FlowsConfig {
 	return FlowsConfig{Leaves: 64, Spines: 32, GPUsPerLeaf: 32, GPUsPerServer: 8, Gbps: 100,
 		Patterns: []string{PatternRing, PatternAllToAll}, Jobs: 300, AllToAllJobs: 60, MinGPUs: 8, MaxGPUs: 256, Iterations: 5,
-		Megabytes: 100, Compute: 5 * time.Millisecond, Sets: 25, Live: 1000000, Seed: 1,
+		Megabytes: 100, Compute: 5 * time.Millisecond, Sets: 25, Live: 1000000, Drawn: Drawn{Seed: 1},
 		Faults: FaultsConfig{Days: 348, Spares: 16, Bypass: 12 * time.Millisecond, Reload: 10 * time.Minute}}
 }
 

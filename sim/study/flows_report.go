@@ -112,7 +112,7 @@ func Flows(c FlowsConfig) (*FlowsResult, error) {
 // JCT is their running time: four jobs of 8 to 32 GPUs, spread over 8 leaves.
 func modelSet(seed uint64) FlowsConfig {
 	return FlowsConfig{Leaves: 8, Spines: 8, GPUsPerLeaf: 16, GPUsPerServer: 1, Gbps: 100, MinGPUs: 8, MaxGPUs: 32,
-		Iterations: 5, Megabytes: 50, Compute: 5 * time.Millisecond, Seed: seed}
+		Iterations: 5, Megabytes: 50, Compute: 5 * time.Millisecond, Drawn: Drawn{Seed: seed}}
 }
 
 func (r *FlowsResult) models(c FlowsConfig) error {

@@ -11,8 +11,7 @@ type IIDConfig struct {
 	Size
 	Ratios []float64 `flag:"ratios" usage:"faulty nodes"`
 	Runs   int
-	Seed   uint64
-	Progress
+	Drawn
 }
 
 // maxRatios of a sweep; chosen: more points than a chart can show.

@@ -83,7 +83,7 @@ func TestWasteOnGeneratedTraces(t *testing.T) {
 // Independent faults of 5 % of the nodes.
 // Reference: [IHBD] sec 6.2, Fig. 10, 18
 func TestWasteByArchitecture(t *testing.T) {
-	res, err := WasteIID(IIDConfig{Size: DefaultSize(), Ratios: []float64{0, 0.05}, Runs: 50, Seed: 1})
+	res, err := WasteIID(IIDConfig{Size: DefaultSize(), Ratios: []float64{0, 0.05}, Runs: 50, Drawn: Drawn{Seed: 1}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -199,7 +199,7 @@ func TestTable6(t *testing.T) {
 // asked for GPUs.
 // Reference: [IHBD] sec 6.5, Fig. 13d
 func TestAggregateCost(t *testing.T) {
-	cfg := CostConfig{GPUCost: DefaultGPUCost, IIDConfig: IIDConfig{Size: tp32(), Ratios: CostRatios(), Runs: 50, Seed: 1}}
+	cfg := CostConfig{GPUCost: DefaultGPUCost, IIDConfig: IIDConfig{Size: tp32(), Ratios: CostRatios(), Runs: 50, Drawn: Drawn{Seed: 1}}}
 	res, err := Cost(cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -227,7 +227,7 @@ func TestAggregateCost(t *testing.T) {
 // The six cells of the table.
 // Reference: [IHBD] App. C, Table 7
 func TestTable7(t *testing.T) {
-	res, err := Bounds(BoundsConfig{Runs: 200, Seed: 1})
+	res, err := Bounds(BoundsConfig{Runs: 200, Drawn: Drawn{Seed: 1}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -24,14 +24,13 @@ type PhasesConfig struct {
 	Models        []*model.Model
 	Stages        []int           `flag:"stages" usage:"stages of a pipeline, for models without tables"`
 	Dark          []time.Duration `flag:"switching" usage:"for so long links are dark that move"`
-	Seed          uint64
-	Progress      Progress
+	Drawn
 }
 
 // DefaultPhases is eight GPUs of a rail on four interfaces, by switches from the
 // fastest to the slowest.
 func DefaultPhases() PhasesConfig {
-	c := PhasesConfig{Servers: 32, GPUsPerServer: 8, Degree: 4, Gbps: 100, Stages: []int{1, 4}, Seed: 1,
+	c := PhasesConfig{Servers: 32, GPUsPerServer: 8, Degree: 4, Gbps: 100, Stages: []int{1, 4}, Drawn: Drawn{Seed: 1},
 		Dark: []time.Duration{10 * time.Microsecond, 100 * time.Microsecond, time.Millisecond, 10 * time.Millisecond, 50 * time.Millisecond}}
 	for _, name := range []string{"dlrm", "bert", "vgg", "gpt-moe"} {
 		c.Models = append(c.Models, model.Named(name))
@@ -96,9 +95,7 @@ func Phases(c PhasesConfig) (*PhasesResult, error) {
 			if err := c.divided(out, m, stages); err != nil {
 				return nil, fmt.Errorf("%s: %w", m.Name, err)
 			}
-			if c.Progress != nil {
-				c.Progress(n*len(c.Stages)+i+1, len(c.Models)*len(c.Stages))
-			}
+			c.report(n*len(c.Stages)+i+1, len(c.Models)*len(c.Stages))
 		}
 	}
 	if len(out.Rows) == 0 {

@@ -23,13 +23,12 @@ type ReconfigConfig struct {
 	Period        time.Duration `flag:"period" usage:"between two looks at what is unsent"`
 	Dark          time.Duration `flag:"dark" usage:"while links are made"`
 	Iterations    int           `flag:"iterations" usage:"of a job"`
-	Seed          uint64
-	Progress      Progress
+	Drawn
 }
 
 // DefaultReconfig is the paper's: every 50 ms, 10 ms dark.
 func DefaultReconfig() ReconfigConfig {
-	c := ReconfigConfig{Servers: 128, GPUsPerServer: 4, Degree: 4, Gbps: 100, Period: 50 * time.Millisecond, Dark: 10 * time.Millisecond, Iterations: 20, Seed: 1}
+	c := ReconfigConfig{Servers: 128, GPUsPerServer: 4, Degree: 4, Gbps: 100, Period: 50 * time.Millisecond, Dark: 10 * time.Millisecond, Iterations: 20, Drawn: Drawn{Seed: 1}}
 	for _, name := range []string{"candle", "vgg", "bert", "dlrm", "ncf", "resnet50"} {
 		c.Models = append(c.Models, model.Named(name))
 	}
@@ -80,7 +79,7 @@ func Reconfig(c ReconfigConfig) (*ReconfigResult, error) {
 		return nil, err
 	}
 	out := &ReconfigResult{Servers: c.Servers, Degree: c.Degree, Gbps: c.Gbps}
-	t := TopologyConfig{Servers: c.Servers, GPUsPerServer: c.GPUsPerServer, Seed: c.Seed}
+	t := TopologyConfig{Servers: c.Servers, GPUsPerServer: c.GPUsPerServer, Drawn: Drawn{Seed: c.Seed}}
 	for n, m := range c.Models {
 		s, hand, err := t.byHand(m, c.Degree)
 		if err != nil {
@@ -109,7 +108,7 @@ func Reconfig(c ReconfigConfig) (*ReconfigResult, error) {
 		}
 		j.Gain = min(j.ForwardMS, j.DirectMS) / j.OneMS
 		out.Jobs = append(out.Jobs, j)
-		c.Progress.report(n+1, len(c.Models))
+		c.report(n+1, len(c.Models))
 	}
 	out.Title = fmt.Sprintf("One topology and one that follows traffic, %d servers, degree %d, %d Gb/s", c.Servers, c.Degree, c.Gbps)
 	out.note("Every %v what is unsent is looked at; where that wants other links, all is dark for %v. Models are divided by hand, as study topology does, and no traffic is hidden by compute.", c.Period, c.Dark)

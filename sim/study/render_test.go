@@ -159,7 +159,7 @@ func TestProgressReachesItsEnd(t *testing.T) {
 			return err
 		},
 		"iid": func() error {
-			_, err := WasteIID(IIDConfig{Size: DefaultSize(), Ratios: []float64{0.1}, Runs: 3, Progress: p})
+			_, err := WasteIID(IIDConfig{Size: DefaultSize(), Ratios: []float64{0.1}, Runs: 3, Drawn: Drawn{Progress: p}})
 			return err
 		},
 		"crosstor": func() error { _, err := CrossTor(cross); return err },
@@ -169,7 +169,7 @@ func TestProgressReachesItsEnd(t *testing.T) {
 			_, err := Rewire(cfg)
 			return err
 		},
-		"bounds": func() error { _, err := Bounds(BoundsConfig{Runs: 1, Progress: p}); return err },
+		"bounds": func() error { _, err := Bounds(BoundsConfig{Runs: 1, Drawn: Drawn{Progress: p}}); return err },
 		"mfu":    func() error { _, err := MFU(p); return err },
 	} {
 		last, of, calls = 0, 0, 0

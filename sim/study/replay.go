@@ -60,6 +60,15 @@ func (p Progress) report(done, of int) {
 	}
 }
 
+// Drawn is what any study is told that draws.
+type Drawn struct {
+	Seed uint64
+	Progress
+}
+
+// By says from which seed, and who is told how much is done.
+func (d *Drawn) By(seed uint64, p Progress) { d.Seed, d.Progress = seed, p }
+
 func checkRuns(runs int) error { return within(span{"runs", runs, 1, maxRuns}) }
 
 func (s Size) header(faults string, seed uint64, runs int) Header {

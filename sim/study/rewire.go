@@ -33,16 +33,15 @@ const (
 // RewireConfig is sequences of logical topologies, one for each pair of an
 // idle share and a churn.
 type RewireConfig struct {
-	Pods       int       `flag:"pods" usage:"pods"`
-	Groups     int       `flag:"groups" usage:"spines of a pod, each the like-numbered spine's group of switches"`
-	SpinePorts int       `flag:"spine-ports" usage:"ports of a spine towards its switches, even; as many switches in a group"`
-	Idle       []float64 `flag:"idle" usage:"ports that stay idle"`
-	Churn      []float64 `flag:"churn" usage:"links that change from one topology to the next"`
-	Length     int       `flag:"length" usage:"topologies after the first in every sequence"`
-	Steps      int       `flag:"steps" usage:"steps of the search for one topology, all groups; 0: 120 a link"`
-	Seed       uint64
+	Pods       int                  `flag:"pods" usage:"pods"`
+	Groups     int                  `flag:"groups" usage:"spines of a pod, each the like-numbered spine's group of switches"`
+	SpinePorts int                  `flag:"spine-ports" usage:"ports of a spine towards its switches, even; as many switches in a group"`
+	Idle       []float64            `flag:"idle" usage:"ports that stay idle"`
+	Churn      []float64            `flag:"churn" usage:"links that change from one topology to the next"`
+	Length     int                  `flag:"length" usage:"topologies after the first in every sequence"`
+	Steps      int                  `flag:"steps" usage:"steps of the search for one topology, all groups; 0: 120 a link"`
 	Clock      func() time.Duration // tells how long a method takes; nil: nobody asks
-	Progress
+	Drawn
 }
 
 // DefaultRewire is small enough to run in seconds.

@@ -12,7 +12,7 @@ import (
 
 // smallRewire runs in tens of milliseconds.
 func smallRewire(seed uint64) RewireConfig {
-	return RewireConfig{Pods: 20, Groups: 2, SpinePorts: 8, Length: 2, Idle: []float64{0, 0.125}, Churn: []float64{0.1, 1}, Seed: seed}
+	return RewireConfig{Pods: 20, Groups: 2, SpinePorts: 8, Length: 2, Idle: []float64{0, 0.125}, Churn: []float64{0.1, 1}, Drawn: Drawn{Seed: seed}}
 }
 
 // Goal: interleaved wiring realises every topology, uniform wiring does not;
@@ -138,7 +138,7 @@ func TestRewireRefuses(t *testing.T) {
 // Method: small cores down to two pods, the ports counted.
 func TestDrawnTopologiesUseTheirPorts(t *testing.T) {
 	for pods := 2; pods < 12; pods++ {
-		cfg := RewireConfig{Pods: pods, Groups: 2, SpinePorts: 6, Seed: uint64(pods)}
+		cfg := RewireConfig{Pods: pods, Groups: 2, SpinePorts: 6, Drawn: Drawn{Seed: uint64(pods)}}
 		s := newSequence(cfg, 0, 0.3)
 		for range 20 {
 			s.advance()

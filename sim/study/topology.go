@@ -18,13 +18,12 @@ type TopologyConfig struct {
 	Batches       []int `flag:"batch" usage:"batches of the all-to-all sweep"`
 	Shared        int   `flag:"shared" usage:"times that jobs are drawn on 432 shared servers; 0: not run"`
 	ShareLayers   bool  `flag:"share-layers" usage:"searches may share dense layers among servers"`
-	Seed          uint64
-	Progress      Progress
+	Drawn
 }
 
 // DefaultTopology is the paper's: 128 servers of four GPUs.
 func DefaultTopology() TopologyConfig {
-	c := TopologyConfig{Servers: 128, GPUsPerServer: 4, Degrees: []int{4, 8}, Gbps: topoGbps(), Batches: []int{64, 128, 256, 512, 1024, 2048}, Shared: 5, Seed: 1}
+	c := TopologyConfig{Servers: 128, GPUsPerServer: 4, Degrees: []int{4, 8}, Gbps: topoGbps(), Batches: []int{64, 128, 256, 512, 1024, 2048}, Shared: 5, Drawn: Drawn{Seed: 1}}
 	for _, name := range []string{"candle", "vgg", "bert", "dlrm", "ncf", "resnet50", "gpt-moe"} {
 		c.Models = append(c.Models, model.Named(name))
 	}

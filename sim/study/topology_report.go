@@ -39,7 +39,7 @@ func Topology(c TopologyConfig) (*TopologyResult, error) {
 	if c.Shared > 0 {
 		of += len(sharedJobs)
 	}
-	step := func() { done++; c.Progress.report(done, of) }
+	step := func() { done++; c.report(done, of) }
 	for _, d := range c.Degrees {
 		for _, method := range []topo.Method{topo.Totient, topo.Random} {
 			h, err := c.hops(d, method)
