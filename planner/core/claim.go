@@ -118,7 +118,7 @@ func (x Claims) wouldWait(s proto.JobSpec) string {
 		return fmt.Sprintf("%d jobs are there, the most that there can be", len(x.c.jobs.all))
 	}
 	list, added := x.with("", s)
-	x.c.designer.start(x.c.Evidence.standing(), list)
+	x.c.designer.at(x.c.Evidence.standing()).start(list)
 	if added.runs() {
 		return ""
 	}

@@ -37,15 +37,11 @@ func (c interleaved) at(from standing) designer {
 	return c
 }
 
-func (c interleaved) start(from standing, jobs []*job) {
-	c.from = from
-	c.admit(jobs)
-}
+func (c interleaved) start(jobs []*job) { c.admit(jobs) }
 
 // design: servers become free only with a new list, so only then are jobs
 // admitted.
-func (c interleaved) design(from standing, jobs []*job, list bool) design {
-	c.from = from
+func (c interleaved) design(jobs []*job, list bool) design {
 	r := reseating{&c, jobs}
 	r.reseat()
 	if list {

@@ -16,10 +16,10 @@ type designer interface {
 	check(s *proto.JobSpec, bad wrongJob) *proto.Error
 	// design finds out what jobs come to from what is committed, and changes
 	// nothing. The jobs are its own; list says that they are a new list.
-	design(from standing, jobs []*job, list bool) design
+	design(jobs []*job, list bool) design
 	// start lets those of a new list start whose turn it is, as design does, and
 	// looks for no circuits.
-	start(from standing, jobs []*job)
+	start(jobs []*job)
 	// places are the GPUs of a job by rank.
 	places(j *job) []Place
 	// lost is how many links of a job nothing carries though it was given them, and
@@ -54,7 +54,7 @@ type design struct {
 
 // design is what jobs come to from there.
 func (c *Circuits) design(jobs []*job, list bool) design {
-	return c.designer.design(c.Evidence.standing(), copyJobs(jobs), list)
+	return c.designer.at(c.Evidence.standing()).design(copyJobs(jobs), list)
 }
 
 // failed: a circuit of a link did not come up, or is out.

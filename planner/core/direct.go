@@ -179,8 +179,8 @@ func (c direct) checkTopology(t *proto.JobTopology, servers int, field string, b
 
 // design lets jobs start whose servers are idle, and those that stand by when
 // they are. Nothing of one that runs is touched.
-func (c direct) design(from standing, jobs []*job, list bool) design {
-	c.admit(from, jobs, list)
+func (c direct) design(jobs []*job, list bool) design {
+	c.admit(jobs, list)
 	d := design{jobs: jobs, maps: c.carry(jobs)}
 	c.from.out.loops(c.from.able, d.maps)
 	turn, turns := slices.DeleteFunc(slices.Clone(jobs), func(j *job) bool { return !turning(j, c.layout, c.from.maps) }), map[int]bool{}
@@ -201,11 +201,10 @@ func (c direct) at(from standing) designer {
 	return c
 }
 
-func (c direct) start(from standing, jobs []*job) { c.admit(from, jobs, true) }
+func (c direct) start(jobs []*job) { c.admit(jobs, true) }
 
 // admit lets jobs start whose servers are idle.
-func (c *direct) admit(from standing, jobs []*job, list bool) {
-	c.from = from
+func (c *direct) admit(jobs []*job, list bool) {
 	c.followed(jobs)
 	if list {
 		arrive(jobs, c.from.nowMS)

@@ -112,8 +112,8 @@ func (c isolated) check(s *proto.JobSpec, bad wrongJob) *proto.Error {
 // run. What else is lit stays until its ports are needed, unassigned. Nothing
 // that runs is moved, but where it allows it, and circuits that carry nothing:
 // those that did not come up.
-func (c isolated) design(from standing, jobs []*job, list bool) design {
-	c.admit(from, jobs, list)
+func (c isolated) design(jobs []*job, list bool) design {
+	c.admit(jobs, list)
 	d := design{jobs: jobs, maps: c.carry(jobs)}
 	c.from.out.loops(c.from.able, d.maps)
 	if sets := changedMaps(c.from.maps, d.maps); len(sets) > 0 {
@@ -128,11 +128,11 @@ func (c isolated) at(from standing) designer {
 	return c
 }
 
-func (c isolated) start(from standing, jobs []*job) { c.admit(from, jobs, true) }
+func (c isolated) start(jobs []*job) { c.admit(jobs, true) }
 
 // admit lets jobs start whose turn it is.
-func (c *isolated) admit(from standing, jobs []*job, list bool) {
-	c.from, c.found = from, map[proto.JobID]bool{}
+func (c *isolated) admit(jobs []*job, list bool) {
+	c.found = map[proto.JobID]bool{}
 	for _, j := range jobs {
 		if j.found {
 			c.found[j.spec.Job] = true

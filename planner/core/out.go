@@ -164,7 +164,7 @@ func (c *Circuits) TakeOut(part fabric.Part, q *proto.OpRequest, r *proto.OpRepl
 	next := newOut(c.Evidence.fab, why)
 	from := c.Evidence.standing()
 	from.out = next
-	d := c.designer.design(from, copyJobs(c.jobs.all), true)
+	d := c.designer.at(from).design(copyJobs(c.jobs.all), true)
 	r.Change = &d.change
 	if q.DryRun || maps.Equal(why, c.Evidence.out.why) {
 		return
