@@ -32,7 +32,6 @@ type Lent struct {
 	Told  bool   // every link that it was granted is in what is committed
 	Quiet bool   // nothing is under way that would bring it more
 	Lost  int    // GPUs of it that are out
-	Short int    // links of it that nothing carries
 	Out   string // the part with which the first of them is gone
 	Why   string // that is out
 	Dark  string // the first circuit of it that light does not prove
@@ -154,8 +153,8 @@ func (x Claims) Lent() map[proto.JobID]*Lent {
 	for _, j := range c.jobs.all {
 		if j.owner != "" {
 			s := c.jobStatus(j, lit)
-			gpus, links, part := e.lost(d, j)
-			out[j.spec.Job] = &Lent{JobStatus: s, GPUs: j.placed.GPUs(), Told: made[s.Job] >= int(s.Granted), Quiet: c.Quiet(), Lost: gpus, Short: links, Out: part, Why: e.out.why[part]}
+			gpus, _, part := e.lost(d, j)
+			out[j.spec.Job] = &Lent{JobStatus: s, GPUs: j.placed.GPUs(), Told: made[s.Job] >= int(s.Granted), Quiet: c.Quiet(), Lost: gpus, Out: part, Why: e.out.why[part]}
 		}
 	}
 	for s := range e.switches {

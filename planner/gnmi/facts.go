@@ -129,7 +129,7 @@ func one(query []*pb.PathElem, list, key string) (string, bool) {
 // few gives what is not many.
 func (f facts) few(ctx context.Context, k kinds, give func(*entry)) error {
 	if k&ofEvents != 0 {
-		if _, err := f.events(ctx, 0, give); err != nil {
+		if err := f.events(ctx, 0, give); err != nil {
 			return err
 		}
 	}
@@ -166,7 +166,7 @@ func (f facts) few(ctx context.Context, k kinds, give func(*entry)) error {
 func (f facts) at() int64 { return f.now().UnixNano() }
 
 // events gives those after a number, the kept ones alone, and the last number that there is.
-func (f facts) events(ctx context.Context, after uint64, give func(*entry)) (uint64, error) {
+func (f facts) events(ctx context.Context, after uint64, give func(*entry)) error {
 	var list []planner.Entry
 	err := f.source.Read(ctx, func(p *planner.Planner) {
 		if last := planner.Last(p); last > after+keptEvents {
@@ -181,9 +181,8 @@ func (f facts) events(ctx context.Context, after uint64, give func(*entry)) (uin
 		give(newEntry(ofEvents, eventKey(x.Seq), int64(x.Millis)*int64(time.Millisecond), elems("fabric/events"), []*pb.PathElem{item("event", "number", number)}).
 			set("state/number", wide(x.Seq)).set("state/time", wide(x.Millis)).set("state/place", l.Place()).setIf(l.Rule != "", "state/rule", l.Rule).
 			set("state/cause", l.Cause.String()).setIf(l.Gen != 0, "state/generation", wide(l.Gen)).set("state/text", l.Sentence()))
-		after = x.Seq
 	}
-	return after, err
+	return err
 }
 
 func eventKey(number uint64) string { return "event " + strconv.FormatUint(number, 10) }

@@ -233,7 +233,7 @@ func (m *mirror) follow(ctx context.Context, k kinds, nodes []proto.NodeID, ring
 		}
 	}
 	if k&ofEvents != 0 && last != m.event {
-		if _, err := m.events(ctx, m.event, m.put); err != nil {
+		if err := m.events(ctx, m.event, m.put); err != nil {
 			return err
 		}
 	}

@@ -270,12 +270,12 @@ func place(in map[string]any, at *schema, path []*pb.PathElem, value any, as pb.
 			in = next
 			continue
 		}
-		rows, _ := in[name].(*rows)
-		if rows == nil {
-			rows = newRows()
-			in[name] = rows
+		list, _ := in[name].(*rows)
+		if list == nil {
+			list = &rows{by: map[string]map[string]any{}}
+			in[name] = list
 		}
-		in = rows.of(p.GetKey())
+		in = list.of(p.GetKey())
 	}
 }
 
@@ -284,8 +284,6 @@ type rows struct {
 	all []map[string]any
 	by  map[string]map[string]any
 }
-
-func newRows() *rows { return &rows{by: map[string]map[string]any{}} }
 
 func (r *rows) of(key map[string]string) map[string]any {
 	text := fmt.Sprint(key)

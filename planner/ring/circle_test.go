@@ -60,9 +60,9 @@ func TestFewCutsOfACircleDo(t *testing.T) {
 				}
 				if gain > 0 {
 					better++
-					before := tr.tally[0].whole
+					before := wholeIn(tr)
 					tr.layAnew(cut, nodes, moved, gain)
-					if after := tr.tally[0].whole; after < before+gain {
+					if after := wholeIn(tr); after < before+gain {
 						t.Fatalf("seed %d: %d groups are laid, %d were whole and %d more were said", seed, after, before, gain)
 					}
 				}

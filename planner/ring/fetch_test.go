@@ -44,12 +44,12 @@ func TestIdleNodesAreFetchedAFewGroupsAtATime(t *testing.T) {
 		for len(carry().Groups) > 0 {
 		}
 		for {
-			whole, before := tr.tally[0].whole, carry().Dearer
+			whole, before := wholeIn(tr), carry().Dearer
 			if before == 0 {
 				break
 			}
 			moved := 0
-			for looks := 0; tr.tally[0].whole == whole; looks++ {
+			for looks := 0; wholeIn(tr) == whole; looks++ {
 				tr.Fetch = fetch
 				r := carry()
 				tr.Fetch = 0
@@ -59,14 +59,14 @@ func TestIdleNodesAreFetchedAFewGroupsAtATime(t *testing.T) {
 				if moved += r.Fetched; r.Dearer == 0 && r.Fetched == 0 {
 					break // what is left costs no more than a few
 				}
-				if tr.tally[0].whole < whole {
-					t.Fatalf("seed %d: %d groups whole, %d before", seed, tr.tally[0].whole, whole)
+				if wholeIn(tr) < whole {
+					t.Fatalf("seed %d: %d groups whole, %d before", seed, wholeIn(tr), whole)
 				}
 			}
 			if moved > before {
 				t.Fatalf("seed %d: %d groups moved for one, %d at once", seed, moved, before)
 			}
-			if done++; tr.tally[0].whole == whole {
+			if done++; wholeIn(tr) == whole {
 				break
 			}
 		}

@@ -92,7 +92,7 @@ func grow(t *testing.T, nodes, spares int, timed bool) {
 			look(n)
 		}))
 	}
-	checkCount := tr.tally[0].whole + tr.tally[0].short + tr.absent(0)
+	checkCount := wholeIn(tr) + tr.tally[0].short + tr.absent(0)
 	if checkCount != m.Sizes[0].Want {
 		t.Errorf("%d nodes: %+v groups, want %d in all", nodes, tr.tally[0], m.Sizes[0].Want)
 	}

@@ -228,7 +228,7 @@ func TestAnyMovesStopAtTheTarget(t *testing.T) {
 		tr.Refresh(n)
 		moved := step(tr.Concerned(n))
 		touched, worst = touched+moved, max(worst, moved)
-		if w := tr.tally[0].whole; w != (nodes-96)/size {
+		if w := wholeIn(tr); w != (nodes-96)/size {
 			most := len(Place(Problem{Order: tr.Order, Size: size, Usable: well, Want: -1}))
 			if w != min(most, (nodes-96)/size) {
 				t.Fatalf("%d whole groups, want %d", w, most)

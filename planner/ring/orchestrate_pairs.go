@@ -93,14 +93,13 @@ const maxPairMoves = 64 << 20
 // pairProgram is the program of a job: its states and, by which sub-lines have a
 // usable node under a ToR, its moves.
 type pairProgram struct {
-	j      *Job
 	states int
 	moves  [4][]move
 }
 
 // newPairProgram finds the states that can be reached. nil: there are too many.
 func newPairProgram(j *Job) *pairProgram {
-	p := &pairProgram{j: j}
+	p := &pairProgram{}
 	known := map[both]uint16{{}: 0}
 	list := []both{{}}
 	for at := 0; at < len(list); at++ {

@@ -168,7 +168,7 @@ func replayPriced(nodes, spares int, events []outage, moves int, patience *Patie
 		due, waits = patience.Saw(&r, now)
 	}
 	until := func(t time.Duration) {
-		idle += float64(up-size*tr.tally[0].whole) * (t - now).Seconds()
+		idle += float64(up-size*wholeIn(tr)) * (t - now).Seconds()
 		least += float64(up%size) * (t - now).Seconds()
 		now = t
 	}

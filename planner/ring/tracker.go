@@ -65,7 +65,7 @@ const (
 )
 
 // tally counts the groups of a demand.
-type tally struct{ groups, whole, frozen, short int }
+type tally struct{ groups, short int }
 
 // before is a group as it was when a look began.
 type before struct {
@@ -269,18 +269,11 @@ func (t *Tracker) withdraw(at int32) {
 	count.groups--
 	switch s.standing {
 	case still:
-		count.frozen--
 		delete(t.frozen, at)
-		if len(s.Nodes) == s.Size {
-			count.whole--
-		}
-	case kept:
-		count.whole--
 	case lacks:
 		count.short--
 		delete(t.short, at)
 	case stands:
-		count.whole--
 		first, last := int(s.Nodes[0]), int(s.Nodes[len(s.Nodes)-1])
 		t.head.remove(first)
 		t.tail.remove(last)
@@ -304,23 +297,17 @@ func (t *Tracker) settle(at int32) {
 	switch {
 	case s.Frozen:
 		s.standing = still
-		count.frozen++
 		t.frozen[at] = true
-		if s.whole() {
-			count.whole++
-		}
 	case s.Owner != "" && !whole:
 		s.standing = needs
 	case s.Owner != "":
 		s.standing = kept
-		count.whole++
 	case !whole:
 		s.standing = lacks
 		count.short++
 		t.short[at] = true
 	default:
 		s.standing = stands
-		count.whole++
 	}
 	for _, n := range s.Nodes {
 		usable := s.standing == stands || s.standing == lacks && t.Usable(n)

@@ -120,3 +120,14 @@ func TestNewGroupOverTheEndOfABlock(t *testing.T) {
 		t.Errorf("%+v, want one group more", r)
 	}
 }
+
+// wholeIn counts the groups that have all their nodes, of those of the first demand.
+func wholeIn(tr *Tracker) (n int) {
+	for i := range tr.slots {
+		s := &tr.slots[i]
+		if is := s.standing; tr.demand(s.Size) == 0 && (is == kept || is == stands || is == still && s.whole()) {
+			n++
+		}
+	}
+	return n
+}

@@ -105,7 +105,7 @@ func startHTTP(cfg HTTPConfig, h http.Handler) (*HTTP, error) {
 		return nil, fmt.Errorf("server: http: %w", err)
 	}
 	s := &HTTP{url: "http://" + l.Addr().String(), done: make(chan struct{})}
-	hosts := loopbackHost
+	hosts := mqtt.IsLoopback
 	in := net.Listener(limit.Listen(l, limit.Connections{Max: maxHTTP, First: httpPatience, Write: httpPatience}, log))
 	switch {
 	case l.Addr().Network() == "unix":
@@ -200,8 +200,6 @@ func guarded(ours func(host string) bool, h http.Handler) http.Handler {
 		}
 	})
 }
-
-func loopbackHost(host string) bool { return mqtt.IsLoopback(host) }
 
 func (c *Config) http() (all []HTTPConfig) {
 	if c.HTTP == "" {

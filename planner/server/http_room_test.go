@@ -11,6 +11,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"ringlight/proto/mqtt"
 )
 
 // dialFrom connects from a local address.
@@ -126,7 +128,7 @@ func TestBodiesHaveToCome(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			in := make(pipes)
-			s := http.Server{Handler: guarded(loopbackHost, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			s := http.Server{Handler: guarded(mqtt.IsLoopback, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				if c.read {
 					_, _ = io.ReadAll(r.Body) // it ends, and that is all
 				}

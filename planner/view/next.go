@@ -3,6 +3,7 @@ package view
 import (
 	"cmp"
 	"context"
+	"maps"
 	"net/http"
 	"slices"
 	"sync"
@@ -120,8 +121,6 @@ func (v *View) breaks(r *http.Request) (any, error) {
 		return nil, err
 	}
 	out := map[string]any{"margins": v.trends.worst(maxRisks), "margins_since_ms": v.trends.since()}
-	for k, x := range found { // any order: a map
-		out[k] = x
-	}
+	maps.Copy(out, found)
 	return out, nil
 }

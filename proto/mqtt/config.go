@@ -124,8 +124,7 @@ func (c *Config) withDefaults() Config {
 
 // endpoint is a checked broker address.
 type endpoint struct {
-	address string // host:port
-	host    string
+	address string      // host:port
 	user    string      // of the URL
 	tls     *tls.Config // nil: plain
 }
@@ -170,7 +169,7 @@ func (c *Config) endpoint(broker string) (endpoint, error) {
 	if u.Port() != "" {
 		port = u.Port()
 	}
-	e := endpoint{address: net.JoinHostPort(u.Hostname(), port), host: u.Hostname(), user: u.User.Username()}
+	e := endpoint{address: net.JoinHostPort(u.Hostname(), port), user: u.User.Username()}
 	if _, _, err := c.login(e.user); err != nil {
 		return e, err
 	}
