@@ -189,10 +189,7 @@ func (a *aligned) replay(s schedule, events []outEvent) (rows []AlignmentRow) {
 			did := a.look(a.t.Concerned(e.node)...)
 			row.Moved, row.Along = row.Moved+did.moved, row.Along+did.along
 		}
-		var groups [][]proto.NodeID
-		for _, id := range slices.Sorted(maps.Keys(a.whole)) {
-			groups = append(groups, a.t.Members(id))
-		}
+		groups := each(slices.Sorted(maps.Keys(a.whole)), a.t.Members)
 		o := a.job(a.size).Judge(groups)
 		row.Rings, row.M, row.Tenth = len(groups), o.M(), o.M()/10
 		row.Waste = share(well-len(groups)*a.size, a.order.Nodes)

@@ -272,11 +272,8 @@ func (t *talk) partsOf(way int, bytes int64, perServer int) (out []part) {
 }
 
 // takes is how long parts take on idle links.
-func (r rates) takes(parts []part) (total time.Duration) {
-	for _, p := range parts {
-		total += max(transferTime(p.far, r.far), transferTime(p.near, r.near))
-	}
-	return total
+func (r rates) takes(parts []part) time.Duration {
+	return sumOf(parts, func(p part) time.Duration { return max(transferTime(p.far, r.far), transferTime(p.near, r.near)) })
 }
 
 // exchanges of a part.
@@ -286,6 +283,16 @@ func (t *talk) exchanges(p part) []flow.Exchange {
 
 // silent says whether a job has nothing to send beyond its server.
 func (t *talk) silent() bool { return len(t.parts) == 0 }
+
+// gpusOf are the GPUs of servers, so many of each.
+func gpusOf(servers []int, perServer int) (out []int) {
+	for _, s := range servers {
+		for g := range perServer {
+			out = append(out, s*perServer+g)
+		}
+	}
+	return out
+}
 
 // packed is so many side by side, from 0 on.
 func packed(n int) []int {

@@ -67,11 +67,7 @@ func (h *leaves) place(job int) ([]int, isolate.Cause, error) {
 		return nil, why, err
 	}
 	h.placed[job] = p
-	servers := make([]int, len(p.Servers))
-	for i, s := range p.Servers {
-		servers[i] = s.Leaf*h.perLeaf() + s.Server
-	}
-	return servers, why, nil
+	return each(p.Servers, func(s isolate.Server) int { return s.Leaf*h.perLeaf() + s.Server }), why, nil
 }
 
 func (h *leaves) perLeaf() int { return h.cluster.Uplinks / h.perServer }

@@ -57,12 +57,7 @@ func (h *podHouse) work(job int, steps int64) (*work, error) {
 	if err := h.elements(s); err != nil {
 		return nil, err
 	}
-	var gpus []int
-	for _, server := range s.of[0] {
-		for g := range h.leaves.perServer {
-			gpus = append(gpus, server*h.leaves.perServer+g)
-		}
-	}
+	gpus := gpusOf(s.of[0], h.leaves.perServer)
 	sc := &flow.Script{Iterations: steps, Stages: []flow.Stage{{{Compute: t.compute}}}}
 	far := int64(0)
 	for _, p := range t.parts {

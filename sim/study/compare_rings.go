@@ -1,6 +1,8 @@
 package study
 
 import (
+	"slices"
+
 	"ringlight/planner/isolate"
 	"ringlight/sim/flow"
 )
@@ -115,9 +117,7 @@ func (h *ringHouse) runs() (out [][]int) {
 		}
 	}
 	if k := len(out) - 1; k > 0 && out[0][0]+n-out[k][len(out[k])-1] <= h.hops {
-		for _, place := range out[0] {
-			out[k] = append(out[k], place+n)
-		}
+		out[k] = append(out[k], each(out[0], func(place int) int { return place + n })...)
 		out = out[1:]
 	}
 	return out
@@ -136,11 +136,7 @@ func (h *ringHouse) find(size int) []int {
 			}
 		}
 	}
-	var out []int
-	for _, place := range best {
-		out = append(out, h.order[place%len(h.order)])
-	}
-	return out
+	return each(best, func(place int) int { return h.order[place%len(h.order)] })
 }
 
 // part is the server with fewest free GPUs that suffice; of idle ones, one of
@@ -196,14 +192,7 @@ func (h *ringHouse) work(job int, steps int64) (*work, error) {
 	if len(rings) == 1 {
 		return fixedWork(t, meet+2*scatter, steps), nil
 	}
-	placed := &flow.Placed{Route: h.traffic.route(job)}
-	for _, ring := range rings {
-		for _, s := range ring {
-			for g := range h.perServer {
-				placed.GPUs = append(placed.GPUs, s*h.perServer+g)
-			}
-		}
-	}
+	placed := &flow.Placed{Route: h.traffic.route(job), GPUs: gpusOf(slices.Concat(rings...), h.perServer)}
 	sc := &flow.Script{Iterations: steps, Stages: []flow.Stage{{{Compute: t.compute}}}}
 	all := len(placed.GPUs)
 	if t.exchange > 0 {

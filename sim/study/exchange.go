@@ -88,9 +88,7 @@ func Exchanges(c ExchangeConfig) (*ExchangeResult, error) {
 			if err != nil {
 				return nil, err
 			}
-			for _, dark := range c.Dark {
-				out.Rows = append(out.Rows, x.row(dark))
-			}
+			out.Rows = append(out.Rows, each(c.Dark, x.row)...)
 			c.report(i*len(c.Ks)+j+1, len(c.Groups)*len(c.Ks))
 		}
 	}

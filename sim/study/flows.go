@@ -201,12 +201,7 @@ func (r *flowRun) add(job, size int) error {
 
 func (r *flowRun) script(job int, servers []int) (*flow.Script, error) {
 	c := r.cfg
-	placed := flow.Placed{Route: r.net.ECMP(c.Seed, job)}
-	for _, s := range servers {
-		for g := range c.GPUsPerServer {
-			placed.GPUs = append(placed.GPUs, s*c.GPUsPerServer+g)
-		}
-	}
+	placed := flow.Placed{Route: r.net.ECMP(c.Seed, job), GPUs: gpusOf(servers, c.GPUsPerServer)}
 	n, bytes := len(placed.GPUs), int64(c.Megabytes)*1e6
 	var e []flow.Exchange
 	switch r.pattern {

@@ -152,9 +152,7 @@ func (r *faultRun) build() (time.Duration, error) {
 		}
 		r.jobs = append(r.jobs, faultJob{id: id, resume: flow.Never})
 	}
-	for range rings {
-		r.light = append(r.light, flow.Never)
-	}
+	r.light = slices.Repeat([]time.Duration{flow.Never}, len(rings))
 	return period, nil
 }
 

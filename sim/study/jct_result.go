@@ -3,6 +3,7 @@ package study
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"ringlight/planner/isolate"
 )
@@ -172,10 +173,7 @@ func (r *JCTResult) bars() []Chart {
 }
 
 func (r *JCTResult) describe(c JCTConfig) {
-	gaps := make([]string, 0, len(c.Gaps))
-	for _, g := range c.Gaps {
-		gaps = append(gaps, g.String())
-	}
+	gaps := each(c.Gaps, time.Duration.String)
 	r.Title = fmt.Sprintf("Completion of jobs, %d GPUs", r.GPUsTotal)
 	k := c.Cluster
 	r.note("%d GPUs: %d leaves of %d in servers of %d, %d Gb/s a GPU and uplink; vclos, sr, balanced and ecmp over %d spines with %d link(s) a pair; ocs over %d spines and %d optical switches with %d port(s) of each leaf and %d of each spine, leaf to leaf %v",

@@ -110,11 +110,7 @@ func (c JCTConfig) Run(cell JCTCell) (JCTRun, error) {
 }
 
 func arrivalsOf(jobs []workload.Job) []time.Duration {
-	out := make([]time.Duration, len(jobs))
-	for i, j := range jobs {
-		out[i] = j.Arrival
-	}
-	return out
+	return each(jobs, func(j workload.Job) time.Duration { return j.Arrival })
 }
 
 // check refuses jobs that the empty cluster has no place for.
@@ -168,10 +164,7 @@ func (r *jctRun) seat(now time.Duration) (out []seated, err error) {
 func (r *jctRun) work(job int, p isolate.Placement) (*work, error) {
 	j := r.jobs[job]
 	if r.relaxed != nil {
-		var gpus []int
-		for _, s := range p.Servers {
-			gpus = append(gpus, s.Leaf*r.perLeaf+s.Server)
-		}
+		gpus := each(p.Servers, func(s isolate.Server) int { return s.Leaf*r.perLeaf + s.Server })
 		return &work{step: j.Duration + r.relaxed.apart(j, gpus), steps: 1}, nil
 	}
 	if r.traffic == nil || p.L <= 1 || j.Pattern == workload.Alone || j.AllReduce()+j.AllToAll() == 0 {

@@ -29,9 +29,9 @@ func JobScale(cfg ClusterConfig) (*JobScaleResult, error) {
 		return nil, err
 	}
 	res.Study = "jobscale"
-	for _, t := range usable {
-		res.Rows = append(res.Rows, JobScaleRow{cfg.TPs[t.tp], Models[t.model], t.min(), t.exceeded(990), t.mean()})
-	}
+	res.Rows = each(usable, func(t tally) JobScaleRow {
+		return JobScaleRow{cfg.TPs[t.tp], Models[t.model], t.min(), t.exceeded(990), t.mean()}
+	})
 	res.Title = fmt.Sprintf("Largest job on %d GPUs (%s)", res.GPUsTotal, res.Faults)
 	res.note("a job takes whole groups and pauses when there are fewer; the largest job that never pauses is the smallest number of GPUs in groups over %d run(s)", cfg.Runs)
 	res.faultNotes(&res.Report)

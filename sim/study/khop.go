@@ -103,11 +103,7 @@ func (h *khop) outages(faulty []int) {
 
 // groups is the largest number of groups of size nodes in the last walk.
 func (h *khop) groups(size int) int {
-	total := 0
-	for _, s := range h.parts {
-		total += s.groups(size)
-	}
-	return total
+	return sumOf(h.parts, func(s stretch) int { return s.groups(size) })
 }
 
 // groups of a stretch. Taking the group that ends first is the optimum of

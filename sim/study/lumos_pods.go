@@ -134,10 +134,9 @@ func (r *pods) links(s *seat) error {
 // those that were there and are wanted on, and of these those that go elsewhere.
 func (r *pods) turn(next wiring.Spread) error {
 	for h, t := range next.Spine {
-		links := make([]wiring.Link, len(t.Links))
-		for n, l := range t.Links {
-			links[n] = wiring.Link{I: next.PodOf[l.I], J: next.PodOf[l.J], Count: l.Count}
-		}
+		links := each(t.Links, func(l wiring.Link) wiring.Link {
+			return wiring.Link{I: next.PodOf[l.I], J: next.PodOf[l.J], Count: l.Count}
+		})
 		between, err := wiring.Sum(r.net.pods, links)
 		if err != nil {
 			return err
@@ -189,10 +188,7 @@ func (r *pods) withhold(server int, out bool) {
 // kept adds up the paths of jobs that run and stay on their spines, and those
 // that do not.
 func (r *pods) kept(running wiring.Topology, next wiring.Spread) {
-	all, kept := 0, 0
-	for _, l := range running.Links {
-		all += int(l.Count)
-	}
+	all, kept := count(running.Links), 0
 	of := map[[2]int32]bool{}
 	for _, l := range running.Links {
 		of[[2]int32{l.I, l.J}] = true

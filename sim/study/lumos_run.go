@@ -91,11 +91,7 @@ func (c LumosConfig) newRun(cell LumosCell) (*lumosRun, error) {
 	r := &lumosRun{pods: newPods(newNet(cell)), jobs: jobs, steps: c.Steps, setup: time.Duration(cell.Setup) * time.Millisecond, failed: -1}
 	r.Network, r.Seed, r.Gbps, r.Jobs = cell.Network, cell.Seed, r.gbps, len(jobs)
 	sim, err := flow.New(r.capacity, flow.Rounds)
-	var arrivals []time.Duration
-	for _, j := range jobs {
-		arrivals = append(arrivals, j.Arrival)
-	}
-	r.timeline = newTimeline(r, arrivals, sim)
+	r.timeline = newTimeline(r, each(jobs, func(j lumosJob) time.Duration { return j.Arrival }), sim)
 	r.left, r.resumed = slices.Repeat([]int64{int64(c.Steps)}, len(jobs)), make([]bool, len(jobs))
 	r.dark = make([]time.Duration, len(jobs))
 	if cell.Faults > 0 {

@@ -203,10 +203,7 @@ func (n *net) forward(s *seat, job int, bytes int64) (out []flow.Flow) {
 // long for each collective. Where all replicas are in one pod they form a ring.
 func (n *net) reduce(s *seat, job int, of sched.Collective, bytes int64) (rounds []flow.Round) {
 	for _, row := range s.of {
-		pods := make([]int32, len(row))
-		for i, server := range row {
-			pods[i] = int32(server / n.leafServer / n.leaves)
-		}
+		pods := each(row, func(server int) int32 { return int32(server / n.leafServer / n.leaves) })
 		phases := of.Phases(pods, n.perServer)
 		if slices.Min(pods) == slices.Max(pods) {
 			phases = sched.Ring.Phases(pods, n.perServer)

@@ -32,9 +32,7 @@ type PhasesConfig struct {
 func DefaultPhases() PhasesConfig {
 	c := PhasesConfig{Servers: 32, GPUsPerServer: 8, Degree: 4, Gbps: 100, Stages: []int{1, 4}, Drawn: Drawn{Seed: 1},
 		Dark: []time.Duration{10 * time.Microsecond, 100 * time.Microsecond, time.Millisecond, 10 * time.Millisecond, 50 * time.Millisecond}}
-	for _, name := range []string{"dlrm", "bert", "vgg", "gpt-moe"} {
-		c.Models = append(c.Models, model.Named(name))
-	}
+	c.Models = each([]string{"dlrm", "bert", "vgg", "gpt-moe"}, model.Named)
 	return c
 }
 
@@ -129,10 +127,7 @@ func (c PhasesConfig) divided(out *PhasesResult, m *model.Model, stages int) err
 	if err != nil {
 		return err
 	}
-	var demands [][]topo.Demand
-	for _, p := range phases {
-		demands = append(demands, slices.Concat(onRings(p.Groups), p.Demands))
-	}
+	demands := each(phases, func(p model.Phase) []topo.Demand { return slices.Concat(onRings(p.Groups), p.Demands) })
 	options, err := c.options(phases, demands)
 	if err != nil {
 		return err
@@ -191,11 +186,7 @@ func (c PhasesConfig) options(phases []model.Phase, demands [][]topo.Demand) (ou
 	for _, l := range found.Links() {
 		links = append(links, l, topo.Link{A: l.B, B: l.A, Count: l.Count})
 	}
-	var own [][]topo.Demand
-	for _, p := range phases {
-		own = append(own, slices.Concat(onRingsOf(found, p.Groups), p.Demands))
-	}
-	add(inOrder(links), own)
+	add(inOrder(links), each(phases, func(p model.Phase) []topo.Demand { return slices.Concat(onRingsOf(found, p.Groups), p.Demands) }))
 	add(topo.Reconfigure(c.Servers, c.Degree, summed(demands...)), demands)
 	for a := range demands {
 		add(topo.Reconfigure(c.Servers, c.Degree, summed(demands[a])), demands)

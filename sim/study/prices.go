@@ -58,17 +58,11 @@ var printedCosts = []struct {
 }
 
 // cents of all parts.
-func (x Interconnect) cents() (sum int) {
-	for _, p := range x.Parts {
-		sum += p.Quantity * p.Cents
-	}
-	return sum
+func (x Interconnect) cents() int {
+	return sumOf(x.Parts, func(p Part) int { return p.Quantity * p.Cents })
 }
 
 // milliwatts of all parts.
-func (x Interconnect) milliwatts() (sum int) {
-	for _, p := range x.Parts {
-		sum += p.Quantity * p.Milliwatts
-	}
-	return sum
+func (x Interconnect) milliwatts() int {
+	return sumOf(x.Parts, func(p Part) int { return p.Quantity * p.Milliwatts })
 }

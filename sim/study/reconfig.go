@@ -29,9 +29,7 @@ type ReconfigConfig struct {
 // DefaultReconfig is the paper's: every 50 ms, 10 ms dark.
 func DefaultReconfig() ReconfigConfig {
 	c := ReconfigConfig{Servers: 128, GPUsPerServer: 4, Degree: 4, Gbps: 100, Period: 50 * time.Millisecond, Dark: 10 * time.Millisecond, Iterations: 20, Drawn: Drawn{Seed: 1}}
-	for _, name := range []string{"candle", "vgg", "bert", "dlrm", "ncf", "resnet50"} {
-		c.Models = append(c.Models, model.Named(name))
-	}
+	c.Models = each([]string{"candle", "vgg", "bert", "dlrm", "ncf", "resnet50"}, model.Named)
 	return c
 }
 

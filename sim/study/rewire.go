@@ -141,9 +141,7 @@ func Rewire(cfg RewireConfig) (*RewireResult, error) {
 					cfg.report(done, of)
 				}
 			}
-			for _, m := range s.methods {
-				res.Rows = append(res.Rows, m.mean(cfg))
-			}
+			res.Rows = append(res.Rows, each(s.methods, func(m *rewireMethod) RewireRow { return m.mean(cfg) })...)
 		}
 	}
 	res.describe()
@@ -174,12 +172,8 @@ type rewireMethod struct {
 func newSequence(cfg RewireConfig, idle, churn float64) *sequence {
 	s := &sequence{RewireConfig: cfg, random: detmath.Stream(cfg.Seed, streamRewire)}
 	s.first(idle)
-	links := 0
-	for _, t := range s.wanted {
-		links += t.Circuits()
-	}
 	if s.steps = cfg.Steps; s.steps == 0 {
-		s.steps = stepsPerLink * links
+		s.steps = stepsPerLink * sumOf(s.wanted, wiring.Topology.Circuits)
 	}
 	for _, name := range rewireMethods {
 		m := &rewireMethod{RewireRow: RewireRow{Idle: idle, Churn: churn, Method: name, LTRRWorst: 1}}
@@ -280,11 +274,7 @@ func (s *sequence) judge(m *rewireMethod, halves []wiring.Half, matchings []wiri
 
 // count is the number of links; no pod here has links to itself.
 func count(links []wiring.Link) int {
-	n := 0
-	for _, l := range links {
-		n += int(l.Count)
-	}
-	return n
+	return sumOf(links, func(l wiring.Link) int { return int(l.Count) })
 }
 
 func (m *rewireMethod) mean(cfg RewireConfig) RewireRow {

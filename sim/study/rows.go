@@ -29,6 +29,23 @@ func firstOf[R any](rows []R, is func(R) bool) *R {
 	return nil
 }
 
+// each is what of says to every one of a list, in its order.
+func each[S, T any](list []S, of func(S) T) (out []T) {
+	out = slices.Grow(out, len(list)) // nil where there is none
+	for _, x := range list {
+		out = append(out, of(x))
+	}
+	return out
+}
+
+// sumOf adds up what of says to every one of a list.
+func sumOf[S any, N ~int | ~int64](list []S, of func(S) N) (sum N) {
+	for _, x := range list {
+		sum += of(x)
+	}
+	return sum
+}
+
 // tableOf writes rows by the tag table of their fields, whose columns are named
 // as in JSON or by the tag column. "-" is no column, omitzero an empty cell for
 // nothing. All fields are there in their order, or the named.
@@ -36,26 +53,18 @@ func firstOf[R any](rows []R, is func(R) bool) *R {
 //	4   so many decimals
 //	4m  the same, of thousandths: milliseconds as seconds
 //	4%  the same, of a share of one in percent
-func tableOf[R any](rows []R, names ...string) (t Table) {
+func tableOf[R any](rows []R, names ...string) Table {
 	columns := columnsOf(reflect.TypeFor[R]())
 	if len(names) > 0 {
 		all := columns
-		columns = nil
-		for _, name := range names {
-			columns = append(columns, *firstOf(all, func(c column) bool { return c.name == name }))
-		}
+		columns = each(names, func(name string) column { return *firstOf(all, func(c column) bool { return c.name == name }) })
 	}
-	for _, c := range columns {
-		t.Columns = append(t.Columns, c.name)
+	return Table{
+		Columns: each(columns, func(c column) string { return c.name }),
+		Rows: each(rows, func(row R) []string {
+			return each(columns, func(c column) string { return c.text(reflect.ValueOf(row).FieldByIndex(c.field)) })
+		}),
 	}
-	for _, row := range rows {
-		var cells []string
-		for _, c := range columns {
-			cells = append(cells, c.text(reflect.ValueOf(row).FieldByIndex(c.field)))
-		}
-		t.Rows = append(t.Rows, cells)
-	}
-	return t
 }
 
 // column is a field of a row in its table.

@@ -24,9 +24,7 @@ type TopologyConfig struct {
 // DefaultTopology is the paper's: 128 servers of four GPUs.
 func DefaultTopology() TopologyConfig {
 	c := TopologyConfig{Servers: 128, GPUsPerServer: 4, Degrees: []int{4, 8}, Gbps: topoGbps(), Batches: []int{64, 128, 256, 512, 1024, 2048}, Shared: 5, Drawn: Drawn{Seed: 1}}
-	for _, name := range []string{"candle", "vgg", "bert", "dlrm", "ncf", "resnet50", "gpt-moe"} {
-		c.Models = append(c.Models, model.Named(name))
-	}
+	c.Models = each([]string{"candle", "vgg", "bert", "dlrm", "ncf", "resnet50", "gpt-moe"}, model.Named)
 	return c
 }
 
@@ -249,13 +247,8 @@ func (c TopologyConfig) batch(degree, batch int) (*TopologyBatch, error) {
 	if err != nil {
 		return nil, err
 	}
-	sent, reduced := int64(0), int64(0)
-	for _, g := range groups {
-		reduced += g.Bytes
-	}
-	for _, d := range demands {
-		sent += d.Bytes
-	}
+	reduced := sumOf(groups, func(g topo.Group) int64 { return g.Bytes })
+	sent := sumOf(demands, func(d topo.Demand) int64 { return d.Bytes })
 	net := model.Switch{Servers: c.Servers}
 	fat, err := model.Evaluate(&m, c.cluster(), s, net, int64(fatTreeMbps(directCost(degree, sweepGbps, false)))*1e6)
 	if err != nil {
@@ -283,11 +276,7 @@ const (
 
 // topoGbps are the speeds that have prices.
 func topoGbps() []int {
-	var out []int
-	for _, p := range topoPrices {
-		out = append(out, p.gbps)
-	}
-	return out
+	return each(topoPrices, func(p linkPrice) int { return p.gbps })
 }
 
 // topoPrice is in cents, on straight lines between the speeds of the table, and

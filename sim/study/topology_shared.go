@@ -193,9 +193,6 @@ func pairs(demands []topo.Demand) []flow.Exchange {
 	if len(demands) == 0 {
 		return nil
 	}
-	var t []flow.Transfer
-	for _, d := range demands {
-		t = append(t, flow.Transfer{From: d.From, To: d.To, Bytes: d.Bytes})
-	}
+	t := each(demands, func(d topo.Demand) flow.Transfer { return flow.Transfer{From: d.From, To: d.To, Bytes: d.Bytes} })
 	return []flow.Exchange{{Transfers: t, Times: 1}}
 }
