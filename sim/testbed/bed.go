@@ -100,12 +100,8 @@ func devices(f *fabric.Fabric, o *optics) (names []string, ports map[string][]in
 // leaves and spines of a pod, which are no light.
 func (b *Bed) lay() error {
 	names, ports := devices(b.fabric, b.optics)
-	var lines []string
-	for _, d := range names {
-		lines = append(lines, "netns add "+b.NS(d))
-	}
 	b.made = names
-	if err := ip("", lines...); err != nil {
+	if err := ip("", each(names, func(d string) string { return "netns add " + b.NS(d) })...); err != nil {
 		return err
 	}
 	b.relay = newRelay(len(b.optics.ports)) // which closes what was opened, whatever comes
@@ -213,9 +209,7 @@ func (b *Bed) Close() error {
 	if b.relay != nil {
 		b.relay.stop()
 	}
-	for _, d := range b.made {
-		errs = append(errs, remove(b.NS(d)))
-	}
+	errs = append(errs, each(b.made, func(d string) error { return remove(b.NS(d)) })...)
 	if b.router != nil {
 		errs = append(errs, b.router.leave())
 	}

@@ -96,10 +96,7 @@ func Direct(ctx context.Context, cfg DirectConfig) (res *DirectResult, err error
 	if err := b.tell(words); err != nil {
 		return nil, err
 	}
-	var ranks []rank
-	for s := range res.Servers {
-		ranks = append(ranks, rank{b.NS(serverName(s)), d.addresses(s)})
-	}
+	ranks := upTo(res.Servers, func(s int) rank { return rank{b.NS(serverName(s)), d.addresses(s)} })
 	m, err := newMesh(ctx, ranks, d.face)
 	if err != nil {
 		return nil, err
@@ -139,13 +136,8 @@ type direct struct {
 
 // job asks for the traffic of the experiment, for the servers of the job before.
 func (d *direct) job(id, next int) string {
-	var mp, groups []string
-	for _, x := range d.cfg.Request.MP {
-		mp = append(mp, fmt.Sprintf("[%d,%d,%d]", x.From, x.To, x.Bytes))
-	}
-	for _, g := range d.cfg.Request.AllReduce {
-		groups = append(groups, fmt.Sprintf(`{"group":%d,"bytes":%d}`, len(g.Servers), g.Bytes))
-	}
+	mp := each(d.cfg.Request.MP, func(x topo.Demand) string { return fmt.Sprintf("[%d,%d,%d]", x.From, x.To, x.Bytes) })
+	groups := each(d.cfg.Request.AllReduce, func(g topo.Group) string { return fmt.Sprintf(`{"group":%d,"bytes":%d}`, len(g.Servers), g.Bytes) })
 	after := ""
 	if next > 0 {
 		after = fmt.Sprintf(`"next":%d,`, next)
@@ -154,12 +146,9 @@ func (d *direct) job(id, next int) string {
 		id, after, d.cfg.Request.Servers, d.cfg.Request.Degree, strings.Join(groups, ","), strings.Join(mp, ","))
 }
 
-func (d *direct) addresses(server int) (out []netip.Addr) {
+func (d *direct) addresses(server int) []netip.Addr {
 	n := d.fabric.Core.Degree
-	for face := range n {
-		out = append(out, hostAddress(server*n+face))
-	}
-	return out
+	return upTo(n, func(face int) netip.Addr { return hostAddress(server*n + face) })
 }
 
 // address gives every interface its address.

@@ -130,14 +130,9 @@ func (r *routers) config(n int, device string) string {
 func (r *routers) ports(device string) (out []string) {
 	c := r.b.fabric.Core
 	if strings.HasPrefix(device, "leaf") {
-		for up := range c.Uplinks() {
-			out = append(out, fmt.Sprintf("up%d", up))
-		}
-		return out
+		return numbered("up", c.Uplinks())
 	}
-	for down := range c.LeavesPerPod * c.LeafLinks {
-		out = append(out, fmt.Sprintf("down%d", down))
-	}
+	out = numbered("down", c.LeavesPerPod*c.LeafLinks)
 	for _, p := range r.b.optics.ports {
 		if p.Device == device {
 			out = append(out, p.Name)
@@ -179,9 +174,7 @@ func (r *routers) settled() bool {
 			continue
 		}
 		up, err := r.established(d)
-		for down := range r.b.fabric.Core.LeavesPerPod * r.b.fabric.Core.LeafLinks {
-			light[d] = append(light[d], fmt.Sprintf("down%d", down))
-		}
+		light[d] = append(light[d], numbered("down", r.b.fabric.Core.LeavesPerPod*r.b.fabric.Core.LeafLinks)...)
 		if err != nil || slices.ContainsFunc(light[d], func(port string) bool { return !up[port] }) {
 			return false
 		}

@@ -220,28 +220,23 @@ func (b *Bed) faces(device string) (out []string) {
 	case strings.HasPrefix(device, "leaf"):
 		n = c.GPUsPerLeaf
 	}
-	for g := range n {
-		out = append(out, fmt.Sprintf("gpu%d", g))
-	}
-	return out
+	return append(out, numbered("gpu", n)...)
 }
 
 // plain has all interfaces of a device take any packet: who is at the other end the light
 // says, nobody asks.
-func (b *Bed) plain(device string) (lines []string) {
-	for _, name := range b.faces(device) {
-		lines = append(lines, fmt.Sprintf("link set %s address %s arp off mtu %d", name, lane, jumbo))
-	}
-	return lines
+func (b *Bed) plain(device string) []string {
+	return each(b.faces(device), func(name string) string {
+		return fmt.Sprintf("link set %s address %s arp off mtu %d", name, lane, jumbo)
+	})
 }
 
 // shape gives all links the same rate, both ways.
 func (b *Bed) shape(mbit int) error {
 	for _, d := range b.made {
-		var lines []string
-		for _, name := range b.faces(d) {
-			lines = append(lines, fmt.Sprintf("qdisc add dev %s root tbf rate %dmbit burst 20k limit %d", name, mbit, 20*jumbo))
-		}
+		lines := each(b.faces(d), func(name string) string {
+			return fmt.Sprintf("qdisc add dev %s root tbf rate %dmbit burst 20k limit %d", name, mbit, 20*jumbo)
+		})
 		cmd := exec.Command("tc", "-n", b.NS(d), "-batch", "-")
 		cmd.Stdin = strings.NewReader(strings.Join(lines, "\n") + "\n")
 		if out, err := cmd.CombinedOutput(); err != nil {

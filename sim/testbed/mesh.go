@@ -161,9 +161,6 @@ func (m *mesh) exchange(size int64, flows [][2]int) error {
 
 // shifted is the step of a pairwise exchange in which each of n ranks sends to the one so
 // far on; of 1: a step of a ring.
-func shifted(n, by int) (flows [][2]int) {
-	for a := range n {
-		flows = append(flows, [2]int{a, (a + by) % n})
-	}
-	return flows
+func shifted(n, by int) [][2]int {
+	return upTo(n, func(a int) [2]int { return [2]int{a, (a + by) % n} })
 }

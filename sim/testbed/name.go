@@ -14,6 +14,24 @@ type owner struct {
 	start uint64 // in the kernel's ticks since it booted
 }
 
+// numbered are so many things of one kind: up0, up1.
+func numbered(kind string, n int) []string {
+	return upTo(n, func(i int) string { return kind + strconv.Itoa(i) })
+}
+
+// upTo is what of says to every number below n.
+func upTo[T any](n int, of func(int) T) (out []T) {
+	for i := range n {
+		out = append(out, of(i))
+	}
+	return out
+}
+
+// each is what of says to every one of a list.
+func each[S, T any](list []S, of func(S) T) []T {
+	return upTo(len(list), func(i int) T { return of(list[i]) })
+}
+
 const prefix = "ringlight-"
 
 // name is the namespace of a device: node3, leaf2, pod0-spine1.

@@ -144,11 +144,7 @@ func (p *pods) turn(ctx context.Context, n int) error {
 }
 
 func (p *pods) end() error {
-	var errs []error
-	for _, s := range p.streams {
-		errs = append(errs, s.Stop())
-	}
-	errs = append(errs, p.Close())
+	errs := append(each(p.streams, (*stream).Stop), p.Close())
 	if p.routes != nil {
 		p.routes.stop()
 	}

@@ -40,10 +40,7 @@ func (p *pods) strike(ctx context.Context, n int, c *PodsChange) error {
 	core := p.fabric.Core
 	n /= strikes // its own, each with other devices
 	spine := spineName(n%core.Pods, n%core.SpinesPerPod)
-	var agents []proto.NodeID
-	for s := range min(3, core.Switches()) {
-		agents = append(agents, proto.FirstSwitch+proto.NodeID((n+s)%core.Switches()))
-	}
+	agents := upTo(min(3, core.Switches()), func(s int) proto.NodeID { return proto.FirstSwitch + proto.NodeID((n+s)%core.Switches()) })
 	for _, id := range agents {
 		p.Cluster.Kill(id)
 	}
