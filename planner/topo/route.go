@@ -199,15 +199,19 @@ func (r *router) walk(s int) {
 
 // Ways lays a way between any two servers, level for even traffic.
 func (t *Topology) Ways() *Routes {
-	var all []Demand
-	for a := range t.Servers {
-		for b := range t.Servers {
+	return newGraph(t.Servers, t.Layers).route(AllToAll(t.Servers, 1))
+}
+
+// AllToAll is as much from each of so many servers to each other.
+func AllToAll(servers int, bytes int64) (all []Demand) {
+	for a := range servers {
+		for b := range servers {
 			if a != b {
-				all = append(all, Demand{a, b, 1})
+				all = append(all, Demand{a, b, bytes})
 			}
 		}
 	}
-	return newGraph(t.Servers, t.Layers).route(all)
+	return all
 }
 
 // Over is the request's traffic on layers and rings that are there, whatever they were

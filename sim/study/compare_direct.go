@@ -76,13 +76,7 @@ func (h *direct) fullest(key directKey) (directTime, error) {
 		r.AllReduce = []topo.Group{{Servers: packed(key.servers), Bytes: 2 * int64(key.servers-1) * key.reduce}}
 	}
 	if key.exchange > 0 {
-		for a := range key.servers {
-			for b := range key.servers {
-				if a != b {
-					r.MP = append(r.MP, topo.Demand{From: a, To: b, Bytes: int64(h.perServer*h.perServer) * key.exchange})
-				}
-			}
-		}
+		r.MP = topo.AllToAll(key.servers, int64(h.perServer*h.perServer)*key.exchange)
 	}
 	found, err := topo.Find(r)
 	if err != nil {

@@ -88,14 +88,7 @@ func (c TopologyConfig) hops(degree int, method topo.Method) (*TopologyHops, err
 	out := &TopologyHops{Degree: degree, Method: method, Tax: []TopologyTax{}}
 	for _, percent := range topoRatios {
 		r := topo.Request{Servers: c.Servers, Degree: degree, Bidirectional: true, Method: method, Seed: c.Seed,
-			AllReduce: []topo.Group{{Servers: packed(c.Servers), Bytes: 100 * each * pairs}}}
-		for a := range c.Servers {
-			for b := range c.Servers {
-				if a != b {
-					r.MP = append(r.MP, topo.Demand{From: a, To: b, Bytes: percent * each})
-				}
-			}
-		}
+			AllReduce: []topo.Group{{Servers: packed(c.Servers), Bytes: 100 * each * pairs}}, MP: topo.AllToAll(c.Servers, percent*each)}
 		t, err := topo.Find(r)
 		if err != nil {
 			return nil, err

@@ -31,17 +31,11 @@ func (c *DirectConfig) Ask(percent int64) error {
 	const reduced = 800_000_000 // bytes. chosen: as the example of circuit apply
 	core := c.Fabric.Core
 	n := core.Direct.Servers
-	all := topo.Group{Bytes: reduced}
-	c.Request = topo.Request{Servers: n, Degree: core.Degree, Bidirectional: true}
-	for a := range n {
-		all.Servers = append(all.Servers, a)
-		for z := range n {
-			if a != z && percent > 0 {
-				c.Request.MP = append(c.Request.MP, topo.Demand{From: a, To: z, Bytes: reduced * percent / 100 / int64(n*(n-1))})
-			}
-		}
+	all := topo.Group{Servers: upTo(n, func(s int) int { return s }), Bytes: reduced}
+	c.Request = topo.Request{Servers: n, Degree: core.Degree, Bidirectional: true, AllReduce: []topo.Group{all}}
+	if percent > 0 {
+		c.Request.MP = topo.AllToAll(n, reduced*percent/100/int64(n*(n-1)))
 	}
-	c.Request.AllReduce = []topo.Group{all}
 	return c.Request.Check()
 }
 
