@@ -238,6 +238,11 @@ func (l *lab) hears(p Port) (bool, error) {
 	return false, hal.ErrNoDevice
 }
 
+// without are those of a list that are not in the other.
+func without[T comparable](list, other []T) []T {
+	return slices.DeleteFunc(slices.Clone(list), func(x T) bool { return slices.Contains(other, x) })
+}
+
 // compareWith fills in what differs from the expected fibres.
 func (m *FibreMap) compareWith(expected []Fibre) {
 	m.Expected = make([]Fibre, len(expected))
@@ -247,16 +252,7 @@ func (m *FibreMap) compareWith(expected []Fibre) {
 		}
 		m.Expected[i] = f
 	}
-	for _, f := range m.Expected {
-		if !slices.Contains(m.Found, f) {
-			m.Missing = append(m.Missing, f)
-		}
-	}
-	for _, f := range m.Found {
-		if !slices.Contains(m.Expected, f) {
-			m.Extra = append(m.Extra, f)
-		}
-	}
+	m.Missing, m.Extra = without(m.Expected, m.Found), without(m.Found, m.Expected)
 	// Light one way is a fibre, too, if no other is at its ports.
 	there := slices.Clone(m.Found)
 	taken := func(p Port) bool {

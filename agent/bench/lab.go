@@ -70,11 +70,7 @@ func newLab(field Field, stations []Station) *lab {
 
 // all are the bundles of all stations.
 func (l *lab) all() []*driven {
-	var out []*driven
-	for _, row := range l.bundles {
-		out = append(out, row...)
-	}
-	return out
+	return slices.Concat(l.bundles...)
 }
 
 // start lets every bundle read its hardware, and waits for it.

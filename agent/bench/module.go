@@ -68,17 +68,7 @@ func scan(h *direct, board *hal.Board, r *Report) {
 			errs = append(errs, h.do(id, 0, hal.Msg{Addr: m, W: pca9548.AppendNone(nil)}))
 		}
 		r.Buses = append(r.Buses, rep)
-		var missing, strange []string
-		for _, w := range want {
-			if !slices.Contains(rep.Answers, w) {
-				missing = append(missing, w)
-			}
-		}
-		for _, a := range rep.Answers {
-			if !slices.Contains(want, a) {
-				strange = append(strange, a)
-			}
-		}
+		missing, strange := without(want, rep.Answers), without(rep.Answers, want)
 		err := errors.Join(errs...)
 		if len(missing) > 0 {
 			err = errors.Join(err, fmt.Errorf("missing %s", strings.Join(missing, " ")))

@@ -229,27 +229,21 @@ func (p *page) fibres(m *FibreMap) {
 		return 18 + 22*float64(n)
 	}
 	var lines strings.Builder
-	line := func(f Fibre, colour, dash, what string) {
-		a, b := row(f.A), row(f.B)
-		bulge := 170 + (b-a)*0.5
-		if b < a {
-			bulge = 170 + (a-b)*0.5
+	draw := func(fibres []Fibre, colour, dash, what string) {
+		for _, f := range fibres {
+			a, b := row(f.A), row(f.B)
+			bulge := 170 + (b-a)*0.5
+			if b < a {
+				bulge = 170 + (a-b)*0.5
+			}
+			fmt.Fprintf(&lines, "<path d=\"M170 %.0f C %.0f %.0f %.0f %.0f 170 %.0f\" fill=\"none\" stroke=%q stroke-width=\"2\" stroke-dasharray=%q><title>%s</title></path>\n",
+				a, bulge, a, bulge, b, b, colour, dash, escape.Replace(what+" "+f.String()))
 		}
-		fmt.Fprintf(&lines, "<path d=\"M170 %.0f C %.0f %.0f %.0f %.0f 170 %.0f\" fill=\"none\" stroke=%q stroke-width=\"2\" stroke-dasharray=%q><title>%s</title></path>\n",
-			a, bulge, a, bulge, b, b, colour, dash, escape.Replace(what+" "+f.String()))
 	}
-	for _, f := range m.Found {
-		line(f, "#1a7f37", "none", "found")
-	}
-	for _, f := range m.Extra {
-		line(f, "#b00020", "none", "not expected")
-	}
-	for _, f := range m.Missing {
-		line(f, "#889", "4 3", "expected")
-	}
-	for _, f := range m.OneWay {
-		line(f, "#a60", "none", "light one way only")
-	}
+	draw(m.Found, "#1a7f37", "none", "found")
+	draw(m.Extra, "#b00020", "none", "not expected")
+	draw(m.Missing, "#889", "4 3", "expected")
+	draw(m.OneWay, "#a60", "none", "light one way only")
 	for _, q := range m.Dark {
 		row(q)
 	}
