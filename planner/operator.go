@@ -63,8 +63,7 @@ func answer(p *Planner, client string, pk *proto.Packet) {
 	case proto.NounClear, proto.NounClearFibre:
 		p.clear(&q, &r)
 	case proto.NounFabric:
-		s := p.fabricStatus()
-		r.Fabric = &s
+		r.Fabric = new(p.fabricStatus())
 	case proto.NounStatus:
 		p.statusAsks.ask(p, client, q.Corr)
 		return
@@ -131,8 +130,7 @@ func (p *Planner) answerIdle(client string, payload []byte) {
 	}
 	r := proto.OpReply{Corr: q.Corr}
 	if q.Noun == proto.NounFabric {
-		s := p.fabricStatus()
-		r.Fabric = &s
+		r.Fabric = new(p.fabricStatus())
 	} else {
 		r.Refuse(&proto.Error{Code: proto.Busy, Field: proto.FieldPlanner, Limit: "one in service", Reason: proto.Clip(p.idle())})
 	}

@@ -81,8 +81,7 @@ func (f nodesOf) answer(q *proto.OpRequest, r *proto.OpReply) {
 		r.Refuse(err)
 		return
 	}
-	s := p.Rollout.Status()
-	r.Rollout = &s
+	r.Rollout = new(p.Rollout.Status())
 }
 
 // rolloutStuck is how long a roll-out may wait before it is an alarm. chosen: a ring is

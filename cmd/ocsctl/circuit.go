@@ -145,8 +145,7 @@ func circuitShow(ctx context.Context, c *clientFlags, id proto.JobID, out io.Wri
 	err := c.with(ctx, func(cl *client) (err error) {
 		one.Circuits, err = every(ctx, cl, proto.OpRequest{Noun: proto.NounJob, Job: id}, func(r *proto.OpReply) []proto.CircuitStatus {
 			if one.jobStatusJSON == nil && len(r.Jobs) == 1 {
-				job := jobOf(&r.Jobs[0])
-				one.jobStatusJSON = &job
+				one.jobStatusJSON = new(jobOf(&r.Jobs[0]))
 			}
 			return r.Circuits
 		}, circuitOf)

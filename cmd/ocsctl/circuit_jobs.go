@@ -166,7 +166,6 @@ func readCircuits(name string) (*job.Circuits, error) {
 	if err != nil {
 		return nil, err
 	}
-	said := trafficOf(t)
-	c.Topology = &said
+	c.Topology = new(trafficOf(t))
 	return c, nil
 }

@@ -74,8 +74,7 @@ func linkOf(s *proto.LinkStatus) linkJSON {
 	}
 	var last *qualifiedJSON
 	if s.Qualified != nil {
-		q := qualifiedOf(s.Qualified)
-		last = &q
+		last = new(qualifiedOf(s.Qualified))
 	}
 	return linkJSON{s.Fibre, end(&s.A), end(&s.B), s.State.String(), known(&s.Ring), moment(s.SinceMillis), moment(s.NextMillis), last}
 }

@@ -101,8 +101,7 @@ func planOrchestrate(stdin io.Reader, words []string, out io.Writer) error {
 	o := orchestrateOutput{Groups: res.Groups, InnerSets: [][]int{}, CrossToRFlows: res.CrossToR, InnerFlows: res.Inner, UnalignedGroups: res.Unaligned}
 	o.InnerSets = append(o.InnerSets, res.Sets...)
 	if in.Running != nil {
-		moved := ring.Moved(in.running(), res.Groups)
-		o.Moved = &moved
+		o.Moved = new(ring.Moved(in.running(), res.Groups))
 	}
 	return printJSON(out, o)
 }

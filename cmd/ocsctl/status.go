@@ -177,8 +177,7 @@ func moment(millis uint64) *string {
 	if millis == 0 {
 		return nil
 	}
-	text := time.UnixMilli(int64(millis)).UTC().Format(time.RFC3339Nano)
-	return &text
+	return new(time.UnixMilli(int64(millis)).UTC().Format(time.RFC3339Nano))
 }
 
 // known is nil for what is zero where nobody knows it.

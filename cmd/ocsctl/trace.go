@@ -102,8 +102,7 @@ func begins(m *proto.TraceMark) uint64 {
 }
 
 func (x *chrome) slice(pid int, tid uint64, name string, from, to uint64, args map[string]any) {
-	dur := to - min(from, to)
-	x.events = append(x.events, traceEvent{Name: name, Ph: "X", Ts: from - x.zero, Dur: &dur, Pid: pid, Tid: tid, Args: args})
+	x.events = append(x.events, traceEvent{Name: name, Ph: "X", Ts: from - x.zero, Dur: new(to - min(from, to)), Pid: pid, Tid: tid, Args: args})
 }
 
 // name names a thread, and its process, once.

@@ -175,8 +175,7 @@ func switchOf(id proto.NodeID) *int {
 	if !id.IsSwitch() {
 		return nil
 	}
-	n := int(id - proto.FirstSwitch)
-	return &n
+	return new(int(id - proto.FirstSwitch))
 }
 
 // who says that.

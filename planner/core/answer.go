@@ -23,8 +23,7 @@ func Answers(n proto.Noun) bool {
 func (c *Circuits) Answer(q *proto.OpRequest, r *proto.OpReply) {
 	switch q.Noun {
 	case proto.NounCore:
-		s := c.Status()
-		r.Core = &s
+		r.Core = new(c.Status())
 	case proto.NounCircuits:
 		c.Evidence.circuitsPage(q.Page, 0, r)
 	case proto.NounJobs:

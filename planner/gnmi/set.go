@@ -293,8 +293,7 @@ func (o *object) request() (*proto.OpRequest, error) {
 		if err != nil {
 			return nil, proto.Wrong("peer", "the number of a node", "%.40q", peer)
 		}
-		to := proto.NodeID(n)
-		q.Peer = &to
+		q.Peer = new(proto.NodeID(n))
 	}
 	delete(o.values, "config/peer")
 	if !there || len(o.values) != 1 || q.Request > proto.Lockout {

@@ -52,8 +52,7 @@ func (t *Table) handOver(x *job, e *Event) {
 	h.Expect, wait = t.expected(x, e)
 	x.due = 0
 	if wait > 0 {
-		by := t.j.Wall + uint64(wait.Milliseconds())
-		h.By, x.due = &by, t.j.Now+wait
+		h.By, x.due = new(t.j.Wall+uint64(wait.Milliseconds())), t.j.Now+wait
 		t.tryAt = min(t.tryAt, x.due)
 	}
 	e.HandOver = h

@@ -226,8 +226,7 @@ func (t ringJobs) news(x *job, at int, l *hbd.Lend) {
 			e.Event, e.Node, e.Out = Left, e.Out, ""
 		} else {
 			e.In = t.table.name(in[i])
-			place := slices.Index(l.Nodes, in[i])
-			e.Position = &place
+			e.Position = new(slices.Index(l.Nodes, in[i]))
 			x.Spares = slices.DeleteFunc(slices.Clone(x.Spares), func(n proto.NodeID) bool { return n == in[i] })
 		}
 		t.table.told(x, e)

@@ -79,8 +79,7 @@ func (t *Table) Topology() *Topology {
 			n.Cause = s.Reason
 		}
 		if f.KnowsToRs() {
-			tor := f.ToR(id)
-			n.ToR = &tor
+			n.ToR = new(f.ToR(id))
 		}
 		out.Nodes = append(out.Nodes, n)
 	}
@@ -102,8 +101,7 @@ func (t *Table) Topology() *Topology {
 			n.State, n.Cause = Drained, why
 		}
 		if k := f.Core.LeafServers(); k > 0 {
-			leaf := s / k
-			n.ToR = &leaf
+			n.ToR = new(s / k)
 		}
 		out.Servers = append(out.Servers, n)
 	}

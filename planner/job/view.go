@@ -184,6 +184,5 @@ func (t *Table) crossToR(rings [][]proto.RingGPU) *float64 {
 	if all == 0 {
 		return nil
 	}
-	share := float64(cross) / float64(all)
-	return &share
+	return new(float64(cross) / float64(all))
 }
