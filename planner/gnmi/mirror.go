@@ -121,10 +121,8 @@ func (m *mirror) wants() (k kinds) {
 
 // run looks until nobody streams.
 func (m *mirror) run() {
-	tick := time.NewTicker(lookPeriod)
-	defer tick.Stop()
 	rest, told := time.Time{}, uint64(0)
-	for now := range tick.C {
+	for now := range time.Tick(lookPeriod) {
 		if now.Before(rest) {
 			continue
 		}

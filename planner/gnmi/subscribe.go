@@ -243,8 +243,7 @@ func (st *stream) once(updatesOnly bool) error {
 func (st *stream) poll(updatesOnly bool, heard <-chan heardRequest) error {
 	idle := time.NewTimer(pollPatience)
 	defer idle.Stop()
-	rights := time.NewTicker(rightsPeriod)
-	defer rights.Stop()
+	rights := time.Tick(rightsPeriod)
 	if err := st.once(updatesOnly); err != nil {
 		return err
 	}
@@ -265,7 +264,7 @@ func (st *stream) poll(updatesOnly bool, heard <-chan heardRequest) error {
 			idle.Reset(pollPatience)
 		case <-idle.C:
 			return &proto.Error{Code: proto.Expired, Field: "poll", Limit: "one within " + pollPatience.String(), Reason: "none came"}
-		case <-rights.C:
+		case <-rights:
 			if err := st.s.May(st.who.leaf, &reads); err != nil {
 				return err
 			}
@@ -308,8 +307,7 @@ func (st *stream) follow(asked *pb.SubscriptionList, heard <-chan heardRequest) 
 	changes := slices.DeleteFunc(slices.Clone(st.subs), func(x subscription) bool { return x.sample })
 	alarm := time.NewTimer(st.sampled(time.Now()))
 	defer alarm.Stop()
-	rights := time.NewTicker(rightsPeriod)
-	defer rights.Stop()
+	rights := time.Tick(rightsPeriod)
 	ended := st.rpc.Context().Done()
 	for {
 		list, more, ok := m.after(next)
@@ -337,7 +335,7 @@ func (st *stream) follow(asked *pb.SubscriptionList, heard <-chan heardRequest) 
 				return err
 			}
 			alarm.Reset(st.sampled(now))
-		case <-rights.C:
+		case <-rights:
 			if err := st.s.May(st.who.leaf, &reads); err != nil {
 				return err
 			}

@@ -62,9 +62,7 @@ func (h *hub) leave(c chan struct{}) {
 // run asks whether there is news until nobody watches any more.
 func (h *hub) run() {
 	last := uint64(0)
-	tick := time.NewTicker(pollEvery)
-	defer tick.Stop()
-	for range tick.C {
+	for range time.Tick(pollEvery) {
 		h.mu.Lock()
 		if len(h.waiting) == 0 {
 			h.running = false
@@ -165,8 +163,7 @@ func (a *API) poll(w http.ResponseWriter, r *http.Request, parameter string, new
 	if stream {
 		return a.stream(w, r, after, woken, news)
 	}
-	late := time.NewTimer(time.Duration(wait) * time.Millisecond)
-	defer late.Stop()
+	late := time.After(time.Duration(wait) * time.Millisecond)
 	for {
 		u, err := news(after)
 		if err != nil {
@@ -180,7 +177,7 @@ func (a *API) poll(w http.ResponseWriter, r *http.Request, parameter string, new
 			if !ok {
 				return write(w, u.answer)
 			}
-		case <-late.C:
+		case <-late:
 			return write(w, u.answer)
 		case <-r.Context().Done():
 			return nil
@@ -193,8 +190,7 @@ func (a *API) poll(w http.ResponseWriter, r *http.Request, parameter string, new
 func (a *API) stream(w http.ResponseWriter, r *http.Request, after uint64, woken chan struct{}, news func(after uint64) (heard, error)) error {
 	out := http.NewResponseController(w)
 	begun := false
-	alive := time.NewTicker(quiet)
-	defer alive.Stop()
+	alive := time.Tick(quiet)
 	for {
 		u, err := news(after)
 		if err != nil {
@@ -230,7 +226,7 @@ func (a *API) stream(w http.ResponseWriter, r *http.Request, after uint64, woken
 			if !ok {
 				return nil // who comes again is told why
 			}
-		case <-alive.C:
+		case <-alive:
 			fmt.Fprint(w, ": quiet\n\n")
 		case <-r.Context().Done():
 			return nil

@@ -121,15 +121,14 @@ func (i *issuer) hear(p proto.Packet) {
 }
 
 func (i *issuer) run(ctx context.Context) {
-	tick := time.NewTicker(time.Second)
-	defer tick.Stop()
+	tick := time.Tick(time.Second)
 	i.open()
 	for {
 		select {
 		case p := <-i.asked:
 			i.meet()
 			i.take(p)
-		case <-tick.C:
+		case <-tick:
 			i.open()
 			i.meet()
 			i.demand()

@@ -84,13 +84,12 @@ const loginRound = time.Second
 
 // followLogins throws out whose password is another, or none.
 func (b *Broker) followLogins(stop chan struct{}) {
-	tick := time.NewTicker(loginRound)
-	defer tick.Stop()
+	tick := time.Tick(loginRound)
 	for {
 		select {
 		case <-stop:
 			return
-		case <-tick.C:
+		case <-tick:
 			changed, err := b.limits.logins.read()
 			if err != nil {
 				b.limits.log.Warn("the file of passwords cannot be read; the former holds", "error", err)

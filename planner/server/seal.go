@@ -208,11 +208,10 @@ func (s *server) trusting(h http.Handler) http.Handler {
 
 // watchOver ends a request when who asked may not any more.
 func (s *server) watchOver(ctx context.Context, end func(), r *http.Request) {
-	look := time.NewTicker(lookAgain)
-	defer look.Stop()
+	look := time.Tick(lookAgain)
 	for {
 		select {
-		case <-look.C:
+		case <-look:
 			if s.maySee(r) != nil {
 				end()
 				return

@@ -89,9 +89,7 @@ func (h *hub) awake(ctx context.Context) error {
 
 // run looks until nobody has watched for a while.
 func (h *hub) run() {
-	tick := time.NewTicker(framePeriod)
-	defer tick.Stop()
-	for range tick.C {
+	for range time.Tick(framePeriod) {
 		if !h.turn() {
 			return
 		}

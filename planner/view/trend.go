@@ -163,11 +163,10 @@ func (x *trends) worst(n int) []marginJSON {
 // Follow looks at the margins of all bundles until ctx ends, so that a page
 // that is opened has something to say.
 func (v *View) Follow(ctx context.Context) {
-	tick := time.NewTicker(trendPeriod)
-	defer tick.Stop()
+	tick := time.Tick(trendPeriod)
 	for v.trends.look(ctx, v.source, v.hub.now()) == nil {
 		select {
-		case <-tick.C:
+		case <-tick:
 		case <-ctx.Done():
 			return
 		}

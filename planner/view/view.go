@@ -136,8 +136,7 @@ func (v *View) stream(w http.ResponseWriter, r *http.Request) {
 	defer v.hub.leave(frames)
 	w.Header().Set("Content-Type", "text/event-stream")
 	out := http.NewResponseController(w)
-	alive := time.NewTicker(quiet)
-	defer alive.Stop()
+	alive := time.Tick(quiet)
 	fmt.Fprintf(w, "retry: 1000\nevent: alive\ndata: %d\n\n", seq)
 	for {
 		if out.Flush() != nil {
@@ -151,7 +150,7 @@ func (v *View) stream(w http.ResponseWriter, r *http.Request) {
 				return
 			}
 			fmt.Fprintf(w, "id: %d\ndata: %s\n\n", m.seq, m.text)
-		case <-alive.C:
+		case <-alive:
 			fmt.Fprint(w, "event: alive\ndata: 0\n\n")
 		case <-r.Context().Done():
 			return

@@ -216,8 +216,7 @@ func (i *Identity) Enrol(ctx context.Context, tokenFile string, wire Wire) error
 	if err != nil {
 		return err
 	}
-	ask := time.NewTicker(askEvery)
-	defer ask.Stop()
+	ask := time.Tick(askEvery)
 	e := enrolment{Identity: i, token: t}
 	for up := false; ; {
 		select {
@@ -233,7 +232,7 @@ func (i *Identity) Enrol(ctx context.Context, tokenFile string, wire Wire) error
 			case p.Kind == proto.Publish && p.Sealed != nil:
 				err = e.hear(&p)
 			}
-		case <-ask.C:
+		case <-ask:
 			if up && time.Since(e.refused) >= afterRefusal {
 				err = e.ask(wire)
 			}

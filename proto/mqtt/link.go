@@ -295,10 +295,8 @@ func (l *Link) keepConnected() {
 // pause waits a random part of a time that doubles with every try, up to the longest.
 func (l *Link) pause(jitter *rand.Rand, tries int, longest time.Duration) bool {
 	longest = min(longest, l.cfg.MinReconnect<<min(max(tries-1, 0), maxDoubling))
-	t := time.NewTimer(time.Duration(jitter.Int64N(int64(longest) + 1)))
-	defer t.Stop()
 	select {
-	case <-t.C:
+	case <-time.After(time.Duration(jitter.Int64N(int64(longest) + 1))):
 		return true
 	case <-l.ctx.Done():
 		return false

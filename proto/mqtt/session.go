@@ -90,11 +90,9 @@ func (l *Link) oneSession() (lived time.Duration, refused bool) {
 // leave publishes what the broker would publish for a lost client: a goodbye takes the will back.
 // Nothing that was said before comes after it.
 func (s *session) leave() {
-	t := time.NewTimer(goodbyeTime)
-	defer t.Stop()
 	select {
 	case <-s.wrote:
-	case <-t.C:
+	case <-time.After(goodbyeTime):
 		return // the broker takes nothing more
 	}
 	w := *s.link.cfg.Will
@@ -239,8 +237,6 @@ func (s *session) refusals(token paho.Token) (n int, again bool) {
 }
 
 func (s *session) wait(token paho.Token, limit time.Duration) error {
-	t := time.NewTimer(limit)
-	defer t.Stop()
 	select {
 	case <-token.Done():
 		return token.Error()
@@ -248,7 +244,7 @@ func (s *session) wait(token paho.Token, limit time.Duration) error {
 		return ErrDown
 	case <-s.link.ctx.Done():
 		return ErrClosed
-	case <-t.C:
+	case <-time.After(limit):
 		return fmt.Errorf("mqtt: no answer within %v", limit)
 	}
 }

@@ -111,8 +111,7 @@ func Run(ctx context.Context, cfg Config) error {
 // keep does something now and then, and at once when it is woken. What it fails of is
 // told once, and that it does not any more.
 func (c *controller) keep(ctx context.Context, what string, do func(context.Context) error, wake <-chan struct{}) {
-	look := time.NewTicker(c.Every)
-	defer look.Stop()
+	look := time.Tick(c.Every)
 	for failed := ""; ; {
 		said := ""
 		err := do(ctx)
@@ -133,7 +132,7 @@ func (c *controller) keep(ctx context.Context, what string, do func(context.Cont
 		select {
 		case <-ctx.Done():
 			return
-		case <-look.C:
+		case <-look:
 		case <-wake:
 		}
 	}
