@@ -96,8 +96,7 @@ func misfit(data []byte, of reflect.Type, err error) error {
 		err = first
 	}
 	e := &FileError{Wrong: err.Error()}
-	var kind *json.UnmarshalTypeError
-	if errors.As(err, &kind) {
+	if kind, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		e.Want, e.Wrong = wanted(kind), w.got()
 	} else if name, unknown := strings.CutPrefix(e.Wrong, "json: unknown field "); unknown {
 		e.Wrong = "there is no key " + name

@@ -57,8 +57,7 @@ func (p *Program) Run(ctx context.Context, args []string, t Terminal) int {
 	if err == nil {
 		err = out.err
 	}
-	var help *helpText
-	if errors.As(err, &help) {
+	if help, ok := errors.AsType[*helpText](err); ok {
 		fmt.Fprint(t.Out, help.text(p, ScreenOf(t.Out).Width))
 		return Done
 	}

@@ -193,8 +193,7 @@ func circuitApply(ctx context.Context, c *clientFlags, jobs *jobFile, dry, end b
 		}
 		return err
 	})
-	var refused *proto.Error
-	if errors.As(err, &refused) && refused.Code == proto.Invalid {
+	if refused, ok := errors.AsType[*proto.Error](err); ok && refused.Code == proto.Invalid {
 		return wrongUsage(jobs.field(refused.Field), refused.Limit, "%s", refused.Reason)
 	}
 	if err != nil {

@@ -147,8 +147,7 @@ func (c *clientFlags) dial(ctx context.Context, follow ...string) (*client, erro
 	to.Subscriptions = subs
 	link, err := mqtt.Dial(to)
 	if err != nil {
-		var e *proto.Error
-		if errors.As(err, &e) {
+		if e, ok := errors.AsType[*proto.Error](err); ok {
 			return nil, cli.AsUsage(e)
 		}
 		return nil, wrongUsage("broker", "", "%v", err)

@@ -104,8 +104,7 @@ func (l *intLists) matrix(field string) ([][]int, error) {
 // isolateUsage puts what the planner's mathematics refuses into this command's
 // terms.
 func isolateUsage(err error) error {
-	var refused *isolate.Error
-	if errors.As(err, &refused) {
+	if refused, ok := errors.AsType[*isolate.Error](err); ok {
 		return wrongUsage(strings.Replace(refused.Field, "servers", "free_gpus", 1), refused.Limit, "%s", refused.Reason)
 	}
 	return err

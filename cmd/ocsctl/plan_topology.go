@@ -60,8 +60,7 @@ func readTopology(data []byte) (*topologyInput, *topo.Topology, error) {
 		in.MP = append(in.MP, topo.Demand(d))
 	}
 	t, err := topo.Find(in.Request)
-	var refused *topo.Error
-	if errors.As(err, &refused) {
+	if refused, ok := errors.AsType[*topo.Error](err); ok {
 		err = wrongUsage(refused.Field, refused.Limit, "%s", refused.Reason)
 	}
 	return in, t, err

@@ -116,8 +116,7 @@ func (in *wiringInput) group(at string, raw []byte) (g wiring.Group, err error) 
 // wiringUsage puts what the planner's mathematics refuses into this command's
 // terms; at is the group, with a dot.
 func wiringUsage(at string, err error) error {
-	var refused *wiring.Error
-	if errors.As(err, &refused) {
+	if refused, ok := errors.AsType[*wiring.Error](err); ok {
 		return wrongUsage(at+refused.Field, refused.Limit, "%s", refused.Reason)
 	}
 	return usageAt(at, err)

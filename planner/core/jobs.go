@@ -128,8 +128,7 @@ func (l *jobList) check(list []proto.JobSpec, of designer) *proto.Error {
 		}
 		j := l.domains(s)
 		if err := j.Validate(); err != nil {
-			var e *wiring.Error
-			errors.As(err, &e)
+			e, _ := errors.AsType[*wiring.Error](err)
 			return bad(e.Field, e.Limit, "%s", e.Reason)
 		}
 		need := (j.GPUs() + l.fab.GPUsPerServer - 1) / l.fab.GPUsPerServer

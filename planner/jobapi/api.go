@@ -166,10 +166,9 @@ func (r *route) asks(req *http.Request) error {
 
 // status of an error by its code.
 func status(err error) int {
-	var large *http.MaxBytesError
 	var wire *proto.Error
 	switch {
-	case errors.As(err, &large):
+	case errors.As(err, new(*http.MaxBytesError)):
 		return http.StatusRequestEntityTooLarge
 	case !errors.As(err, &wire):
 		return http.StatusServiceUnavailable
@@ -198,10 +197,9 @@ func status(err error) int {
 // Refuse answers with an error in the form of the API.
 func Refuse(w http.ResponseWriter, err error) {
 	e := map[string]string{"code": "failed", "message": err.Error()}
-	var large *http.MaxBytesError
-	if wire := (*proto.Error)(nil); errors.As(err, &wire) {
+	if wire, ok := errors.AsType[*proto.Error](err); ok {
 		e["code"], e["field"], e["limit"] = wire.Code.String(), wire.Field, wire.Limit
-	} else if errors.As(err, &large) {
+	} else if large, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		e["code"], e["field"], e["limit"] = proto.Invalid.String(), "body", fmt.Sprintf("at most %d bytes", large.Limit)
 	}
 	w.Header().Set("Content-Type", "application/json")

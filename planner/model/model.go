@@ -107,8 +107,7 @@ func Named(name string) *Model {
 func Read(data []byte) (*Model, error) {
 	m := new(Model)
 	if err := proto.DecodeFile(data, m); err != nil {
-		var misfit *proto.FileError
-		if errors.As(err, &misfit) && misfit.Field != "" && misfit.Want != "" {
+		if misfit, ok := errors.AsType[*proto.FileError](err); ok && misfit.Field != "" && misfit.Want != "" {
 			return nil, wrong(misfit.Field, misfit.Want, "%s on line %d", misfit.Wrong, misfit.Line)
 		}
 		return nil, wrong("model", "one JSON object with name, batch_per_gpu, bytes_per_value, layers and embeddings", "%v", err)

@@ -84,10 +84,9 @@ func answer(get func(*http.Request) (any, error)) http.HandlerFunc {
 		v, err := get(r)
 		w.Header().Set("Content-Type", "application/json")
 		if err != nil {
-			var wire *proto.Error
 			e := map[string]string{"code": "failed", "message": err.Error()}
 			status := http.StatusServiceUnavailable
-			if errors.As(err, &wire) {
+			if wire, ok := errors.AsType[*proto.Error](err); ok {
 				e["code"], e["field"], e["limit"] = wire.Code.String(), wire.Field, wire.Limit
 				switch wire.Code {
 				case proto.NotFound:

@@ -157,8 +157,7 @@ func (c *Client) do(ctx context.Context, method, path string, body []byte, heade
 			continue
 		}
 		if !time.Now().Before(end) {
-			var wire *proto.Error
-			if errors.As(away, &wire) {
+			if errors.As(away, new(*proto.Error)) {
 				return nil, away
 			}
 			return nil, &proto.Error{Code: proto.Expired, Field: "http", Limit: "a planner that serves it; see ocs-planner run -http", Reason: away.Error()}

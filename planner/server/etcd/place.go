@@ -78,8 +78,7 @@ func (p Place) with(ctx context.Context, how admission, f func(*Store) error) er
 			err = f(s)
 		}
 	}
-	var wire *proto.Error
-	if err != nil && !errors.As(err, &wire) {
+	if err != nil && !errors.As(err, new(*proto.Error)) {
 		return fmt.Errorf("etcd: %w", err)
 	}
 	return err

@@ -294,8 +294,7 @@ func (s *Store) same(h *pb.ResponseHeader) error {
 
 // fatal: trying again changes nothing.
 func fatal(err error) bool {
-	var wire *proto.Error
-	return errors.As(err, &wire) || errors.Is(err, errDamaged)
+	return errors.As(err, new(*proto.Error)) || errors.Is(err, errDamaged)
 }
 
 var errDamaged = errors.New("damaged")
