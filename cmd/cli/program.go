@@ -7,6 +7,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/signal"
 	"slices"
@@ -331,9 +332,8 @@ func IsBool(f *flag.Flag) bool {
 
 func unknownFlag(name string, known map[string]*flag.Flag) error {
 	var names []string
-	for n := range known { // any order: sorted
+	for _, n := range slices.Sorted(maps.Keys(known)) {
 		names = append(names, "-"+n)
 	}
-	slices.Sort(names)
 	return Usage("", "", "flag provided but not defined: -%s%s", Clip(name), cmp.Or(Meant("-"+name, names), "; -h lists them"))
 }

@@ -3,6 +3,7 @@ package core
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 
@@ -119,16 +120,11 @@ func (l *jobList) unsaved() []journal.Record {
 			records = append(records, r)
 		}
 	}
-	var gone []proto.JobID
-	for id := range l.saved { // any order: sorted below
+	for _, id := range slices.Sorted(maps.Keys(l.saved)) {
 		if l.find(id) == nil {
-			gone = append(gone, id)
+			delete(l.saved, id)
+			records = append(records, journal.Record{Key: jobKey(id)})
 		}
-	}
-	slices.Sort(gone)
-	for _, id := range gone {
-		delete(l.saved, id)
-		records = append(records, journal.Record{Key: jobKey(id)})
 	}
 	return records
 }

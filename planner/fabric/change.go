@@ -13,15 +13,10 @@ import (
 // differently; it is empty where they are one.
 func (f *Fabric) Changes(to *Fabric) []string {
 	a, b := f.keys(), to.keys()
-	keys := slices.Sorted(maps.Keys(a))
-	for key := range b { // any order: sorted below
-		if a[key] == nil {
-			keys = append(keys, key)
-		}
-	}
-	slices.Sort(keys)
+	either := maps.Clone(a)
+	maps.Copy(either, b)
 	var out []string
-	for _, key := range keys {
+	for _, key := range slices.Sorted(maps.Keys(either)) {
 		if bytes.Equal(a[key], b[key]) {
 			continue
 		}

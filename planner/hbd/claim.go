@@ -3,6 +3,7 @@ package hbd
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -86,10 +87,9 @@ func (p *placement) demands(f *fabric.Fabric) []ring.Demand {
 		delete(owned, d.Size)
 		out = append(out, d)
 	}
-	for size, n := range owned { // any order: sorted below
-		out = append(out, ring.Demand{Size: size, Want: n})
+	for _, size := range slices.Sorted(maps.Keys(owned)) {
+		out = append(out, ring.Demand{Size: size, Want: owned[size]})
 	}
-	slices.SortStableFunc(out[len(targets):], func(a, b ring.Demand) int { return cmp.Compare(a.Size, b.Size) })
 	return out
 }
 

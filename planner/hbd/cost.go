@@ -1,7 +1,7 @@
 package hbd
 
 import (
-	"cmp"
+	"maps"
 	"slices"
 
 	"ringlight/planner/ring"
@@ -97,10 +97,9 @@ func try(index *ring.Tracker, id proto.NodeID, is func(proto.RingID) ring.Group,
 		}
 		index.Carry(res)
 	}
-	for id := range after { // any order: sorted below
+	for _, id := range slices.Sorted(maps.Keys(after)) {
 		back.Groups = append(back.Groups, is(id))
 	}
-	slices.SortFunc(back.Groups, func(a, b ring.Group) int { return cmp.Compare(a.ID, b.ID) })
 	return after, stages, back
 }
 

@@ -1,6 +1,7 @@
 package ring
 
 import (
+	"maps"
 	"slices"
 
 	"ringlight/proto"
@@ -172,12 +173,7 @@ func (t *Tracker) rethink(concerned []int32) {
 
 // thaw looks again at groups that had to stay as they were.
 func (t *Tracker) thaw() {
-	var groups []int32
-	for at := range t.frozen { // any order: sorted below
-		groups = append(groups, at)
-	}
-	slices.Sort(groups)
-	for _, at := range groups {
+	for _, at := range slices.Sorted(maps.Keys(t.frozen)) {
 		t.trust(at)
 	}
 }
