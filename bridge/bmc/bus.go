@@ -104,11 +104,7 @@ func (b *bus) put(all objects) error {
 			for _, iface := range []string{propertiesOf, introspectable} {
 				b.conn.Export(nil, at, iface)
 			}
-			var gone []string
-			for iface := range x {
-				gone = append(gone, iface)
-			}
-			b.tell(at, "InterfacesRemoved", at, gone)
+			b.tell(at, "InterfacesRemoved", at, slices.Collect(maps.Keys(x)))
 		}
 	}
 	return nil

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -36,10 +37,7 @@ func main() {
 		fmt.Fprintf(os.Stderr, "ocs-bmc: every: %v: 100ms to 1h; no other words: %q\n", *every, flag.Args())
 		os.Exit(2)
 	}
-	address := os.Getenv("DBUS_SYSTEM_BUS_ADDRESS")
-	if address == "" {
-		address = systemBus
-	}
+	address := cmp.Or(os.Getenv("DBUS_SYSTEM_BUS_ADDRESS"), systemBus)
 	if file, is := strings.CutPrefix(address, "unix:path="); is {
 		file, _, _ = strings.Cut(file, ",")
 		if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 
@@ -43,9 +44,7 @@ type association struct{ Forward, Reverse, Endpoint string }
 
 func (o objects) item(path, name string, present, functional bool, more interfaces) {
 	x := interfaces{item: {"PrettyName": name, "Present": present}, operational: {"Functional": functional}}
-	for k, v := range more {
-		x[k] = v
-	}
+	maps.Copy(x, more)
 	o[dbus.ObjectPath(path)] = x
 }
 

@@ -55,9 +55,7 @@ func (p *Program) Run(ctx context.Context, args []string, t Terminal) int {
 	}
 	out := &paper{Writer: t.Out}
 	err := p.dispatch(ctx, args, Terminal{t.In, out, t.Err})
-	if err == nil {
-		err = out.err
-	}
+	err = cmp.Or(err, out.err)
 	if help, ok := errors.AsType[*helpText](err); ok {
 		fmt.Fprint(t.Out, help.text(p, ScreenOf(t.Out).Width))
 		return Done

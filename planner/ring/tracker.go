@@ -1,6 +1,7 @@
 package ring
 
 import (
+	"cmp"
 	"slices"
 
 	"ringlight/proto"
@@ -113,9 +114,7 @@ func NewTracker(m Mend, running ...Group) *Tracker {
 
 // Put says that a group runs, with these nodes, which must be in no other.
 func (t *Tracker) Put(g Group) {
-	if g.Size == 0 {
-		g.Size = t.Sizes[len(t.Sizes)-1].Size
-	}
+	g.Size = cmp.Or(g.Size, t.Sizes[len(t.Sizes)-1].Size)
 	at, ok := t.slotOf[g.ID]
 	if !ok {
 		at = t.open(g)

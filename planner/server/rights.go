@@ -3,6 +3,8 @@ package server
 import (
 	"crypto/tls"
 	"crypto/x509"
+	"maps"
+	"slices"
 
 	mochi "github.com/mochi-mqtt/server/v2"
 	"github.com/mochi-mqtt/server/v2/packets"
@@ -120,10 +122,7 @@ func (b *Broker) Revoke() {
 		return
 	}
 	h.mu.Lock()
-	var all []*mochi.Client
-	for cl := range h.names { // any order: each ends by itself
-		all = append(all, cl)
-	}
+	all := slices.Collect(maps.Keys(h.names)) // any order: each ends by itself
 	h.mu.Unlock()
 	for _, cl := range all {
 		if _, why := h.holder(cl); why != "" {

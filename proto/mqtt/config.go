@@ -110,9 +110,7 @@ func (c *Config) subscribed() byte {
 func (c *Config) withDefaults() Config {
 	d := *c
 	d.Queue = cmp.Or(d.Queue, DefaultQueue)
-	if d.MinReconnect == 0 {
-		d.MinReconnect = DefaultMinReconnect
-	}
+	d.MinReconnect = cmp.Or(d.MinReconnect, DefaultMinReconnect)
 	if d.MaxReconnect == 0 {
 		if d.MaxReconnect = DefaultMaxReconnect; strings.Contains(d.Broker, ",") {
 			d.MaxReconnect = ClusterMaxReconnect

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -203,14 +204,10 @@ func (c *controller) wanted(claims []*resourceapi.ResourceClaim) map[string]*Hel
 }
 
 // sorted are the claims by age: who came first is asked for first.
-func sorted(want map[string]*Held) (out []*Held) {
-	for _, h := range want { // sorted below
-		out = append(out, h)
-	}
-	slices.SortFunc(out, func(a, b *Held) int {
+func sorted(want map[string]*Held) []*Held {
+	return slices.SortedFunc(maps.Values(want), func(a, b *Held) int {
 		return cmp.Or(a.claim.CreationTimestamp.Compare(b.claim.CreationTimestamp.Time), strings.Compare(string(a.claim.UID), string(b.claim.UID)))
 	})
-	return out
 }
 
 // serve sees to the job of one claim.

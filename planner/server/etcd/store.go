@@ -193,9 +193,7 @@ func dial(ctx context.Context, cfg Config) (*Store, error) {
 		return nil, err
 	}
 	cfg.every = cmp.Or(cfg.every, snapshotEvery)
-	if cfg.Log == nil {
-		cfg.Log = slog.New(slog.DiscardHandler)
-	}
+	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
 	s := &Store{cfg: cfg, vacant: make(chan struct{}, 1), changed: make(chan struct{}), state: map[string][]byte{}, parts: map[string][]byte{}}
 	if s.client, err = clientv3.New(c); err != nil {
 		return nil, refuse("a cluster of etcd", "%v", err)
