@@ -88,7 +88,7 @@ func TestSwitchAgentsKilledInMidStage(t *testing.T) {
 		if res.Violations > 0 {
 			t.Fatalf("%+v", res)
 		}
-		sum.add(res.Core)
+		add(&sum, res.Core)
 		steps += res.Steps
 	}
 	if sum.Killed < int(seeds)/2 || sum.Looks == 0 || sum.Realised == 0 {
@@ -112,7 +112,7 @@ func TestJobsStayWhereTheyAreWhileAgentsDie(t *testing.T) {
 		if res.Violations > 0 {
 			t.Fatalf("seed %d: %v", seed, res.ViolationList)
 		}
-		sum.add(res.Core)
+		add(&sum, res.Core)
 	}
 	if sum.Killed < int(seeds)/2 || sum.Looks == 0 || sum.Realised == 0 {
 		t.Errorf("this shows nothing: %+v", sum)

@@ -298,17 +298,7 @@ func FromTrace(t *trace.Trace, f *fabric.Fabric, seed uint64, span time.Duration
 		fault  trace.Fault
 	}
 	open := map[key][]int{} // which halves each open fault is of
-	counts := make([][3]int, f.Nodes)
-	worst := func(n int) trace.Effect {
-		switch {
-		case counts[n][trace.NodeDark] > 0:
-			return trace.NodeDark
-		case counts[n][trace.HostFault] > 0:
-			return trace.HostFault
-		}
-		return trace.None
-	}
-	var out []Fault
+	var events []trace.NodeEvent
 	for _, e := range t.Nodes(servers, seed, span) {
 		k := key{e.Node, e.Fault}
 		mask := 0
@@ -322,17 +312,17 @@ func FromTrace(t *trace.Trace, f *fabric.Fabric, seed uint64, span time.Duration
 		} else if q := open[k]; len(q) > 0 {
 			mask, open[k] = q[0], q[1:]
 		}
-		step := -1
-		if e.Start {
-			step = 1
-		}
 		for h := range halves {
-			if n := e.Node + h*servers; mask&(1<<h) != 0 {
-				was := worst(n)
-				counts[n][e.Fault.Effect()] += step
-				out = append(out, turn(e.At, proto.NodeID(n), was, worst(n))...)
+			if mask&(1<<h) != 0 {
+				e.Node = k.server + h*servers
+				events = append(events, e)
 			}
 		}
+	}
+	trace.Number(events, f.Nodes)
+	var out []Fault
+	for _, e := range events {
+		out = append(out, turn(e.At, proto.NodeID(e.Node), e.Before, e.After)...)
 	}
 	slices.SortStableFunc(out, func(a, b Fault) int { return cmp.Compare(a.At, b.At) })
 	return out

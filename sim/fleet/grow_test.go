@@ -58,7 +58,7 @@ func TestACoreGrowsUnderJobs(t *testing.T) {
 		if res.Violations > 0 {
 			t.Fatalf("seed %d: %v", seed, res.ViolationList)
 		}
-		sum.add(res.Core)
+		add(&sum, res.Core)
 	}
 	if sum.Grown != 2*int(seeds) || sum.Refused == 0 || sum.Killed < int(seeds)/2 || sum.Looks == 0 || sum.Realised == 0 {
 		t.Errorf("this shows nothing: %+v", sum)

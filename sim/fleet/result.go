@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -35,42 +36,42 @@ func spreadOf(values []int64, enough int) Spread {
 
 // Waste as ratios of all GPUs.
 type Waste struct {
-	Mean   float64 `json:"mean"`
-	P99    float64 `json:"p99"`
-	Ideal  float64 `json:"ideal"`
-	Static float64 `json:"static"`
+	Mean   float64 `json:"mean" add:"sum"`
+	P99    float64 `json:"p99" add:"max"`
+	Ideal  float64 `json:"ideal" add:"sum"`
+	Static float64 `json:"static" add:"sum"`
 }
 
 // CoreResult is what a run found at the circuit switches.
 type CoreResult struct {
 	Switches int `json:"switches"`
 	CoreCounts
-	Virtual float64 `json:"virtual_s"`
+	Virtual float64 `json:"virtual_s" add:"sum"`
 	// Dark interfaces of servers that are joined directly; nil: there are none.
 	Dark *DarkTimes `json:"dark,omitempty"`
 }
 
 // CoreCounts are what happened at the circuit switches, of a run or of several.
 type CoreCounts struct {
-	Commits    int    `json:"commits"`                     // generations that were committed
-	Killed     int    `json:"agents_killed_in_stages"`     // that died after a commit of theirs
-	Struck     int    `json:"strikes"`                     // faults after a commit, in all
-	Looks      int    `json:"looks_at_circuits_that_stay"` // at circuits that had to
-	Failed     int    `json:"parts_failed"`
-	Noticed    int    `json:"parts_noticed"` // of these, by their light alone
-	Short      int    `json:"jobs_short"`    // times that one was found so at rest, by name
-	Routes     int    `json:"routes_followed"`
-	Grown      int    `json:"edits"`                      // of the core, and
-	Refused    int    `json:"edits_refused"`              // for what was in their way
-	GaveWay    int    `json:"jobs_gave_way"`              // that found no other place, and ended for one
-	Turns      int    `json:"phases_asked"`               // that jobs were to go to
-	Measured   int    `json:"traffic_measured"`           // times that what a job sends was told, and
-	Followed   int    `json:"traffic_followed"`           // that its links moved for it
-	FullestWas uint64 `json:"traffic_fullest_bytes"`      // sums over these: what the fullest circuit carried, and
-	FullestIs  uint64 `json:"traffic_fullest_then_bytes"` // afterwards
-	Realised   uint32 `json:"links_realised"`
-	Granted    uint32 `json:"links_granted"`
-	DarkMicros int64  `json:"longest_tuning_us"` // of one switch in one stage
+	Commits    int    `json:"commits" add:"sum"`                     // generations that were committed
+	Killed     int    `json:"agents_killed_in_stages" add:"sum"`     // that died after a commit of theirs
+	Struck     int    `json:"strikes" add:"sum"`                     // faults after a commit, in all
+	Looks      int    `json:"looks_at_circuits_that_stay" add:"sum"` // at circuits that had to
+	Failed     int    `json:"parts_failed" add:"sum"`
+	Noticed    int    `json:"parts_noticed" add:"sum"` // of these, by their light alone
+	Short      int    `json:"jobs_short" add:"sum"`    // times that one was found so at rest, by name
+	Routes     int    `json:"routes_followed" add:"sum"`
+	Grown      int    `json:"edits" add:"sum"`                      // of the core, and
+	Refused    int    `json:"edits_refused" add:"sum"`              // for what was in their way
+	GaveWay    int    `json:"jobs_gave_way" add:"sum"`              // that found no other place, and ended for one
+	Turns      int    `json:"phases_asked" add:"sum"`               // that jobs were to go to
+	Measured   int    `json:"traffic_measured" add:"sum"`           // times that what a job sends was told, and
+	Followed   int    `json:"traffic_followed" add:"sum"`           // that its links moved for it
+	FullestWas uint64 `json:"traffic_fullest_bytes" add:"sum"`      // sums over these: what the fullest circuit carried, and
+	FullestIs  uint64 `json:"traffic_fullest_then_bytes" add:"sum"` // afterwards
+	Realised   uint32 `json:"links_realised" add:"sum"`
+	Granted    uint32 `json:"links_granted" add:"sum"`
+	DarkMicros int64  `json:"longest_tuning_us" add:"max"` // of one switch in one stage
 }
 
 // DarkTimes is for how long interfaces were dark, in microseconds.
@@ -123,32 +124,28 @@ func (r *Run) coreResult() *CoreResult {
 	return &CoreResult{Switches: len(r.switches), CoreCounts: counts, Virtual: r.now.Seconds(), Dark: dark}
 }
 
-func (c *CoreResult) add(o *CoreResult) {
-	c.CoreCounts.Add(&o.CoreCounts)
-	c.Virtual += o.Virtual
-}
-
 // Add takes the counts of another run.
-func (c *CoreCounts) Add(o *CoreCounts) {
-	c.Commits += o.Commits
-	c.Killed += o.Killed
-	c.Struck += o.Struck
-	c.Looks += o.Looks
-	c.Failed += o.Failed
-	c.Noticed += o.Noticed
-	c.Short += o.Short
-	c.Routes += o.Routes
-	c.Grown += o.Grown
-	c.Refused += o.Refused
-	c.GaveWay += o.GaveWay
-	c.Turns += o.Turns
-	c.Measured += o.Measured
-	c.Followed += o.Followed
-	c.FullestWas += o.FullestWas
-	c.FullestIs += o.FullestIs
-	c.Realised += o.Realised
-	c.Granted += o.Granted
-	c.DarkMicros = max(c.DarkMicros, o.DarkMicros)
+func (c *CoreCounts) Add(o *CoreCounts) { add(c, o) }
+
+// add adds up the fields of two runs whose tag add is sum, and has the larger of those where
+// it is max.
+func add[R any](to, from *R) {
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[R]()) {
+		x, y := reflect.ValueOf(to).Elem().FieldByIndex(f.Index), reflect.ValueOf(from).Elem().FieldByIndex(f.Index)
+		switch how := f.Tag.Get("add"); {
+		case how == "":
+		case how == "max" && x.CanInt():
+			x.SetInt(max(x.Int(), y.Int()))
+		case how == "max":
+			x.SetFloat(max(x.Float(), y.Float()))
+		case x.CanInt():
+			x.SetInt(x.Int() + y.Int())
+		case x.CanUint():
+			x.SetUint(x.Uint() + y.Uint())
+		default:
+			x.SetFloat(x.Float() + y.Float())
+		}
+	}
 }
 
 // Result is what a run found. Merge puts several together.
@@ -160,25 +157,25 @@ type Result struct {
 	Seed          uint64            `json:"seed"`
 	Runs          int               `json:"runs"`
 	Hours         float64           `json:"hours"`
-	Faults        int               `json:"faults"`
-	Violations    int               `json:"violations"`
+	Faults        int               `json:"faults" add:"sum"`
+	Violations    int               `json:"violations" add:"sum"`
 	ViolationList []string          `json:"violation_list"`
-	EventsLost    uint64            `json:"events_lost"`
-	EventsTotal   uint64            `json:"events_total"`
+	EventsLost    uint64            `json:"events_lost" add:"sum"`
+	EventsTotal   uint64            `json:"events_total" add:"sum"`
 	BypassMicros  map[string]Spread `json:"bypass_us"`
 	SplitRepair   Spread            `json:"split_repair_ms"`
 	SplitParts    []SplitParts      `json:"split_parts"`
-	Splits        int               `json:"splits"`
+	Splits        int               `json:"splits" add:"sum"`
 	GPUWaste      Waste             `json:"gpu_waste"`
-	Interruptions int               `json:"interruptions"`
-	DarkMicros    int64             `json:"dark_us_total"`
-	Moves         int               `json:"moves"` // of interruptions: whole rings that a plan moved
-	MovedMicros   int64             `json:"moves_dark_us"`
+	Interruptions int               `json:"interruptions" add:"sum"`
+	DarkMicros    int64             `json:"dark_us_total" add:"sum"`
+	Moves         int               `json:"moves" add:"sum"` // of interruptions: whole rings that a plan moved
+	MovedMicros   int64             `json:"moves_dark_us" add:"sum"`
 	Exchange      []FlipTook        `json:"exchange,omitempty"`
-	Polls         uint64            `json:"polls"`
-	Looks         uint64            `json:"looks"`
-	Rests         int               `json:"rests"` // looks at a fabric at rest that found in use all that can be
-	Steps         uint64            `json:"steps"`
+	Polls         uint64            `json:"polls" add:"sum"`
+	Looks         uint64            `json:"looks" add:"sum"`
+	Rests         int               `json:"rests" add:"sum"` // looks at a fabric at rest that found in use all that can be
+	Steps         uint64            `json:"steps" add:"sum"`
 	EventsPerS    float64           `json:"events_per_s"` // filled in by whoever has a clock
 	RSSMiB        int64             `json:"rss_mib"`      // by whoever has an operating system
 	HealthSeconds float64           `json:"health_s"`
@@ -248,31 +245,16 @@ func (res *Result) spread() {
 func (res *Result) Merge(others ...*Result) {
 	all := 1 + len(others)
 	for _, o := range others {
-		res.Faults += o.Faults
-		res.Violations += o.Violations
+		add(res, o)
+		add(&res.GPUWaste, &o.GPUWaste)
+		if res.Core != nil {
+			add(res.Core, o.Core)
+		}
 		res.ViolationList = append(res.ViolationList, o.ViolationList...)
-		res.EventsLost += o.EventsLost
-		res.EventsTotal += o.EventsTotal
 		for n := 1; n <= 3; n++ {
 			res.bypasses[n] = append(res.bypasses[n], o.bypasses[n]...)
 		}
 		res.repairs = append(res.repairs, o.repairs...)
-		res.Splits += o.Splits
-		res.Interruptions += o.Interruptions
-		res.DarkMicros += o.DarkMicros
-		res.Moves += o.Moves
-		res.MovedMicros += o.MovedMicros
-		res.Polls += o.Polls
-		res.Looks += o.Looks
-		res.Rests += o.Rests
-		res.Steps += o.Steps
-		if res.Core != nil {
-			res.Core.add(o.Core)
-		}
-		res.GPUWaste.Mean += o.GPUWaste.Mean
-		res.GPUWaste.Ideal += o.GPUWaste.Ideal
-		res.GPUWaste.Static += o.GPUWaste.Static
-		res.GPUWaste.P99 = max(res.GPUWaste.P99, o.GPUWaste.P99)
 	}
 	res.Runs = all
 	res.GPUWaste.Mean /= float64(all)

@@ -194,12 +194,14 @@ func span(s string) (time.Duration, error) {
 }
 
 // Forms are the lines that a script may have, for people.
-func Forms() []string {
-	var list []string
+func Forms() []string { return ofForms(usage) }
+
+// ofForms is what of makes of the words of every form, which of a switch may be others.
+func ofForms(of func(head string, v Verb) string) (list []string) {
 	for v := range numVerbs {
 		for _, head := range []string{forms[v].words, forms[v].ofSwitch} {
 			if head != "" {
-				list = append(list, usage(head, v))
+				list = append(list, of(head, v))
 			}
 		}
 	}
@@ -222,15 +224,7 @@ func usage(head string, v Verb) string {
 }
 
 func known() string {
-	var list []string
-	for v := range numVerbs {
-		for _, head := range []string{forms[v].words, forms[v].ofSwitch} {
-			if head != "" {
-				list = append(list, head)
-			}
-		}
-	}
-	return strings.Join(list, ", ")
+	return strings.Join(ofForms(func(head string, _ Verb) string { return head }), ", ")
 }
 
 // ParseScript reads a whole script; # begins a comment. The lines are put in

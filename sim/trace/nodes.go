@@ -58,12 +58,12 @@ func (t *Trace) Nodes(n int, seed uint64, limit time.Duration) []NodeEvent {
 	})
 	cut, _ := slices.BinarySearchFunc(out, limit, func(e NodeEvent, at time.Duration) int { return cmp.Compare(e.At, at) })
 	out = out[:cut]
-	number(out, n)
+	Number(out, n)
 	return out
 }
 
-// number fills in Before and After: overlapping faults of a node are a count.
-func number(events []NodeEvent, n int) {
+// Number fills in Before and After: overlapping faults of a node are a count.
+func Number(events []NodeEvent, n int) {
 	open := make([][NodeDark + 1]int, n)
 	worst := func(node int) Effect {
 		for e := NodeDark; e > None; e-- {
