@@ -57,6 +57,9 @@ func (a amount) time(rate int64) time.Duration {
 	return time.Duration(q)
 }
 
+// TransferTime is how long some bytes take alone, rounded up.
+func TransferTime(bytes, rate int64) time.Duration { return amountOf(bytes).time(rate) }
+
 // later is t+d, at most Never.
 func later(t, d time.Duration) time.Duration {
 	if d >= Never-t {

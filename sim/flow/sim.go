@@ -31,10 +31,8 @@ func Sharings() []string { return slices.Clone(sharings) }
 
 // ParseSharing reads the name of a model of sharing.
 func ParseSharing(name string) (Sharing, error) {
-	for i, s := range sharings {
-		if s == name {
-			return Sharing(i), nil
-		}
+	if i := slices.Index(sharings, name); i >= 0 {
+		return Sharing(i), nil
 	}
 	return 0, fmt.Errorf("sharing %q, one of %s", name, strings.Join(Sharings(), ", "))
 }

@@ -38,16 +38,23 @@ func (p Phase) Scale(num, den int64) Phase {
 	if num == 0 {
 		return Phase{}
 	}
+	return p.with(func(f Flow) Flow {
+		hi, lo := bits.Mul64(uint64(f.Bytes), uint64(num))
+		q, rest := bits.Div64(hi, lo, uint64(den))
+		if rest > 0 {
+			q++
+		}
+		return Flow{f.Path, int64(q)}
+	})
+}
+
+// with is the phase with other flows, each in the place of one of its own.
+func (p Phase) with(of func(Flow) Flow) Phase {
 	out := Phase{Compute: p.Compute, Rounds: make([]Round, len(p.Rounds))}
 	for i, r := range p.Rounds {
 		flows := make([]Flow, len(r.Flows))
 		for k, f := range r.Flows {
-			hi, lo := bits.Mul64(uint64(f.Bytes), uint64(num))
-			q, rest := bits.Div64(hi, lo, uint64(den))
-			if rest > 0 {
-				q++
-			}
-			flows[k] = Flow{f.Path, int64(q)}
+			flows[k] = of(f)
 		}
 		out.Rounds[i] = Round{flows, r.Times}
 	}
@@ -98,29 +105,24 @@ func takes(capacity func(Link) int64, stages []Stage) (time.Duration, error) {
 func renumbered(stages []Stage) ([]Stage, []Link) {
 	number := map[Link]Link{}
 	var links []Link
+	narrow := func(f Flow) Flow {
+		path := make([]Link, len(f.Path))
+		for y, l := range f.Path {
+			n, ok := number[l]
+			if !ok {
+				n = Link(len(links))
+				number[l] = n
+				links = append(links, l)
+			}
+			path[y] = n
+		}
+		return Flow{path, f.Bytes}
+	}
 	out := make([]Stage, len(stages))
 	for i, stage := range stages {
 		out[i] = make(Stage, len(stage))
 		for j, p := range stage {
-			narrow := Phase{Compute: p.Compute, Rounds: make([]Round, len(p.Rounds))}
-			for x, r := range p.Rounds {
-				flows := make([]Flow, len(r.Flows))
-				for k, f := range r.Flows {
-					path := make([]Link, len(f.Path))
-					for y, l := range f.Path {
-						n, ok := number[l]
-						if !ok {
-							n = Link(len(links))
-							number[l] = n
-							links = append(links, l)
-						}
-						path[y] = n
-					}
-					flows[k] = Flow{path, f.Bytes}
-				}
-				narrow.Rounds[x] = Round{flows, r.Times}
-			}
-			out[i][j] = narrow
+			out[i][j] = p.with(narrow)
 		}
 	}
 	return out, links

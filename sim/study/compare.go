@@ -273,7 +273,9 @@ func (t *talk) partsOf(way int, bytes int64, perServer int) (out []part) {
 
 // takes is how long parts take on idle links.
 func (r rates) takes(parts []part) time.Duration {
-	return sumOf(parts, func(p part) time.Duration { return max(transferTime(p.far, r.far), transferTime(p.near, r.near)) })
+	return sumOf(parts, func(p part) time.Duration {
+		return max(flow.TransferTime(p.far, r.far), flow.TransferTime(p.near, r.near))
+	})
 }
 
 // exchanges of a part.

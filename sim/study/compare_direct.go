@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"ringlight/planner/topo"
+	"ringlight/sim/flow"
 )
 
 // direct is TopoOpt: any idle servers, joined directly by planner/topo for what
@@ -53,14 +54,14 @@ func (h *direct) work(job int, steps int64) (*work, error) {
 	var sends time.Duration
 	for _, p := range t.parts {
 		if p.far == 0 {
-			sends += transferTime(p.near, h.near)
+			sends += flow.TransferTime(p.near, h.near)
 		}
 	}
 	if t.reduce > 0 {
-		sends += transferTime(scaled(fullest.reduce, t.reduce, key.reduce), h.far)
+		sends += flow.TransferTime(scaled(fullest.reduce, t.reduce, key.reduce), h.far)
 	}
 	if t.exchange > 0 {
-		sends += transferTime(scaled(fullest.exchange, t.exchange, key.exchange), h.far)
+		sends += flow.TransferTime(scaled(fullest.exchange, t.exchange, key.exchange), h.far)
 	}
 	return fixedWork(t, sends, steps), nil
 }

@@ -124,7 +124,7 @@ func (h *clos) work(job int, steps int64) (*work, error) {
 	sc := &flow.Script{Iterations: steps, Stages: []flow.Stage{{{Compute: t.compute}}}}
 	for _, p := range t.parts {
 		if p.far == 0 {
-			sc.Stages = append(sc.Stages, flow.Stage{{Compute: transferTime(p.near, h.near)}})
+			sc.Stages = append(sc.Stages, flow.Stage{{Compute: flow.TransferTime(p.near, h.near)}})
 			continue
 		}
 		rounds, err := placed.Rounds(t.exchanges(p))

@@ -61,7 +61,7 @@ func (h *podHouse) work(job int, steps int64) (*work, error) {
 	sc := &flow.Script{Iterations: steps, Stages: []flow.Stage{{{Compute: t.compute}}}}
 	far := int64(0)
 	for _, p := range t.parts {
-		stage := flow.Stage{{Compute: transferTime(p.near, h.leaves.near)}}
+		stage := flow.Stage{{Compute: flow.TransferTime(p.near, h.leaves.near)}}
 		switch {
 		case p.far == 0:
 		case p.way == reducing: // below

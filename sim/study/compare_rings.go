@@ -187,8 +187,8 @@ func (h *ringHouse) work(job int, steps int64) (*work, error) {
 		return fixedWork(t, 0, steps), nil
 	}
 	n := len(rings[0]) * h.perServer // GPUs of a ring
-	scatter := transferTime(scaled(t.reduce, int64(n-1), int64(n)), h.near)
-	meet := transferTime(t.exchange*int64((n*n-n%2)/4), h.near) // distances of all others, both ways
+	scatter := flow.TransferTime(scaled(t.reduce, int64(n-1), int64(n)), h.near)
+	meet := flow.TransferTime(t.exchange*int64((n*n-n%2)/4), h.near) // distances of all others, both ways
 	if len(rings) == 1 {
 		return fixedWork(t, meet+2*scatter, steps), nil
 	}

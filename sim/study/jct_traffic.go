@@ -162,7 +162,7 @@ func (r rates) idle(gpus []int, exchanges []flow.Exchange) time.Duration {
 	var total time.Duration
 	for _, e := range exchanges {
 		near, far := r.most(gpus, e)
-		total += time.Duration(e.Times) * max(transferTime(far, r.far), transferTime(near, r.near))
+		total += time.Duration(e.Times) * max(flow.TransferTime(far, r.far), flow.TransferTime(near, r.near))
 	}
 	return total
 }
@@ -187,7 +187,7 @@ func (r rates) idleUnbarred(gpus []int, exchanges []flow.Exchange) (longest time
 		if w.far {
 			rate = r.far
 		}
-		longest = max(longest, transferTime(n, rate))
+		longest = max(longest, flow.TransferTime(n, rate))
 	}
 	return longest
 }
@@ -220,14 +220,4 @@ func (r rates) most(gpus []int, e flow.Exchange) (near, far int64) {
 		}
 	}
 	return near, far
-}
-
-// transferTime is rounded up, as the flow simulator does.
-func transferTime(bytes, rate int64) time.Duration {
-	hi, lo := bits.Mul64(uint64(bytes)*8, uint64(time.Second))
-	q, rest := bits.Div64(hi, lo, uint64(rate))
-	if rest > 0 {
-		q++
-	}
-	return time.Duration(q)
 }

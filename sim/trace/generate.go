@@ -148,9 +148,7 @@ func Generate(seed uint64) *Trace {
 func drawStarts(r *detmath.Random) []draft {
 	var sizes []int
 	for _, row := range faultsPerBurst {
-		for range row.count {
-			sizes = append(sizes, row.size)
-		}
+		sizes = append(sizes, slices.Repeat([]int{row.size}, row.count)...)
 	}
 	r.Shuffle(len(sizes), func(i, j int) { sizes[i], sizes[j] = sizes[j], sizes[i] })
 	storm := time.Duration(r.Modulo(int((generatedSpan-3*stormLength)/tick))) * tick
@@ -175,9 +173,7 @@ func drawStarts(r *detmath.Random) []draft {
 func drawKinds(r *detmath.Random, faults []draft) {
 	var deck []int
 	for k, row := range kinds {
-		for range row.count {
-			deck = append(deck, k)
-		}
+		deck = append(deck, slices.Repeat([]int{k}, row.count)...)
 	}
 	r.Shuffle(len(deck), func(i, j int) { deck[i], deck[j] = deck[j], deck[i] })
 	take := func(i int) int {
@@ -265,9 +261,7 @@ func drawServers(r *detmath.Random, faults []draft) {
 	next := 0
 	for _, row := range faultsPerServer {
 		for range row.count {
-			for range row.size {
-				deck = append(deck, order[next])
-			}
+			deck = append(deck, slices.Repeat([]int{order[next]}, row.size)...)
 			next++
 		}
 	}
