@@ -82,13 +82,16 @@ func (p *Planner) receive(topic proto.Topic, pk *proto.Packet) {
 		}
 		return
 	}
+	if !pk.Retain {
+		d.Live(t)
+	}
 	switch topic.Kind {
 	case proto.TopicPresence:
-		if m := new(proto.Presence); p.inbox.takes(d, payload, m, &m.Node) {
+		if m := new(proto.Presence); p.inbox.takes(d, payload, m, &m.Node) && !(pk.Retain && m.Online && d.Echo(t, m.Session)) {
 			t.Presence(d, m)
 		}
 	case proto.TopicReported:
-		if m := new(proto.Reported); p.inbox.takes(d, payload, m, &m.Node) {
+		if m := new(proto.Reported); p.inbox.takes(d, payload, m, &m.Node) && !(pk.Retain && !d.Answers() && m.Seq <= d.Report.Seq() && d.Echo(t, m.Session)) {
 			t.Reported(d, m, pk.By != "")
 			if m.AsksRestart && !d.ID.IsSwitch() {
 				p.Rollout.Asked(d.ID)

@@ -34,9 +34,7 @@ func (m *module) probe(which converter, from, to int64, p *probe) {
 		m.wired.onChannels(which, in)
 		for ch := range in {
 			in[ch] *= ads7138.CodeFull / p.full[ch]
-		}
-		if m.per.adc != nil {
-			for ch := range in {
+			if m.per.adc != nil {
 				in[ch] = m.per.adc[which][ch].of(in[ch])
 			}
 		}
@@ -51,10 +49,8 @@ func (m *module) seenMoving(since int64) bool {
 	}
 	for i := range m.bundle.ends {
 		e := &m.bundle.ends[i]
-		if e.outside != nil && e.outside.since > since {
-			return true
-		}
-		if src := e.sender(m.place); src != nil && src.movedSince(since) {
+		src := e.sender(m.place)
+		if e.outside != nil && e.outside.since > since || src != nil && src.movedSince(since) {
 			return true
 		}
 	}

@@ -14,12 +14,9 @@ var errShort = errors.New("too few bytes")
 // errChecksum is a page whose checksum does not fit its content.
 var errChecksum = errors.New("page checksum wrong")
 
-// celsius256 is a temperature in 1/256 of a degree Celsius.
-func celsius256(b []byte) int16 { return int16(binary.BigEndian.Uint16(b)) }
-
-// MilliCelsius is a temperature field in thousandths of a degree, rounded
+// MilliCelsius is a temperature field, of 1/256 of a degree, in thousandths, rounded
 // toward zero.
-func MilliCelsius(b []byte) int32 { return int32(celsius256(b)) * 1000 / 256 }
+func MilliCelsius(b []byte) int32 { return int32(int16(binary.BigEndian.Uint16(b))) * 1000 / 256 }
 
 // PutMilliCelsius writes the temperature nearest below.
 func PutMilliCelsius(b []byte, milli int32) {

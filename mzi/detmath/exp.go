@@ -104,7 +104,10 @@ func logSeries(m float64) float64 {
 
 // Log is the natural logarithm of x. It is NaN for x < 0, and minus infinite
 // for zero and for the subnormal numbers below 2.3e-308, which are no power.
-func Log(x float64) float64 {
+func Log(x float64) float64 { return logTo(x, 1, ln2Hi, ln2Lo) }
+
+// logTo is a logarithm: that of e in it, and that of 2 in two parts.
+func logTo(x, e, hi, lo float64) float64 {
 	switch {
 	case x != x || x < 0:
 		return math.NaN()
@@ -114,22 +117,10 @@ func Log(x float64) float64 {
 		return x
 	}
 	m, k := split(x)
-	return float64(float64(k)*ln2Hi) + (logSeries(m) + float64(float64(k)*ln2Lo))
+	return float64(float64(k)*hi) + (float64(logSeries(m)*e) + float64(float64(k)*lo))
 }
 
-// log10 is the decimal logarithm of x, with the exceptions of Log.
-func log10(x float64) float64 {
-	switch {
-	case x != x || x < 0:
-		return math.NaN()
-	case x < 0x1p-1022:
-		return math.Inf(-1)
-	case x > maxFloat:
-		return x
-	}
-	m, k := split(x)
-	return float64(float64(k)*lg2Hi) + (float64(logSeries(m)*log10E) + float64(float64(k)*lg2Lo))
-}
+func log10(x float64) float64 { return logTo(x, log10E, lg2Hi, lg2Lo) }
 
 // DB is the ratio x in decibels.
 func DB(x float64) float64 { return float64(10 * log10(x)) }

@@ -81,7 +81,7 @@ func New(cfg Config) (*Crossbar, error) {
 			return nil, fmt.Errorf("ocs: saved circuit %d: %v: %w", i, s.Pair, circuit.ErrPortTwice)
 		}
 	}
-	x := &Crossbar{cfg: cfg, ports: hw.Ports, mirrors: newMirrors(cfg.Board, cfg.Factory), monitors: newMonitors(hw), paths: newPaths(hw.Ports)}
+	x := &Crossbar{cfg: cfg, ports: hw.Ports, mirrors: newMirrors(cfg.Board, cfg.Factory), monitors: newMonitors(hw), paths: paths{make([]*path, hw.Ports), make([]int, hw.Ports)}}
 	for side := range x.blocked {
 		x.blocked[side] = make([]proto.Override, x.ports)
 		x.watches[side] = make([]circuit.Watch, x.ports)

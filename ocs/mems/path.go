@@ -243,8 +243,6 @@ type paths struct {
 	ofB []int   // the port of A in circuit with one of B; -1: none
 }
 
-func newPaths(ports int) paths { return paths{make([]*path, ports), make([]int, ports)} }
-
 // clear takes up no circuit.
 func (t *paths) clear() {
 	clear(t.byA)

@@ -213,7 +213,6 @@ func (t *Table) prove(d *Device, other proto.Session) {
 
 // claims hears one of the two.
 func (t *Table) claims(d *Device, m *proto.Presence) {
-	d.call = t.calls
 	x, s := d.doubt, m.Session
 	if x.born[0].Session != s {
 		x.born[1] = x.born[0]

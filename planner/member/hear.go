@@ -19,10 +19,23 @@ func (t *Table) hear(was bool, d *Device) {
 	}
 }
 
+// Live notes that a device speaks now. What a broker kept does not show that: a broker
+// that died may have kept the birth of who died meanwhile.
+func (d *Device) Live(t *Table) { d.call = t.calls }
+
+// Echo: a birth that the broker kept is of a life that has reported, and says nothing of
+// now. A device that is held to be gone is asked.
+func (d *Device) Echo(t *Table, s proto.Session) bool {
+	known := d.Heard() && d.state != Disputed && d.Session == s && d.Known && d.ReportOf() == s
+	if known && d.state == Offline {
+		t.ask(d, s, 0, timesGone)
+	}
+	return known
+}
+
 // Presence takes a birth or a death note. A death note of another session is
 // of a former life.
 func (t *Table) Presence(d *Device, m *proto.Presence) {
-	d.call = t.calls
 	if d.state == Disputed {
 		if m.Online {
 			t.claims(d, m)

@@ -3,6 +3,7 @@ package member
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -124,7 +125,14 @@ func (w *world) do(words []string) string {
 		return n
 	}
 	device := func() *Device { return w.t.Find(proto.NodeID(num(1))) }
+	if slices.Contains([]string{"birth", "report", "sealed", "event", "ack", "health"}, words[0]) {
+		device().Live(w.t)
+	}
 	switch words[0] {
+	case "kept": // NODE SESSION: a birth that the broker kept
+		if m := (&proto.Presence{Node: device().ID, Online: true, Session: proto.Session(num(2))}); !device().Echo(w.t, m.Session) {
+			w.t.Presence(device(), m)
+		}
 	case "birth": // NODE SESSION [TERM [HOST]]
 		m := &proto.Presence{Node: device().ID, Online: true, Session: proto.Session(num(2))}
 		if len(words) > 3 {

@@ -170,12 +170,9 @@ func (t *Table) Unable() (out []string) {
 // broker arrived.
 func (t *Table) LinkUp() {
 	t.calls++
-	t.callAt, t.upAt = journal.Never, t.j.Now
+	t.callAt, t.upAt = t.j.Now+rollPatience/2, t.j.Now
 	for i := range t.Devices {
 		d := &t.Devices[i]
-		if d.Online() {
-			t.callAt = t.j.Now + rollPatience
-		}
 		if d.Pending() {
 			t.Resend(d)
 		}
@@ -185,14 +182,19 @@ func (t *Table) LinkUp() {
 	}
 }
 
-// Roll takes those for offline that have not been heard of.
+// Roll asks those that have not been heard of, and takes them for offline in the end.
 func (t *Table) Roll() {
 	if !t.j.LinkUp || t.j.Now < t.callAt {
 		return
 	}
 	t.callAt = journal.Never
 	for i := range t.Devices {
-		if d := &t.Devices[i]; d.Online() && d.call < t.calls {
+		switch d := &t.Devices[i]; {
+		case !d.Online() || d.call == t.calls:
+		case t.j.Now < t.upAt+rollPatience:
+			t.callAt = t.upAt + rollPatience
+			t.askNow(d)
+		default:
 			t.gone(d, "it did not come back with the broker")
 		}
 	}
