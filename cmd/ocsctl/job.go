@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"flag"
 	"fmt"
 	"io"
@@ -295,10 +294,7 @@ func jobTraffic(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if text, err = json.Marshal(trafficOf(t)); err != nil {
-		return err
-	}
-	now, then, moves, err := c.Traffic(ctx, got[0], text, *dry)
+	now, then, moves, err := c.Traffic(ctx, got[0], trafficOf(t), *dry)
 	if err != nil {
 		return refused(err)
 	}

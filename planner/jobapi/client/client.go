@@ -119,8 +119,16 @@ type refusal struct {
 }
 
 // do asks each copy once, or as long as the planner may be away. A copy that does not
-// answer, or does not lead, is passed over until the others were asked.
-func (c *Client) do(ctx context.Context, method, path string, body []byte, header map[string]string) (*http.Response, error) {
+// answer, or does not lead, is passed over until the others were asked. What is said is
+// sent as JSON; nil: nothing.
+func (c *Client) do(ctx context.Context, method, path string, what any, header map[string]string) (*http.Response, error) {
+	var body []byte
+	if what != nil {
+		var err error
+		if body, err = json.Marshal(what); err != nil {
+			return nil, err
+		}
+	}
 	end := time.Now().Add(c.cfg.Retry)
 	for asked := 1; ; asked++ {
 		at := c.now.Load()
@@ -205,8 +213,8 @@ func codeOf(status int, name string) proto.Code {
 }
 
 // take asks and reads the answer.
-func (c *Client) take(ctx context.Context, method, path string, body []byte, answer any) error {
-	got, err := c.do(ctx, method, path, body, map[string]string{"Content-Type": "application/json"})
+func (c *Client) take(ctx context.Context, method, path string, what, answer any) error {
+	got, err := c.do(ctx, method, path, what, map[string]string{"Content-Type": "application/json"})
 	if err != nil {
 		return err
 	}
@@ -214,9 +222,9 @@ func (c *Client) take(ctx context.Context, method, path string, body []byte, ans
 	return json.NewDecoder(got.Body).Decode(answer)
 }
 
-func (c *Client) view(ctx context.Context, method, path string, body []byte) (*job.View, error) {
+func (c *Client) view(ctx context.Context, method, path string, what any) (*job.View, error) {
 	var v job.View
-	if err := c.take(ctx, method, path, body, &v); err != nil {
+	if err := c.take(ctx, method, path, what, &v); err != nil {
 		return nil, err
 	}
 	return &v, nil
@@ -228,21 +236,12 @@ func of(id string) string { return "/v1/jobs/" + url.PathEscape(id) }
 func (c *Client) Put(ctx context.Context, id string, w *job.Wish) (*job.View, error) {
 	owned := *w
 	owned.Owner = cmp.Or(w.Owner, c.owner)
-	w = &owned
-	text, err := json.Marshal(w)
-	if err != nil {
-		return nil, err
-	}
-	return c.view(ctx, http.MethodPut, of(id), text)
+	return c.view(ctx, http.MethodPut, of(id), &owned)
 }
 
 // Try says what a wish would get now.
 func (c *Client) Try(ctx context.Context, id string, w *job.Wish) (t job.Trial, err error) {
-	text, err := json.Marshal(w)
-	if err != nil {
-		return t, err
-	}
-	err = c.take(ctx, http.MethodPut, of(id)+"?dry_run", text, &t)
+	err = c.take(ctx, http.MethodPut, of(id)+"?dry_run", w, &t)
 	return t, err
 }
 
@@ -267,25 +266,17 @@ func (c *Client) ReleaseAt(ctx context.Context, id string, revision uint64) erro
 
 // Replace has a node of a job drained, so that a spare takes its place.
 func (c *Client) Replace(ctx context.Context, id, out, reason string) (*job.View, error) {
-	text, err := json.Marshal(map[string]string{"out": out, "reason": reason})
-	if err != nil {
-		return nil, err
-	}
-	return c.view(ctx, http.MethodPost, c.mine(of(id)+"/replace"), text)
+	return c.view(ctx, http.MethodPost, c.mine(of(id)+"/replace"), map[string]string{"out": out, "reason": reason})
 }
 
 // Phase has a job's links be those of another of its phases.
 func (c *Client) Phase(ctx context.Context, id, phase string) (*job.View, error) {
-	text, err := json.Marshal(map[string]string{"phase": phase})
-	if err != nil {
-		return nil, err
-	}
-	return c.view(ctx, http.MethodPost, c.mine(of(id)+"/phase"), text)
+	return c.view(ctx, http.MethodPost, c.mine(of(id)+"/phase"), map[string]string{"phase": phase})
 }
 
 // Traffic says what a job was measured to send, as its topology has it, and gets what that
 // comes to.
-func (c *Client) Traffic(ctx context.Context, id string, measured json.RawMessage, dry bool) (now, then uint64, moves bool, err error) {
+func (c *Client) Traffic(ctx context.Context, id string, measured any, dry bool) (now, then uint64, moves bool, err error) {
 	var got struct {
 		Moves bool
 		Now   uint64 `json:"fullest_link_bytes"`
@@ -348,11 +339,7 @@ func (c *Client) Said(ctx context.Context, router, port string, got job.PortSaid
 }
 
 func (c *Client) word(ctx context.Context, router, of string, got any) error {
-	text, err := json.Marshal(got)
-	if err != nil {
-		return err
-	}
-	r, err := c.do(ctx, http.MethodPut, "/v1/routers/"+url.PathEscape(router)+of, text, map[string]string{"Content-Type": "application/json"})
+	r, err := c.do(ctx, http.MethodPut, "/v1/routers/"+url.PathEscape(router)+of, got, map[string]string{"Content-Type": "application/json"})
 	if err != nil {
 		return err
 	}
