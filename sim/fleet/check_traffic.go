@@ -86,22 +86,15 @@ func (c *circuits) joined() map[proto.JobID]map[[2]int]int {
 // have light and the rings that the job is told.
 func (c *circuits) fullest(id proto.JobID, light map[[2]int]int, t *proto.JobTopology) uint64 {
 	s := c.r.planners[0].host.Planner().Circuits.Describe(id)
-	var servers []int // by rank
-	for _, seat := range s.Seats {
-		servers = append(servers, int(seat.Leaf)*c.core.LeafServers()+int(seat.Server))
-	}
-	servers = slices.Compact(servers)
-	r := topo.Request{Servers: len(servers), Degree: int(t.Degree), Bidirectional: t.Bidirectional}
-	for _, g := range t.AllReduce {
-		group := topo.Group{Bytes: int64(g.Bytes)}
-		for _, x := range g.Servers {
-			group.Servers = append(group.Servers, int(x))
-		}
-		r.AllReduce = append(r.AllReduce, group)
-	}
-	for _, m := range t.MP {
-		r.MP = append(r.MP, topo.Demand{From: int(m.From), To: int(m.To), Bytes: int64(m.Bytes)})
-	}
+	servers := slices.Compact(each(s.Seats, func(seat proto.Seat) int { return int(seat.Leaf)*c.core.LeafServers() + int(seat.Server) })) // by rank
+	whole := func(n uint16) int { return int(n) }
+	r := topo.Request{Servers: len(servers), Degree: int(t.Degree), Bidirectional: t.Bidirectional,
+		AllReduce: each(t.AllReduce, func(g proto.Reduce) topo.Group {
+			return topo.Group{Servers: each(g.Servers, whole), Bytes: int64(g.Bytes)}
+		}),
+		MP: each(t.MP, func(m proto.Demand) topo.Demand {
+			return topo.Demand{From: int(m.From), To: int(m.To), Bytes: int64(m.Bytes)}
+		})}
 	layers := make([]topo.Layer, t.Degree)
 	for l := range layers {
 		layers[l].To = slices.Repeat([]int{-1}, len(servers))
@@ -109,17 +102,9 @@ func (c *circuits) fullest(id proto.JobID, light map[[2]int]int, t *proto.JobTop
 	for at, to := range light { // any order: each by itself
 		layers[at[0]].To[slices.Index(servers, at[1])] = slices.Index(servers, to)
 	}
-	var rings []topo.Ring
-	for _, x := range s.Rings {
-		ring := topo.Ring{}
-		for _, server := range x.Servers {
-			ring.Order = append(ring.Order, slices.Index(servers, int(server)))
-		}
-		for _, l := range x.Layers {
-			ring.Layers = append(ring.Layers, int(l))
-		}
-		rings = append(rings, ring)
-	}
+	rings := each(s.Rings, func(x proto.Ring) topo.Ring {
+		return topo.Ring{Order: each(x.Servers, func(server uint16) int { return slices.Index(servers, int(server)) }), Layers: each(x.Layers, whole)}
+	})
 	return uint64(r.Over(layers, rings).Fullest)
 }
 

@@ -114,11 +114,15 @@ func jobLists(core *fabric.Core, seed uint64, lists int, room func(list int) int
 
 // listOf is a list of jobs as a script has it.
 func listOf[J any](list []J, word func(J) string) string {
-	words := make([]string, len(list))
-	for n, j := range list {
-		words[n] = word(j)
+	return cmp.Or(strings.Join(each(list, word), " "), noJobs)
+}
+
+// each is what of says to every one of a list, in its order.
+func each[S, T any](list []S, of func(S) T) (out []T) {
+	for _, x := range list {
+		out = append(out, of(x))
 	}
-	return cmp.Or(strings.Join(words, " "), noJobs)
+	return out
 }
 
 // streamJobs is the stream of job lists, beside those of station.go.
@@ -222,7 +226,6 @@ func parseDirect(word string) (s proto.JobSpec, ok bool, err error) {
 		}
 	}
 	s.TP, s.EP, s.PP, s.Topology = 1, 1, 1, t
-	s.DP = 0
 	t.Bidirectional, t.Seed = t.Degree%2 == 0, uint64(s.Job)
 	all := proto.Reduce{Bytes: 1 << 30}
 	for x := range s.Servers {

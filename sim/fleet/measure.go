@@ -190,10 +190,7 @@ func (m *measure) one(s *strike) bool {
 // would be needed for both sides.
 func (m *measure) mustHold(s *strike) bool {
 	f := m.r.cfg.Fabric
-	ids := make([]proto.NodeID, 0, len(s.rest))
-	for _, o := range s.rest {
-		ids = append(ids, o.id)
-	}
+	ids := each(s.rest, func(o *station) proto.NodeID { return o.id })
 	slices.Sort(ids)
 	if len(s.gone) > 1 {
 		return false // counted as a split, not as a broken promise

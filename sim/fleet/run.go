@@ -116,16 +116,13 @@ func New(cfg Config) (*Run, error) {
 		return nil, err
 	}
 	r.queue = agenda.NewRoster(len(r.stations))
-	var devices, processes []*client
-	for _, st := range r.stations {
-		devices = append(devices, &st.client)
-	}
+	var processes []*client
 	for i := range r.planners {
 		r.planners[i] = &process{client: client{who: plannerID - int32(i)}, r: r, rival: i > 0, store: map[string][]byte{}}
 		processes = append(processes, &r.planners[i].client)
 	}
 	r.sources = []source{boards{r}, agents{r}, planners{r}, scheduled{r}}
-	r.net = newNetwork(&r.timeline, cfg.Seed, devices, len(r.nodes), processes)
+	r.net = newNetwork(&r.timeline, cfg.Seed, each(r.stations, func(st *station) *client { return &st.client }), len(r.nodes), processes)
 	r.net.rates, r.net.shed = cfg.Rates, cfg.Shed
 	r.net.lossy = cfg.Shed > 0 || slices.ContainsFunc(cfg.Faults, func(f Fault) bool { return f.Verb == Shed && f.Count > 0 })
 	r.inject = &injector{Run: r, installed: ownSoftware, rolls: slices.ContainsFunc(r.cfg.Faults, func(f Fault) bool { return f.Verb == RolloutRun })}
