@@ -80,18 +80,7 @@ func core(ctx context.Context, args []string, t cli.Terminal) error {
 		cfg.Listen = holdAddress
 	}
 	cfg.Log = logger(t, o.Verbose)
-	if !o.JSON {
-		cfg.Screen = cli.Folded(t.Out, strings.Repeat(" ", 9)) // behind the name of a line
-	}
-	var printed error
-	if o.JSON {
-		cfg.Finished = func(r *live.CoreResult) { printed = cli.PrintJSON(t.Out, r) }
-	}
-	res, err := live.Core(ctx, cfg)
-	if err != nil {
-		return err
-	}
-	return cli.Answered(errors.Join(printed, res.Verdict()))
+	return story(t, o, &cfg.Screen, &cfg.Finished, func() (*live.CoreResult, error) { return live.Core(ctx, cfg) })
 }
 
 // checkRuns says what of runs, phases and traffic cannot be on a core; others: flags beside

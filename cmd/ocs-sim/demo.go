@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"strconv"
 	"strings"
@@ -59,14 +60,18 @@ func demo(ctx context.Context, args []string, t cli.Terminal) error {
 	}
 	cfg.Log = logger(t, o.Verbose)
 	cfg.Progress = progress(t, o.JSON)
-	if !o.JSON {
-		cfg.Screen = cli.Folded(t.Out, strings.Repeat(" ", 9)) // behind the name of a line
-	}
+	return story(t, o, &cfg.Screen, &cfg.Finished, func() (*live.Result, error) { return live.Demo(ctx, cfg) })
+}
+
+// story runs what tells of itself line by line, or as JSON before it holds.
+func story[R interface{ Verdict() error }](t cli.Terminal, o *output, screen *io.Writer, finished *func(R), run func() (R, error)) error {
 	var printed error
 	if o.JSON {
-		cfg.Finished = func(r *live.Result) { printed = cli.PrintJSON(t.Out, r) }
+		*finished = func(r R) { printed = cli.PrintJSON(t.Out, r) }
+	} else {
+		*screen = cli.Folded(t.Out, strings.Repeat(" ", 9)) // behind the name of a line
 	}
-	res, err := live.Demo(ctx, cfg)
+	res, err := run()
 	if err != nil {
 		return err
 	}

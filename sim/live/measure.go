@@ -62,7 +62,7 @@ func (s *stepper) before(st *station) *struck {
 			port, ok := sidePort(&r.Rings[0], side)
 			port.Node = other.id
 			// Both ends of a link in use have light.
-			if far, _, there := s.fabric.At(port); ok && there && s.world.Lit(simPort(port)) && s.world.Lit(simPort(far)) {
+			if far, _, there := s.fabric.At(port); ok && there && s.world.Lit(fleet.SimPort(port)) && s.world.Lit(fleet.SimPort(far)) {
 				f.ends = append(f.ends, end{other, port, side.Side})
 			}
 		}
@@ -161,7 +161,7 @@ func (s *stepper) closed(members map[proto.NodeID]bool) bool {
 func (s *stepper) bypass(f *struck) (LedgerMicros, bool, error) {
 	var lost time.Duration // the last physical loss
 	for _, e := range f.ends {
-		at, lit := s.world.LastChange(simPort(e.port))
+		at, lit := s.world.LastChange(fleet.SimPort(e.port))
 		if lit || at < f.at {
 			return LedgerMicros{}, false, fmt.Errorf("live: node %d has light of node %d, which is gone", e.station.id, f.node.id)
 		}
@@ -198,7 +198,7 @@ func (s *stepper) switched(f *struck, e end) (*proto.Event, error) {
 		}
 		port, ok := sidePort(&r.Rings[0], side)
 		port.Node = e.station.id
-		if !ok || !s.world.Lit(simPort(port)) {
+		if !ok || !s.world.Lit(fleet.SimPort(port)) {
 			return nil, fmt.Errorf("live: node %d says that its %v side works on %v, where there is no light", port.Node, e.side, port)
 		}
 	}
@@ -256,7 +256,7 @@ func (s *stepper) ledger(f *struck, e end, ev *proto.Event, lost time.Duration) 
 // edgeAt is when the neighbour's agent was handed the loss of its light.
 func (s *stepper) edgeAt(f *struck, e end) (time.Duration, bool) {
 	losLines := s.board.Bundles[e.port.Bundle].LOS
-	line := losLines[simPort(e.port).Path]
+	line := losLines[fleet.SimPort(e.port).Path]
 	for _, seen := range e.station.edges {
 		if seen.line == line && !seen.high && seen.at >= f.at {
 			return seen.at, true
@@ -293,6 +293,3 @@ func (s *stepper) eventCounts() (queued, delivered uint64) {
 }
 
 func inDays(t time.Duration) float64 { return float64(t) / float64(trace.Day) }
-
-// simPort is a fabric's port as the world knows it: node n is board n.
-func simPort(p fabric.Port) sim.Port { return fleet.SimPort(p) }
