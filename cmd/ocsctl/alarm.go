@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"ringlight/cmd/cli"
 	"ringlight/proto"
 )
 
@@ -44,12 +43,10 @@ func alarmOf(a *proto.AlarmStatus) alarmLine {
 
 func alarmsIn(r *proto.OpReply) []proto.AlarmStatus { return r.Alarms }
 
-func alarm(ctx context.Context, args []string, out io.Writer) error {
-	var c clientFlags
-	fs := cli.NewFlags("alarm")
-	reason := fs.String("reason", "", "ack: what is known, `TEXT`")
-	open := fs.Bool("open", false, "list: only those that nobody acknowledged")
-	words, err := c.read(fs, args, help("alarm"))
+func alarm(ctx context.Context, c *clientFlags, args []string, out io.Writer) error {
+	reason := c.flags.String("reason", "", "ack: what is known, `TEXT`")
+	open := c.flags.Bool("open", false, "list: only those that nobody acknowledged")
+	words, err := c.read(args, help("alarm"))
 	if err != nil {
 		return err
 	}

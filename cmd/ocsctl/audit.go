@@ -42,15 +42,13 @@ func (f *auditFilter) check() error {
 	return nil
 }
 
-func auditNoun(ctx context.Context, args []string, out io.Writer) error {
-	var c clientFlags
-	fs := cli.NewFlags("audit")
-	f := auditFilter{fs.String("who", "", "list: only what this `NAME` did"), fs.String("what", "", "list: only with this `TEXT` in what was done"),
-		fs.String("kind", "", "list: only this `KIND`: start, act, answer, refused, decision"), fs.Duration("since", 0, "list: only of the last `TIME`")}
-	raw := fs.Bool("raw", false, "list: the lines as they are kept, all of them, for verify")
-	after := fs.Uint64("after", 0, "follow: only records after this `NUMBER`")
-	known := fs.String("known", "", "verify: `NUMBER:SHA256` of a newest record that was kept elsewhere")
-	words, err := c.read(fs, args, help("audit"))
+func auditNoun(ctx context.Context, c *clientFlags, args []string, out io.Writer) error {
+	f := auditFilter{c.flags.String("who", "", "list: only what this `NAME` did"), c.flags.String("what", "", "list: only with this `TEXT` in what was done"),
+		c.flags.String("kind", "", "list: only this `KIND`: start, act, answer, refused, decision"), c.flags.Duration("since", 0, "list: only of the last `TIME`")}
+	raw := c.flags.Bool("raw", false, "list: the lines as they are kept, all of them, for verify")
+	after := c.flags.Uint64("after", 0, "follow: only records after this `NUMBER`")
+	known := c.flags.String("known", "", "verify: `NUMBER:SHA256` of a newest record that was kept elsewhere")
+	words, err := c.read(args, help("audit"))
 	if err != nil {
 		return err
 	}

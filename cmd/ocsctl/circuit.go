@@ -13,37 +13,35 @@ import (
 	"ringlight/proto"
 )
 
-func circuit(ctx context.Context, args []string, out io.Writer) error {
-	var c clientFlags
-	fs := cli.NewFlags("circuit")
-	dryRun := fs.Bool("dry-run", false, "flip, drain, undrain: only say what it would do")
-	reason := fs.String("reason", "", "drain, connect: why, `TEXT`, for those who come after")
-	output := fs.String("o", "", "tables: what of each device `WHO` takes: iproute2, frr or nft, on any core")
-	prune := fs.Bool("prune", false, "apply: jobs that are not in FILE end")
-	words, err := c.read(fs, args, help("circuit"))
+func circuit(ctx context.Context, c *clientFlags, args []string, out io.Writer) error {
+	dryRun := c.flags.Bool("dry-run", false, "flip, drain, undrain: only say what it would do")
+	reason := c.flags.String("reason", "", "drain, connect: why, `TEXT`, for those who come after")
+	output := c.flags.String("o", "", "tables: what of each device `WHO` takes: iproute2, frr or nft, on any core")
+	prune := c.flags.Bool("prune", false, "apply: jobs that are not in FILE end")
+	words, err := c.read(args, help("circuit"))
 	if err != nil {
 		return err
 	}
 	switch {
 	case len(words) == 1 && words[0] == "list":
-		return circuitList(ctx, &c, out)
+		return circuitList(ctx, c, out)
 	case len(words) == 2 && words[0] == "show":
 		id, err := number("job", words[1], 1)
 		if err != nil {
 			return err
 		}
-		return circuitShow(ctx, &c, proto.JobID(id), out)
+		return circuitShow(ctx, c, proto.JobID(id), out)
 	case len(words) == 2 && (words[0] == "drain" || words[0] == "undrain"):
-		return circuitDrain(ctx, &c, proto.OpRequest{Noun: map[string]proto.Noun{"drain": proto.NounDrain, "undrain": proto.NounUndrain}[words[0]],
+		return circuitDrain(ctx, c, proto.OpRequest{Noun: map[string]proto.Noun{"drain": proto.NounDrain, "undrain": proto.NounUndrain}[words[0]],
 			Node: proto.FirstSwitch - 1, Name: words[1], Reason: *reason, DryRun: *dryRun}, out)
 	case len(words) > 2 && (words[0] == "connect" || words[0] == "disconnect") && !*dryRun:
-		return circuitByHand(ctx, &c, words[1], words[2:], words[0] == "connect", *reason, out)
+		return circuitByHand(ctx, c, words[1], words[2:], words[0] == "connect", *reason, out)
 	case (len(words) == 2 || len(words) == 3) && words[0] == "flip":
 		id, err := number("job", words[1], 1)
 		if err != nil {
 			return err
 		}
-		return circuitFlip(ctx, &c, proto.OpRequest{Noun: proto.NounFlip, Job: proto.JobID(id), Name: strings.Join(words[2:], ""), DryRun: *dryRun}, out)
+		return circuitFlip(ctx, c, proto.OpRequest{Noun: proto.NounFlip, Job: proto.JobID(id), Name: strings.Join(words[2:], ""), DryRun: *dryRun}, out)
 	case len(words) > 0 && len(words) <= 2 && words[0] == "tables":
 		id := uint32(0)
 		if len(words) == 2 {
@@ -52,16 +50,16 @@ func circuit(ctx context.Context, args []string, out io.Writer) error {
 			}
 		}
 		if *output != "" {
-			return circuitRoutes(ctx, &c, proto.JobID(id), *output, out)
+			return circuitRoutes(ctx, c, proto.JobID(id), *output, out)
 		}
-		return circuitTables(ctx, &c, proto.JobID(id), out)
+		return circuitTables(ctx, c, proto.JobID(id), out)
 	case len(words) == 2 && (words[0] == "apply" || words[0] == "plan"):
 		jobs, err := readJobs(words[1])
 		if err != nil {
 			return err
 		}
 		dry := words[0] == "plan"
-		return circuitApply(ctx, &c, jobs, dry, dry || *prune, out)
+		return circuitApply(ctx, c, jobs, dry, dry || *prune, out)
 	}
 	return wrongUsage("circuit", "list, show JOB, tables [JOB], apply FILE, plan FILE, flip JOB [PHASE], drain PART, undrain PART, connect SWITCH CIRCUIT or disconnect SWITCH CIRCUIT", "%q", strings.Join(words, " "))
 }

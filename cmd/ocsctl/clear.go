@@ -4,7 +4,6 @@ import (
 	"context"
 	"io"
 
-	"ringlight/cmd/cli"
 	"ringlight/proto"
 )
 
@@ -13,9 +12,8 @@ type clearJSON struct {
 	Was  string       `json:"was"` // what kept it out
 }
 
-func clearNode(ctx context.Context, args []string, out io.Writer) error {
-	var c clientFlags
-	words, err := c.read(cli.NewFlags("clear"), args, help("clear"))
+func clearNode(ctx context.Context, c *clientFlags, args []string, out io.Writer) error {
+	words, err := c.read(args, help("clear"))
 	if err != nil {
 		return err
 	}

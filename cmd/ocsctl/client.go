@@ -45,8 +45,8 @@ type clientFlags struct {
 	names                         map[proto.NodeID]string // of all, where one was
 }
 
-func (c *clientFlags) register(fs *flag.FlagSet) {
-	c.flags = fs
+func (c *clientFlags) register() {
+	fs := c.flags
 	fs.StringVar(&c.context, "context", "", "`NAME` of where to ask and as whom; see ocsctl context")
 	fs.Bool("wide", false, "lines of any length")
 	fs.StringVar(&c.broker, "broker", defaultBroker, "`URL` of the broker, mqtt:// or mqtts://, or URL,URL")
@@ -62,9 +62,9 @@ func (c *clientFlags) register(fs *flag.FlagSet) {
 
 // read takes a command's flags, its own and those of every command that asks,
 // and gives its words.
-func (c *clientFlags) read(fs *flag.FlagSet, args []string, text string) ([]string, error) {
-	c.register(fs)
-	words, err := cli.Parse(fs, args, text)
+func (c *clientFlags) read(args []string, text string) ([]string, error) {
+	c.register()
+	words, err := cli.Parse(c.flags, args, text)
 	if err != nil {
 		return nil, err
 	}
@@ -72,10 +72,10 @@ func (c *clientFlags) read(fs *flag.FlagSet, args []string, text string) ([]stri
 }
 
 // readNone is read where no word may stand.
-func (c *clientFlags) readNone(fs *flag.FlagSet, args []string, text string) error {
-	words, err := c.read(fs, args, text)
+func (c *clientFlags) readNone(args []string, text string) error {
+	words, err := c.read(args, text)
 	if err == nil && len(words) > 0 {
-		err = wrongUsage(fs.Name(), "no further word", "%q", cli.Clip(strings.Join(words, " ")))
+		err = wrongUsage(c.flags.Name(), "no further word", "%q", cli.Clip(strings.Join(words, " ")))
 	}
 	return err
 }
@@ -317,12 +317,10 @@ type listing[S, J any] struct {
 	print      func(out io.Writer, one *J) // nil: a table of one
 }
 
-func (l listing[S, J]) run(ctx context.Context, args []string, out io.Writer) error {
-	var c clientFlags
+func (l listing[S, J]) run(ctx context.Context, c *clientFlags, args []string, out io.Writer) error {
 	var f filters
-	fs := cli.NewFlags(l.noun)
-	f.register(fs)
-	words, err := c.read(fs, args, l.help)
+	f.register(c.flags)
+	words, err := c.read(args, l.help)
 	if err != nil {
 		return err
 	}
@@ -342,7 +340,7 @@ func (l listing[S, J]) run(ctx context.Context, args []string, out io.Writer) er
 	} else if len(words) != 1 || words[0] != "list" {
 		return wrongUsage(l.noun, "list, or show "+strings.ToUpper(l.noun), "%q", strings.Join(words, " "))
 	}
-	all, err := list(ctx, &c, &q, l.of, l.form)
+	all, err := list(ctx, c, &q, l.of, l.form)
 	if err != nil {
 		return err
 	}

@@ -105,12 +105,10 @@ func (c *clientFlags) settle() error {
 	return cli.Fill(c.flags, map[string]string{"broker": in.Broker, "fabric": in.Fabric, "ca": in.CA, "cert": in.Cert, "key": in.Key, "password-file": in.Password, "http": in.HTTP})
 }
 
-func contextNoun(_ context.Context, args []string, out io.Writer) error {
-	var c clientFlags
-	flags := cli.NewFlags("context")
-	flags.StringVar(&c.http, "http", "", "`URL` of the planner's jobs; see ocsctl job")
-	c.register(flags)
-	words, err := cli.Parse(flags, args, help("context"))
+func contextNoun(_ context.Context, c *clientFlags, args []string, out io.Writer) error {
+	c.flags.StringVar(&c.http, "http", "", "`URL` of the planner's jobs; see ocsctl job")
+	c.register()
+	words, err := cli.Parse(c.flags, args, help("context"))
 	if err != nil {
 		return err
 	}
@@ -138,7 +136,7 @@ func contextNoun(_ context.Context, args []string, out io.Writer) error {
 	switch words[0] {
 	case "set":
 		x := contextJSON{Fabric: c.fabric, CA: c.ca, Cert: c.cert, Key: c.key, Password: c.password, HTTP: c.http, Insecure: c.insecure}
-		if given(flags, "broker") {
+		if given(c.flags, "broker") {
 			x.Broker = c.broker
 		}
 		f.Contexts[name] = x

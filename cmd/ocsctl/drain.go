@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"ringlight/cmd/cli"
 	"ringlight/proto"
 )
 
@@ -62,16 +61,15 @@ func (c *clientFlags) printCost(out io.Writer, j *costJSON) {
 }
 
 // takeOut is drain, undrain and quarantine.
-func takeOut(ctx context.Context, args []string, out io.Writer, noun proto.Noun) error {
-	var c clientFlags
-	verb, text, lift := noun.String(), help("drain"), new(bool)
-	fs := cli.NewFlags(verb)
-	dry := fs.Bool("dry-run", false, "answer what would be touched, change nothing")
-	reason := fs.String("reason", "", "why, for those who come after")
+func takeOut(ctx context.Context, c *clientFlags, args []string, out io.Writer) error {
+	verb, text, lift := c.flags.Name(), help("drain"), new(bool)
+	noun := map[string]proto.Noun{"drain": proto.NounDrain, "undrain": proto.NounUndrain, "quarantine": proto.NounQuarantine}[verb]
+	dry := c.flags.Bool("dry-run", false, "answer what would be touched, change nothing")
+	reason := c.flags.String("reason", "", "why, for those who come after")
 	if noun == proto.NounQuarantine {
-		text, lift = help("quarantine"), fs.Bool("lift", false, "end it")
+		text, lift = help("quarantine"), c.flags.Bool("lift", false, "end it")
 	}
-	words, err := c.read(fs, args, text)
+	words, err := c.read(args, text)
 	if err != nil {
 		return err
 	}
@@ -129,14 +127,12 @@ func takeOut(ctx context.Context, args []string, out io.Writer, noun proto.Noun)
 
 var requestNames = map[string]proto.Request{"lockout": proto.Lockout, "forced": proto.ForcedSwitch, "manual": proto.ManualSwitch, "clear": proto.NoRequest}
 
-func switchSide(ctx context.Context, args []string, out io.Writer) error {
+func switchSide(ctx context.Context, c *clientFlags, args []string, out io.Writer) error {
 	if len(args) > 0 && (args[0] == "list" || args[0] == "show") {
-		return switches(ctx, args, out)
+		return switches(ctx, c, args, out)
 	}
-	var c clientFlags
-	fs := cli.NewFlags("switch")
-	dry := fs.Bool("dry-run", false, "answer what would be touched, change nothing")
-	words, err := c.read(fs, args, help("switch"))
+	dry := c.flags.Bool("dry-run", false, "answer what would be touched, change nothing")
+	words, err := c.read(args, help("switch"))
 	if err != nil {
 		return err
 	}

@@ -18,11 +18,9 @@ type editJSON struct {
 }
 
 // fabricGet writes the description that is planned for.
-func fabricGet(ctx context.Context, args []string, out io.Writer) error {
-	var c clientFlags
-	fs := cli.NewFlags("fabric get")
-	file := fs.String("o", "-", "file to write, - for stdout")
-	if err := c.readNone(fs, args, help("fabric-edit")); err != nil {
+func fabricGet(ctx context.Context, c *clientFlags, args []string, out io.Writer) error {
+	file := c.flags.String("o", "-", "file to write, - for stdout")
+	if err := c.readNone(args, help("fabric-edit")); err != nil {
 		return err
 	}
 	var f *fabric.Fabric
@@ -36,16 +34,15 @@ func fabricGet(ctx context.Context, args []string, out io.Writer) error {
 }
 
 // fabricEdit is diff, which says what an apply would change, and apply, which makes it so.
-func fabricEdit(ctx context.Context, args []string, out io.Writer, verb string) error {
-	var c clientFlags
-	fs := cli.NewFlags("fabric " + verb)
-	dry := fs.Bool("dry-run", verb == "diff", "answer what would be done, change nothing")
-	drains := fs.Bool("drain", false, "drain nodes first that are to go and carry a ring")
-	end := fs.String("end", "", "rings that may end, RING,..")
-	sheet := fs.String("cabling", "", "CSV file with the fibres, in place of those of FILE")
-	move := fs.Bool("move", false, "rings may move so that one more is whole, as far as the description's moves say")
-	reason := fs.String("reason", "", "why, with -drain")
-	words, err := c.read(fs, args, help("fabric-edit"))
+func fabricEdit(ctx context.Context, c *clientFlags, args []string, out io.Writer) error {
+	verb := strings.TrimPrefix(c.flags.Name(), "fabric ")
+	dry := c.flags.Bool("dry-run", verb == "diff", "answer what would be done, change nothing")
+	drains := c.flags.Bool("drain", false, "drain nodes first that are to go and carry a ring")
+	end := c.flags.String("end", "", "rings that may end, RING,..")
+	sheet := c.flags.String("cabling", "", "CSV file with the fibres, in place of those of FILE")
+	move := c.flags.Bool("move", false, "rings may move so that one more is whole, as far as the description's moves say")
+	reason := c.flags.String("reason", "", "why, with -drain")
+	words, err := c.read(args, help("fabric-edit"))
 	if err != nil {
 		return err
 	}
@@ -88,7 +85,7 @@ func fabricEdit(ctx context.Context, args []string, out io.Writer, verb string) 
 	}); err != nil {
 		return err
 	}
-	return printEdit(out, &c, s, *dry)
+	return printEdit(out, c, s, *dry)
 }
 
 // ringList reads RING,..

@@ -10,10 +10,8 @@ import (
 )
 
 // fabricShow asks the planner what it runs and what it refused.
-func fabricShow(ctx context.Context, args []string, out io.Writer) error {
-	var c clientFlags
-	fs := cli.NewFlags("fabric show")
-	if err := c.readNone(fs, args, help("fabric")); err != nil {
+func fabricShow(ctx context.Context, c *clientFlags, args []string, out io.Writer) error {
+	if err := c.readNone(args, help("fabric")); err != nil {
 		return err
 	}
 	r, err := c.one(ctx, &proto.OpRequest{Noun: proto.NounFabric, Bundle: -1})

@@ -30,7 +30,8 @@ type jobFlags struct {
 func (j *jobFlags) read(fs *flag.FlagSet, args []string, words int, names string) ([]string, error) {
 	fs.StringVar(&j.http, "http", defaultHTTP, "`URL` of the planner's jobs: http://host:port, https://host:port or unix:PATH")
 	fs.StringVar(&j.owner, "owner", "", "of the job, `NAME`: who alone may change or release it; nothing: whoever says nothing")
-	got, err := j.clientFlags.read(fs, args, cmp.Or(j.help, help("job")))
+	j.flags = fs
+	got, err := j.clientFlags.read(args, cmp.Or(j.help, help("job")))
 	if err != nil {
 		return nil, err
 	}

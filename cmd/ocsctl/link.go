@@ -79,18 +79,16 @@ func linkOf(s *proto.LinkStatus) linkJSON {
 	return linkJSON{s.Fibre, end(&s.A), end(&s.B), s.State.String(), known(&s.Ring), moment(s.SinceMillis), moment(s.NextMillis), last}
 }
 
-func link(ctx context.Context, args []string, out io.Writer) error {
-	var c clientFlags
+func link(ctx context.Context, c *clientFlags, args []string, out io.Writer) error {
 	var f filters
-	fs := cli.NewFlags("link")
-	f.register(fs)
-	all := fs.Bool("all", false, "qualify: every fibre")
-	words, err := c.read(fs, args, help("link"))
+	f.register(c.flags)
+	all := c.flags.Bool("all", false, "qualify: every fibre")
+	words, err := c.read(args, help("link"))
 	switch {
 	case err != nil:
 		return err
 	case len(words) == 1 && words[0] == "list":
-		links, err := list(ctx, &c, &proto.OpRequest{Noun: proto.NounLinks}, func(r *proto.OpReply) []proto.LinkStatus { return r.Links }, linkOf)
+		links, err := list(ctx, c, &proto.OpRequest{Noun: proto.NounLinks}, func(r *proto.OpReply) []proto.LinkStatus { return r.Links }, linkOf)
 		if err != nil {
 			return err
 		}
@@ -99,7 +97,7 @@ func link(ctx context.Context, args []string, out io.Writer) error {
 		})
 		return c.print(out, map[string][]linkJSON{"links": links}, func() { linkRows(out, links) })
 	case len(words) == 1 && words[0] == "qualify" && !*all:
-		links, err := list(ctx, &c, &proto.OpRequest{Noun: proto.NounLinks}, func(r *proto.OpReply) []proto.LinkStatus { return r.Links }, linkOf)
+		links, err := list(ctx, c, &proto.OpRequest{Noun: proto.NounLinks}, func(r *proto.OpReply) []proto.LinkStatus { return r.Links }, linkOf)
 		if err != nil {
 			return err
 		}
@@ -111,7 +109,7 @@ func link(ctx context.Context, args []string, out io.Writer) error {
 		}
 		return c.printQualified(out, found)
 	case len(words) > 0 && words[0] == "qualify" && *all == (len(words) == 1):
-		return qualify(ctx, &c, words[1:], out)
+		return qualify(ctx, c, words[1:], out)
 	case len(words) == 2 && words[0] == "clear":
 		q := proto.OpRequest{Noun: proto.NounClearFibre, Bundle: -1, Name: words[1]}
 		if _, err := c.change(ctx, &q); err != nil {

@@ -6,7 +6,6 @@ import (
 	"io"
 
 	"ringlight/cmd/cli"
-	"ringlight/proto"
 )
 
 // version is set by the linker.
@@ -15,15 +14,20 @@ var version = "unknown"
 // command is one verb: it reads its own arguments and writes to out.
 type command func(ctx context.Context, args []string, out io.Writer) error
 
+// question is a command that asks the planner: it adds its own flags to those of c.
+type question func(ctx context.Context, c *clientFlags, args []string, out io.Writer) error
+
 // row makes a row of the table of commands.
 func row(name, short string, run command, forms ...string) cli.Command {
 	return cli.Command{Name: name, Forms: forms, Short: short,
 		Run: func(ctx context.Context, args []string, t cli.Terminal) error { return run(ctx, args, t.Out) }}
 }
 
-// of is one of the verbs that share a command.
-func of[T any](run func(ctx context.Context, args []string, out io.Writer, verb T) error, verb T) command {
-	return func(ctx context.Context, args []string, out io.Writer) error { return run(ctx, args, out, verb) }
+// asks makes a row of one that asks the planner.
+func asks(name, short string, run question, forms ...string) cli.Command {
+	return row(name, short, func(ctx context.Context, args []string, out io.Writer) error {
+		return run(ctx, &clientFlags{flags: cli.NewFlags(name)}, args, out)
+	}, forms...)
 }
 
 // group begins a group of the overview with a command.
@@ -43,21 +47,21 @@ func program() *cli.Program {
 			"pki":    "keys, certificates and rights of planner, nodes, brokers and operators",
 		},
 		Commands: []cli.Command{
-			group("See how it is", row("status", "where the fabric stands, at a glance, and what breaks next", status)),
-			row("alarm", "what is not as it should be; say that it is known", alarm, "list", "ack ALARM"),
-			row("node", "every node, or one with its bundles, sides and alarms", node, "list", "show NODE"),
-			row("ring", "every ring, or one with its links, their losses and fibres", ringNoun, "list", "show RING"),
-			row("link", "every fibre; have one used again that was held to be cut; count bit errors", link, "list", "clear FIBRE", "qualify FIBRE...|-all"),
-			row("switch", "optical switches; or hold or move one side of a node (G.808.1)", switchSide, "list", "show SWITCH", "lockout|forced|manual|clear NODE SIDE [PEER]"),
-			row("why", "what holds now for a node, a bundle or a switch, and what led to it", why, "NODE[/BUNDLE]", "switch-N[/PORT]"),
-			row("pm", "what a device recorded: light, losses, heat, switching times, by quarters and days", pm, "SUBJECT"),
-			row("watch", "events, births and deaths as they happen", watch),
-			row("trace", "how a generation came into force, as a Chrome trace", trace, "GENERATION"),
-			group("Change it", row("drain", "take nodes out of their rings", of(takeOut, proto.NounDrain), "NODE...")),
-			row("undrain", "let nodes in again", of(takeOut, proto.NounUndrain), "NODE..."),
-			row("quarantine", "nothing that a node says counts; its ring goes round it", of(takeOut, proto.NounQuarantine), "NODE"),
-			row("clear", "forget what keeps a node or switch out of plans", clearNode, "NODE"),
-			row("rollout", "new software to all agents, wave after wave, the light as it is", rolloutNoun, "plan VERSION", "run VERSION", "status", "stop"),
+			group("See how it is", asks("status", "where the fabric stands, at a glance, and what breaks next", status)),
+			asks("alarm", "what is not as it should be; say that it is known", alarm, "list", "ack ALARM"),
+			asks("node", "every node, or one with its bundles, sides and alarms", node, "list", "show NODE"),
+			asks("ring", "every ring, or one with its links, their losses and fibres", ringNoun, "list", "show RING"),
+			asks("link", "every fibre; have one used again that was held to be cut; count bit errors", link, "list", "clear FIBRE", "qualify FIBRE...|-all"),
+			asks("switch", "optical switches; or hold or move one side of a node (G.808.1)", switchSide, "list", "show SWITCH", "lockout|forced|manual|clear NODE SIDE [PEER]"),
+			asks("why", "what holds now for a node, a bundle or a switch, and what led to it", why, "NODE[/BUNDLE]", "switch-N[/PORT]"),
+			asks("pm", "what a device recorded: light, losses, heat, switching times, by quarters and days", pm, "SUBJECT"),
+			asks("watch", "events, births and deaths as they happen", watch),
+			asks("trace", "how a generation came into force, as a Chrome trace", trace, "GENERATION"),
+			group("Change it", asks("drain", "take nodes out of their rings", takeOut, "NODE...")),
+			asks("undrain", "let nodes in again", takeOut, "NODE..."),
+			asks("quarantine", "nothing that a node says counts; its ring goes round it", takeOut, "NODE"),
+			asks("clear", "forget what keeps a node or switch out of plans", clearNode, "NODE"),
+			asks("rollout", "new software to all agents, wave after wave, the light as it is", rolloutNoun, "plan VERSION", "run VERSION", "status", "stop"),
 			group("Jobs", row("job submit", "ask for rings, and wait until light is confirmed on every link", jobSubmit, "NAME")),
 			row("job list", "jobs that are not released", jobList),
 			row("job show", "a job, its rings and its events' number", jobShow, "NAME"),
@@ -71,13 +75,13 @@ func program() *cli.Program {
 			row("routes push", "bring routers to hold it, by a command, and read it back", routesPush),
 			row("routes drain", "have them drain ports whose light will move, by a command or a webhook", routesDrain),
 			row("routes said", "say for a router that a port is drained, or in use again", routesSaid),
-			row("circuit", "jobs on optical switches and the circuits that carry them", circuit, "list", "show JOB", "tables [JOB]", "apply FILE", "plan FILE", "flip JOB [PHASE]", "drain SERVER", "undrain SERVER", "connect SWITCH CIRCUIT...", "disconnect SWITCH CIRCUIT..."),
+			asks("circuit", "jobs on optical switches and the circuits that carry them", circuit, "list", "show JOB", "tables [JOB]", "apply FILE", "plan FILE", "flip JOB [PHASE]", "drain SERVER", "undrain SERVER", "connect SWITCH CIRCUIT...", "disconnect SWITCH CIRCUIT..."),
 			group("Describe a fabric", row("fabric new", "write a fabric description with the default wiring", fabricNew)),
-			row("fabric show", "what the planner runs, and what it had to refuse", fabricShow),
+			asks("fabric show", "what the planner runs, and what it had to refuse", fabricShow),
 			row("fabric cabling", "put a cabling sheet into a description, or write its sheet", fabricCabling, "FABRIC [SHEET]"),
-			row("fabric get", "write the description that the planner plans for", fabricGet),
-			row("fabric diff", "in what a description differs, and what an apply would do", of(fabricEdit, "diff"), "FILE"),
-			row("fabric apply", "plan for another description, while everything runs", of(fabricEdit, "apply"), "FILE"),
+			asks("fabric get", "write the description that the planner plans for", fabricGet),
+			asks("fabric diff", "in what a description differs, and what an apply would do", fabricEdit, "FILE"),
+			asks("fabric apply", "plan for another description, while everything runs", fabricEdit, "FILE"),
 			group("Say who may", row("pki init", "a root for keys and certificates, offline", pkiInit)),
 			row("pki planner", "key and certificate of a planner", pkiPlanner, "NAME"),
 			row("pki broker", "key and certificate of a broker that is no planner", pkiBroker, "NAME"),
@@ -97,9 +101,9 @@ func program() *cli.Program {
 			row("pki trust revoke", "the same as pki revoke", pkiRevoke, "NAME"),
 			row("pki trust renew", "have the nodes' keys replaced", pkiTrustRenew),
 			row("pki trust sign", "the trust document anew, or by a new root", pkiSign),
-			row("seal", "how far a fabric is with sealed messages, and who would be refused", sealNoun, "check"),
-			row("audit", "who did what, and whether anybody changed the record of it", auditNoun, "list", "verify [FILE]", "follow"),
-			row("context", "where to ask and as whom, under a name", contextNoun, "list", "use NAME", "set NAME", "remove NAME"),
+			asks("seal", "how far a fabric is with sealed messages, and who would be refused", sealNoun, "check"),
+			asks("audit", "who did what, and whether anybody changed the record of it", auditNoun, "list", "verify [FILE]", "follow"),
+			asks("context", "where to ask and as whom, under a name", contextNoun, "list", "use NAME", "set NAME", "remove NAME"),
 		}}
 	for i, name := range planNames() {
 		v := planVerbs[name]

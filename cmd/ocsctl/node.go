@@ -100,10 +100,10 @@ func nodeOf(s *proto.NodeStatus) nodeJSON {
 	return n
 }
 
-func node(ctx context.Context, args []string, out io.Writer) error {
+func node(ctx context.Context, c *clientFlags, args []string, out io.Writer) error {
 	if len(args) > 1 && args[0] == "show" { // a switch has a number, too
 		if id, err := number("node", args[1], uint64(proto.FirstSwitch)); err == nil {
-			return switches(ctx, slices.Concat([]string{"show", strconv.Itoa(int(id) - int(proto.FirstSwitch))}, args[2:]), out)
+			return switches(ctx, &clientFlags{flags: cli.NewFlags("switch")}, slices.Concat([]string{"show", strconv.Itoa(int(id) - int(proto.FirstSwitch))}, args[2:]), out)
 		}
 	}
 	return listing[proto.NodeStatus, nodeJSON]{
@@ -116,7 +116,7 @@ func node(ctx context.Context, args []string, out io.Writer) error {
 		keep: func(n *nodeJSON, f *filters) bool {
 			return f.stateIs(n.Mode, n.Online, n.Usable) && strings.Contains(n.Name, f.name) && (f.ring == 0 || n.Ring != nil && uint(*n.Ring) == f.ring)
 		},
-	}.run(ctx, args, out)
+	}.run(ctx, c, args, out)
 }
 
 func nodeRows(out io.Writer, nodes []nodeJSON) {

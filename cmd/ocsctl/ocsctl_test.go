@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"flag"
 	"io"
 	"log/slog"
 	"os"
@@ -422,7 +423,7 @@ func watchOne(t *testing.T, broker string, link *mqtt.Link) {
 	lines := make(chan string, 1)
 	go func() {
 		var out bytes.Buffer
-		_ = watch(ctx, []string{"-json", "-n", "1", "-fabric", "stray", "-broker", broker}, &out)
+		_ = watch(ctx, &clientFlags{flags: flag.NewFlagSet("watch", flag.ContinueOnError)}, []string{"-json", "-n", "1", "-fabric", "stray", "-broker", broker}, &out)
 		lines <- out.String()
 	}()
 	payload, err := proto.Encode(&proto.Event{Version: proto.Version, Session: 1, Seq: 7, Kind: proto.EvAlarm, Count: 1, Text: "warm"})

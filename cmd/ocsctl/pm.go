@@ -21,11 +21,9 @@ type pmEnd struct {
 	at    string // "": of the only one
 }
 
-func pm(ctx context.Context, args []string, out io.Writer) error {
-	var c clientFlags
-	fs := cli.NewFlags("pm")
-	length := fs.String("bins", proto.BinsQuarter, proto.BinsHelp)
-	words, err := c.read(fs, args, help("pm"))
+func pm(ctx context.Context, c *clientFlags, args []string, out io.Writer) error {
+	length := c.flags.String("bins", proto.BinsQuarter, proto.BinsHelp)
+	words, err := c.read(args, help("pm"))
 	if err != nil {
 		return err
 	}

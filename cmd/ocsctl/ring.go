@@ -58,7 +58,7 @@ func endOf(e *proto.JointEnd) endJSON {
 	return endJSON{e.Node, e.Bundle, e.Path.String(), e.State.String(), e.Measured.Known(), e.Expected.Known(), e.Losses}
 }
 
-func ringNoun(ctx context.Context, args []string, out io.Writer) error {
+func ringNoun(ctx context.Context, c *clientFlags, args []string, out io.Writer) error {
 	return listing[proto.RingStatus, ringJSON]{
 		noun: "ring", help: help("ring"), least: 1, list: proto.NounRings,
 		show: func(id uint32) proto.OpRequest {
@@ -69,7 +69,7 @@ func ringNoun(ctx context.Context, args []string, out io.Writer) error {
 		keep: func(r *ringJSON, f *filters) bool {
 			return (f.state == "" || strings.ReplaceAll(f.state, " ", "_") == r.State) && (f.ring == 0 || f.ring == uint(r.Ring))
 		},
-	}.run(ctx, args, out)
+	}.run(ctx, c, args, out)
 }
 
 func ringRows(out io.Writer, rings []ringJSON) {

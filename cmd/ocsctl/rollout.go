@@ -39,12 +39,10 @@ func rolloutOf(s *proto.RolloutStatus) rolloutJSON {
 	return j
 }
 
-func rolloutNoun(ctx context.Context, args []string, out io.Writer) error {
-	var c clientFlags
-	fs := cli.NewFlags("rollout")
-	wait := fs.Bool("wait", false, "run: tell how it goes, until it is over")
-	firmware := fs.Bool("firmware", false, "plan, run: VERSION is that of the modules' firmware, such as 1.2.0")
-	words, err := c.read(fs, args, help("rollout"))
+func rolloutNoun(ctx context.Context, c *clientFlags, args []string, out io.Writer) error {
+	wait := c.flags.Bool("wait", false, "run: tell how it goes, until it is over")
+	firmware := c.flags.Bool("firmware", false, "plan, run: VERSION is that of the modules' firmware, such as 1.2.0")
+	words, err := c.read(args, help("rollout"))
 	if err != nil {
 		return err
 	}
@@ -89,7 +87,7 @@ func rolloutNoun(ctx context.Context, args []string, out io.Writer) error {
 		}
 		j, err := rolloutIn(r)
 		if *wait && err == nil {
-			j, err = follow(ctx, cl, j, tellWave(&c, out))
+			j, err = follow(ctx, cl, j, tellWave(c, out))
 		}
 		if err != nil {
 			return err

@@ -32,9 +32,8 @@ type sealRefused struct {
 	Why string `json:"why"`
 }
 
-func sealNoun(ctx context.Context, args []string, out io.Writer) error {
-	var c clientFlags
-	words, err := c.read(cli.NewFlags("seal"), args, help("seal"))
+func sealNoun(ctx context.Context, c *clientFlags, args []string, out io.Writer) error {
+	words, err := c.read(args, help("seal"))
 	if err != nil {
 		return err
 	}

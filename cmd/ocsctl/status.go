@@ -91,9 +91,8 @@ type raisedJSON struct {
 	More int `json:"consequences"` // alarms that follow from it
 }
 
-func status(ctx context.Context, args []string, out io.Writer) error {
-	var c clientFlags
-	if err := c.readNone(cli.NewFlags("status"), args, help("status")); err != nil {
+func status(ctx context.Context, c *clientFlags, args []string, out io.Writer) error {
+	if err := c.readNone(args, help("status")); err != nil {
 		return err
 	}
 	var s *proto.Status

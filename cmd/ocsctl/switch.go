@@ -66,7 +66,7 @@ func switchFrom(s *proto.NodeStatus) switchJSON {
 }
 
 // switches lists the switches between pods, or shows one.
-func switches(ctx context.Context, args []string, out io.Writer) error {
+func switches(ctx context.Context, c *clientFlags, args []string, out io.Writer) error {
 	return listing[proto.NodeStatus, switchJSON]{
 		noun: "switch", plural: "switches", help: help("switch"), from: uint64(proto.FirstSwitch), list: proto.NounNodes,
 		show: func(id uint32) proto.OpRequest {
@@ -75,7 +75,7 @@ func switches(ctx context.Context, args []string, out io.Writer) error {
 		of:   func(r *proto.OpReply) []proto.NodeStatus { return r.Nodes },
 		form: switchFrom, table: switchRows, print: printSwitch,
 		keep: func(s *switchJSON, f *filters) bool { return f.stateIs(s.Mode, s.Online, s.Usable) },
-	}.run(ctx, args, out)
+	}.run(ctx, c, args, out)
 }
 
 func switchRows(out io.Writer, all []switchJSON) {

@@ -13,11 +13,10 @@ import (
 	"ringlight/proto"
 )
 
-func trace(ctx context.Context, args []string, out io.Writer) error {
-	fs, c := cli.NewFlags("trace"), new(clientFlags)
-	circuits := fs.Bool("circuits", false, "a generation of circuits, not of rings")
-	file := fs.String("o", "", "write it to `FILE`; default: stdout")
-	words, err := c.read(fs, args, help("trace"))
+func trace(ctx context.Context, c *clientFlags, args []string, out io.Writer) error {
+	circuits := c.flags.Bool("circuits", false, "a generation of circuits, not of rings")
+	file := c.flags.String("o", "", "write it to `FILE`; default: stdout")
+	words, err := c.read(args, help("trace"))
 	if err != nil {
 		return err
 	}

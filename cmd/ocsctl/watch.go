@@ -54,13 +54,11 @@ type ledgerJSON struct {
 	Modelled []string `json:"modelled"`
 }
 
-func watch(ctx context.Context, args []string, out io.Writer) error {
-	var c clientFlags
-	fs := cli.NewFlags("watch")
-	lines := fs.Int("n", 0, "stop after this many lines; 0: never")
-	f := watchFilter{fs.String("node", "", "only of this `NODE`, or switch-N"), fs.String("kind", "", "only this `EVENT`: Switched, Closed, ..., online, offline, planner"),
-		fs.String("severity", "ok", "only from this `SEVERITY` on: ok, warning or critical"), fs.Bool("all", false, "each line of each node that a plan moves, too"), nil}
-	if err := c.readNone(fs, args, help("watch")); err != nil {
+func watch(ctx context.Context, c *clientFlags, args []string, out io.Writer) error {
+	lines := c.flags.Int("n", 0, "stop after this many lines; 0: never")
+	f := watchFilter{c.flags.String("node", "", "only of this `NODE`, or switch-N"), c.flags.String("kind", "", "only this `EVENT`: Switched, Closed, ..., online, offline, planner"),
+		c.flags.String("severity", "ok", "only from this `SEVERITY` on: ok, warning or critical"), c.flags.Bool("all", false, "each line of each node that a plan moves, too"), nil}
+	if err := c.readNone(args, help("watch")); err != nil {
 		return err
 	}
 	var only proto.NodeID

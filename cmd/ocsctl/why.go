@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"ringlight/cmd/cli"
 	"ringlight/proto"
 )
 
@@ -36,11 +35,9 @@ type whyLineJSON struct {
 	place, sentence string // for people
 }
 
-func why(ctx context.Context, args []string, out io.Writer) error {
-	var c clientFlags
-	fs := cli.NewFlags("why")
-	all := fs.Bool("all", false, "list all that led to it")
-	words, err := c.read(fs, args, help("why"))
+func why(ctx context.Context, c *clientFlags, args []string, out io.Writer) error {
+	all := c.flags.Bool("all", false, "list all that led to it")
+	words, err := c.read(args, help("why"))
 	if err != nil {
 		return err
 	}
