@@ -98,14 +98,14 @@ func drawPart(c *fabric.Core, draw *random, kind string) string {
 	return name("switch%d", c.Mirrors())
 }
 
-// aboutPart reads an entry about a part; false: it is a list of jobs.
-func aboutPart(entry string) (word, part string, is bool) {
-	for _, word := range []string{partOut, partDark, partGone, partBack} {
-		if part, is := strings.CutPrefix(entry, word); is {
-			return word, part, true
+// entryOf reads what an entry of the lists is, and what follows; "": a list of jobs.
+func entryOf(entry string) (kind, text string) {
+	for _, kind := range []string{coreEdit, goTraffic, goPhases, partOut, partDark, partGone, partBack} {
+		if text, is := strings.CutPrefix(entry, kind); is {
+			return kind, text
 		}
 	}
-	return "", "", false
+	return "", ""
 }
 
 // fails lets a part fail, or come back, until the planner knows.

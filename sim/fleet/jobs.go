@@ -163,31 +163,28 @@ func (r *Run) jobs() error {
 		if err := r.until("a planner for "+what, time.Second, listWithin, func() bool { return p.host != nil && p.up }); err != nil {
 			return err
 		}
-		if text, is := strings.CutPrefix(list, coreEdit); is {
-			if err := r.audit.circuits.grows(text); err != nil {
-				return err
-			}
-		} else if word, part, is := aboutPart(list); is {
-			if err := r.audit.circuits.fails(word, part); err != nil {
-				return err
-			}
-		} else if text, is := strings.CutPrefix(list, goTraffic); is {
-			if err := r.audit.circuits.counted(text); err != nil {
-				return err
-			}
-		} else if text, is := strings.CutPrefix(list, goPhases); is {
-			asks, err := parsePhases(text)
-			if err != nil {
-				panic("fleet: a checked entry has bad phases: " + err.Error())
-			}
+		var err error
+		switch kind, text := entryOf(list); kind {
+		case "":
+			r.inject.operate(&Fault{Verb: JobsApply, Jobs: list})
+		case coreEdit:
+			err = r.audit.circuits.grows(text)
+		case goTraffic:
+			err = r.audit.circuits.counted(text)
+		case goPhases:
+			var asks []proto.OpRequest
+			asks, err = parsePhases(text)
 			for _, q := range asks {
 				r.asked++
 				q.Corr = corrOf(r.asked)
 				r.inject.ask(q)
 				r.atCore.Turns++
 			}
-		} else {
-			r.inject.operate(&Fault{Verb: JobsApply, Jobs: list})
+		default:
+			err = r.audit.circuits.fails(kind, text)
+		}
+		if err != nil {
+			return err
 		}
 		if err := r.runTo(r.now + time.Second); err != nil {
 			return err

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"ringlight/agent"
@@ -92,17 +91,16 @@ func New(cfg Config) (*Run, error) {
 		}
 	}
 	for n, list := range cfg.Jobs {
-		_, part, is := aboutPart(list)
-		_, err := parseJobs(list)
-		if text, edit := strings.CutPrefix(list, coreEdit); edit {
+		kind, text := entryOf(list)
+		switch kind {
+		case coreEdit:
 			_, err = parseChange(text)
-		} else if text, turns := strings.CutPrefix(list, goPhases); turns {
+		case goPhases, goTraffic: // of the same form
 			_, err = parsePhases(text)
-		} else if text, counts := strings.CutPrefix(list, goTraffic); counts {
-			_, err = parsePhases(text) // of the same form
-		}
-		if _, known := cfg.Fabric.FindPart(part); is && known {
-			err = nil
+		default:
+			if _, known := cfg.Fabric.FindPart(text); kind == "" || !known {
+				_, err = parseJobs(list)
+			}
 		}
 		if err != nil || cfg.Fabric.Core == nil {
 			return nil, fmt.Errorf("fleet: job list %d: %w", n, errors.Join(err, (&Fault{Verb: JobsApply}).check(cfg.Fabric, widest)))
