@@ -23,19 +23,21 @@ func environment(ctx context.Context, args []string, t cli.Terminal) (err error)
 			err = errors.Join(err, cli.Say(t.Out, "false"))
 		}
 	}()
-	var p planner
-	fs := cli.NewFlags("env")
-	p.flags(fs)
-	dir := fs.String("o", "", "`DIR` for the files, which all nodes see; default ringlight.JOB here")
-	pp := fs.Int("pp", 0, "`NUMBER` of rings of one pipeline; 0: one, of circuits their stages")
-	task := fs.Bool("task", false, "of this task: its place by SLURM_PROCID and the files in RINGLIGHT_FILES")
-	if _, err := cli.ParseNone(fs, args, help("env")); err != nil {
+	p := newPlanner("env")
+	dir := p.fs.String("o", "", "`DIR` for the files, which all nodes see; default ringlight.JOB here")
+	pp := p.fs.Int("pp", 0, "`NUMBER` of rings of one pipeline; 0: one, of circuits their stages")
+	task := p.fs.Bool("task", false, "of this task: its place by SLURM_PROCID and the files in RINGLIGHT_FILES")
+	if _, err := cli.ParseNone(p.fs, args, help("env")); err != nil {
 		return err
 	}
 	if *task {
 		return taskEnv(t.Out)
 	}
-	j, c, err := p.job(fs, 0)
+	j, err := theJob()
+	if err != nil {
+		return err
+	}
+	c, err := p.client(0)
 	if err != nil {
 		return err
 	}

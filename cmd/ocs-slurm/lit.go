@@ -16,15 +16,10 @@ import (
 const litEvery = 100 * time.Millisecond
 
 func lit(ctx context.Context, args []string, t cli.Terminal) error {
-	var p planner
-	fs := cli.NewFlags("lit")
-	p.flags(fs)
-	wait := fs.Duration("wait", time.Minute, "`TIME` for light, and for a planner that is away")
-	asked := fs.Duration("asked", 10*time.Second, "`TIME` until somebody has asked for the job's light: its prolog did before, or never will")
-	if _, err := cli.ParseNone(fs, args, help("lit")); err != nil {
-		return err
-	}
-	j, c, err := p.job(fs, *wait)
+	p := newPlanner("lit")
+	wait := p.fs.Duration("wait", time.Minute, "`TIME` for light, and for a planner that is away")
+	asked := p.fs.Duration("asked", 10*time.Second, "`TIME` until somebody has asked for the job's light: its prolog did before, or never will")
+	j, c, err := p.job(args, wait)
 	if err != nil {
 		return err
 	}

@@ -46,18 +46,23 @@ func help(name string) string { return cli.Help(helpTexts, name) }
 func main() { program().Main() }
 
 // planner is where to ask.
-type planner struct{ to client.Config }
+type planner struct {
+	to client.Config
+	fs *flag.FlagSet // of the command that asks
+}
 
-func (p *planner) flags(fs *flag.FlagSet) {
-	fs.StringVar(&p.to.URL, "http", "http://127.0.0.1:18880", "`URL` of the planner's jobs: http://host:port, https://host:port or unix:PATH; of copies with commas")
-	fs.StringVar(&p.to.CAFile, "ca", "", "PEM `FILE` of its authority, with https")
-	fs.StringVar(&p.to.CertFile, "cert", "", "PEM `FILE` of the own certificate")
-	fs.StringVar(&p.to.KeyFile, "key", "", "PEM `FILE` of the own key")
+func newPlanner(command string) *planner {
+	p := &planner{fs: cli.NewFlags(command)}
+	p.fs.StringVar(&p.to.URL, "http", "http://127.0.0.1:18880", "`URL` of the planner's jobs: http://host:port, https://host:port or unix:PATH; of copies with commas")
+	p.fs.StringVar(&p.to.CAFile, "ca", "", "PEM `FILE` of its authority, with https")
+	p.fs.StringVar(&p.to.CertFile, "cert", "", "PEM `FILE` of the own certificate")
+	p.fs.StringVar(&p.to.KeyFile, "key", "", "PEM `FILE` of the own key")
+	return p
 }
 
 // client is of a planner that may be away so long.
-func (p *planner) client(fs *flag.FlagSet, away time.Duration) (*client.Client, error) {
-	if err := cli.Fill(fs, map[string]string{"http": "", "ca": "", "cert": "", "key": ""}); err != nil {
+func (p *planner) client(away time.Duration) (*client.Client, error) {
+	if err := cli.Fill(p.fs, map[string]string{"http": "", "ca": "", "cert": "", "key": ""}); err != nil {
 		return nil, cli.AsUsage(err)
 	}
 	p.to.Retry = away
@@ -87,12 +92,14 @@ func theJob() (j slurmJob, err error) {
 	return j, cli.AsUsage(cmp.Or(job.CheckID(j.name), job.CheckOwner(j.owner)))
 }
 
-// job reads what Slurm says of the job, and makes the client of the planner that is asked.
-func (p *planner) job(fs *flag.FlagSet, away time.Duration) (slurmJob, *client.Client, error) {
-	j, err := theJob()
-	if err != nil {
+// job reads the flags of a command about a job and what Slurm says of it, and makes the
+// client of a planner that may be away so long.
+func (p *planner) job(args []string, away *time.Duration) (j slurmJob, c *client.Client, err error) {
+	if _, err = cli.ParseNone(p.fs, args, help(p.fs.Name())); err != nil {
 		return j, nil, err
 	}
-	c, err := p.client(fs, away)
+	if j, err = theJob(); err == nil {
+		c, err = p.client(*away)
+	}
 	return j, c, err
 }

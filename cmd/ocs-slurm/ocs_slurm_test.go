@@ -237,11 +237,9 @@ func TestJobMadeSmallerKeepsItsNodes(t *testing.T) {
 		fmt.Fprint(out, `{"jobs":[{"id":"a-7","generation":4,"wish":{"tp":8,"rings":2,"nodes":["n[0-3]"]}}]}`)
 	}))
 	defer srv.Close()
-	p := planner{}
-	fs := cli.NewFlags("watch")
-	p.flags(fs)
+	p := newPlanner("watch")
 	p.to.URL = srv.URL
-	c, err := p.client(fs, 0)
+	c, err := p.client(0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -328,10 +326,7 @@ func TestOrphansAreGivenBack(t *testing.T) {
 	}))
 	defer srv.Close()
 	t.Setenv("RINGLIGHT_HTTP", srv.URL)
-	var p planner
-	fs := cli.NewFlags("watch")
-	p.flags(fs)
-	c, err := p.client(fs, 0)
+	c, err := newPlanner("watch").client(0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,17 +26,12 @@ const maxHosts = 1 << 16
 type hopeless struct{ error }
 
 func prolog(ctx context.Context, args []string, t cli.Terminal) error {
-	var p planner
-	fs := cli.NewFlags("prolog")
-	p.flags(fs)
-	wait := fs.Duration("wait", time.Minute, "`TIME` after which a job is queued again that has no light")
-	place := fs.Duration("place", 5*time.Second, "`TIME` after which a job is queued again whose nodes cannot carry its rings now: while it starts, Slurm gives them to nobody")
-	away := fs.Duration("away", 15*time.Second, "`TIME` that a planner may be away: one that begins anew listens for 6 s")
-	notes := fs.String("notes", "", "`DIR` for the reasons of jobs that do not start; ocs-slurm watch tells Slurm")
-	if _, err := cli.ParseNone(fs, args, help("prolog")); err != nil {
-		return err
-	}
-	j, c, err := p.job(fs, *away)
+	p := newPlanner("prolog")
+	wait := p.fs.Duration("wait", time.Minute, "`TIME` after which a job is queued again that has no light")
+	place := p.fs.Duration("place", 5*time.Second, "`TIME` after which a job is queued again whose nodes cannot carry its rings now: while it starts, Slurm gives them to nobody")
+	away := p.fs.Duration("away", 15*time.Second, "`TIME` that a planner may be away: one that begins anew listens for 6 s")
+	notes := p.fs.String("notes", "", "`DIR` for the reasons of jobs that do not start; ocs-slurm watch tells Slurm")
+	j, c, err := p.job(args, away)
 	if err != nil {
 		return err
 	}
@@ -170,15 +165,10 @@ func wish(top *job.Topology, j slurmJob) (*job.Wish, error) {
 }
 
 func epilog(ctx context.Context, args []string, t cli.Terminal) error {
-	var p planner
-	fs := cli.NewFlags("epilog")
-	p.flags(fs)
-	away := fs.Duration("away", 10*time.Second, "`TIME` that a planner may be away; then ocs-slurm watch does it")
-	stays := fs.Duration("stays", time.Second, "`TIME` that light stays which came less than 10 s ago: Slurm calls this before it kills, and a script may be about to begin")
-	if _, err := cli.ParseNone(fs, args, help("epilog")); err != nil {
-		return err
-	}
-	j, c, err := p.job(fs, *away)
+	p := newPlanner("epilog")
+	away := p.fs.Duration("away", 10*time.Second, "`TIME` that a planner may be away; then ocs-slurm watch does it")
+	stays := p.fs.Duration("stays", time.Second, "`TIME` that light stays which came less than 10 s ago: Slurm calls this before it kills, and a script may be about to begin")
+	j, c, err := p.job(args, away)
 	if err != nil {
 		return err
 	}

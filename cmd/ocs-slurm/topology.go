@@ -27,18 +27,16 @@ func formatFlag(format string) error {
 }
 
 func topology(ctx context.Context, args []string, t cli.Terminal) error {
-	var p planner
-	flags := cli.NewFlags("topology")
-	p.flags(flags)
-	format := flags.String("format", "slurm-tree", "`FORM`: "+strings.Join(formats, ", "))
-	file := flags.String("o", "", "`FILE` to keep; none: print")
-	if _, err := cli.ParseNone(flags, args, help("topology")); err != nil {
+	p := newPlanner("topology")
+	format := p.fs.String("format", "slurm-tree", "`FORM`: "+strings.Join(formats, ", "))
+	file := p.fs.String("o", "", "`FILE` to keep; none: print")
+	if _, err := cli.ParseNone(p.fs, args, help("topology")); err != nil {
 		return err
 	}
 	if err := formatFlag(*format); err != nil {
 		return err
 	}
-	c, err := p.client(flags, 0)
+	c, err := p.client(0)
 	if err != nil {
 		return err
 	}

@@ -27,18 +27,16 @@ const (
 )
 
 func watch(ctx context.Context, args []string, t cli.Terminal) error {
-	var p planner
+	p := newPlanner("watch")
 	w := watcher{run: slurm, silent: map[string]time.Time{}}
-	fs := cli.NewFlags("watch")
-	p.flags(fs)
-	fs.StringVar(&w.file, "topology", "", "`FILE` to keep as the rings are; none: no file")
-	fs.StringVar(&w.format, "format", "slurm-tree", "its `FORM`; see ocs-slurm topology")
-	fs.StringVar(&w.notes, "notes", "", "`DIR` where ocs-slurm prolog leaves the reasons of jobs that do not start")
-	fs.DurationVar(&w.patience, "silent", 30*time.Second, "`TIME` after which a node that cannot be told anything is drained")
-	fs.DurationVar(&w.spacing, "spacing", 10*time.Second, "least `TIME` between two changes of the topology file")
-	fs.DurationVar(&w.pace, "nudge", 5*time.Second, "`TIME` after which Slurm is had to look at jobs that wait beside idle nodes, which it does itself when a job ends, else each 30 s or minute; 0: never")
-	every := fs.Duration("every", time.Second, "`TIME` between two looks, at least 100ms")
-	if _, err := cli.ParseNone(fs, args, help("watch")); err != nil {
+	p.fs.StringVar(&w.file, "topology", "", "`FILE` to keep as the rings are; none: no file")
+	p.fs.StringVar(&w.format, "format", "slurm-tree", "its `FORM`; see ocs-slurm topology")
+	p.fs.StringVar(&w.notes, "notes", "", "`DIR` where ocs-slurm prolog leaves the reasons of jobs that do not start")
+	p.fs.DurationVar(&w.patience, "silent", 30*time.Second, "`TIME` after which a node that cannot be told anything is drained")
+	p.fs.DurationVar(&w.spacing, "spacing", 10*time.Second, "least `TIME` between two changes of the topology file")
+	p.fs.DurationVar(&w.pace, "nudge", 5*time.Second, "`TIME` after which Slurm is had to look at jobs that wait beside idle nodes, which it does itself when a job ends, else each 30 s or minute; 0: never")
+	every := p.fs.Duration("every", time.Second, "`TIME` between two looks, at least 100ms")
+	if _, err := cli.ParseNone(p.fs, args, help("watch")); err != nil {
 		return err
 	}
 	if err := formatFlag(w.format); err != nil {
@@ -48,7 +46,7 @@ func watch(ctx context.Context, args []string, t cli.Terminal) error {
 		return cli.Usage("every", "at least 100ms", "%v", *every)
 	}
 	var err error
-	if w.planner, err = p.client(fs, 0); err != nil {
+	if w.planner, err = p.client(0); err != nil {
 		return err
 	}
 	log := cli.NewLog(t.Err, "info", "text")
