@@ -52,11 +52,10 @@ func alarm(ctx context.Context, c *clientFlags, args []string, out io.Writer) er
 	}
 	switch {
 	case len(words) == 1 && words[0] == "list":
-		var all []alarmLine
-		if err := c.with(ctx, func(cl *client) (err error) {
-			all, err = every(ctx, cl, proto.OpRequest{Noun: proto.NounAlarms}, alarmsIn, func(a *proto.AlarmStatus) alarmLine { cl.knowsWhere(a); return alarmOf(a) })
-			return err
-		}); err != nil {
+		all, err := found(ctx, c, func(cl *client) ([]alarmLine, error) {
+			return every(ctx, cl, proto.OpRequest{Noun: proto.NounAlarms}, alarmsIn, func(a *proto.AlarmStatus) alarmLine { cl.knowsWhere(a); return alarmOf(a) })
+		})
+		if err != nil {
 			return err
 		}
 		kept := slices.DeleteFunc(all, func(a alarmLine) bool { return *open && a.Acknowledged != nil })

@@ -257,12 +257,17 @@ func every[S, J any](ctx context.Context, cl *client, q proto.OpRequest, of func
 
 // list asks for all pages of one answer, and for nothing else. In q a node may stand
 // that was told by name.
-func list[S, J any](ctx context.Context, c *clientFlags, q *proto.OpRequest, of func(*proto.OpReply) []S, form func(*S) J) (all []J, err error) {
+func list[S, J any](ctx context.Context, c *clientFlags, q *proto.OpRequest, of func(*proto.OpReply) []S, form func(*S) J) ([]J, error) {
+	return found(ctx, c, func(cl *client) ([]J, error) { return every(ctx, cl, *q, of, form) })
+}
+
+// found is what one question finds.
+func found[T any](ctx context.Context, c *clientFlags, ask func(*client) (T, error)) (v T, err error) {
 	err = c.with(ctx, func(cl *client) error {
-		all, err = every(ctx, cl, *q, of, form)
+		v, err = ask(cl)
 		return err
 	})
-	return all, err
+	return v, err
 }
 
 // with dials, asks and closes.
@@ -279,15 +284,11 @@ func (c *clientFlags) with(ctx context.Context, ask func(*client) error) error {
 }
 
 // one asks one question, in which nodes may stand that were told by name.
-func (c *clientFlags) one(ctx context.Context, q *proto.OpRequest) (r *proto.OpReply, err error) {
+func (c *clientFlags) one(ctx context.Context, q *proto.OpRequest) (*proto.OpReply, error) {
 	if q.Author == "" && q.Needs() > proto.RoleView {
 		q.Author = c.author()
 	}
-	err = c.with(ctx, func(cl *client) error {
-		r, err = cl.Ask(ctx, *q)
-		return err
-	})
-	return r, err
+	return found(ctx, c, func(cl *client) (*proto.OpReply, error) { return cl.Ask(ctx, *q) })
 }
 
 // change asks for something to be done. What is done already, because it was

@@ -23,11 +23,8 @@ func fabricGet(ctx context.Context, c *clientFlags, args []string, out io.Writer
 	if err := c.readNone(args, help("fabric-edit")); err != nil {
 		return err
 	}
-	var f *fabric.Fabric
-	if err := c.with(ctx, func(cl *client) (err error) {
-		f, err = cl.description(ctx)
-		return err
-	}); err != nil {
+	f, err := found(ctx, c, func(cl *client) (*fabric.Fabric, error) { return cl.description(ctx) })
+	if err != nil {
 		return err
 	}
 	return write(out, *file, f.Encode())

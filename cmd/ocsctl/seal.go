@@ -40,11 +40,8 @@ func sealNoun(ctx context.Context, c *clientFlags, args []string, out io.Writer)
 	if len(words) != 1 || words[0] != "check" {
 		return wrongUsage("seal", "check", "%q", cli.Clip(strings.Join(words, " ")))
 	}
-	var j sealJSON
-	if err := c.with(ctx, func(cl *client) (err error) {
-		j, err = sealsOf(ctx, cl)
-		return err
-	}); err != nil {
+	j, err := found(ctx, c, func(cl *client) (sealJSON, error) { return sealsOf(ctx, cl) })
+	if err != nil {
 		return err
 	}
 	if err := c.print(out, j, func() { printSeals(out, &j) }); err != nil {
