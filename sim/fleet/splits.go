@@ -52,10 +52,7 @@ const slowest = 20
 
 // partsOf sums up repairs.
 func partsOf(all []repair) (Spread, []SplitParts) {
-	took := make([]int64, len(all))
-	for i := range all {
-		took[i] = all[i].took.Milliseconds()
-	}
+	took := each(all, func(r repair) int64 { return r.took.Milliseconds() })
 	known := slices.DeleteFunc(slices.Clone(all), func(r repair) bool { return !r.known })
 	slices.SortStableFunc(known, func(a, b repair) int { return cmp.Compare(b.took, a.took) })
 	out := []SplitParts{}

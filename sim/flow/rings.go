@@ -1,6 +1,9 @@
 package flow
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // Rings is a network of rings of nodes: a link each way between neighbours.
 // It is what tensor-parallel traffic has for itself, beside another network,
@@ -38,11 +41,7 @@ func NewRings(rings [][]int, bitPerS int64, first Link) (*Rings, error) {
 
 // Capacities of the rings' links.
 func (r *Rings) Capacities() []int64 {
-	c := make([]int64, r.links)
-	for i := range c {
-		c[i] = r.bitPerS
-	}
-	return c
+	return slices.Repeat([]int64{r.bitPerS}, r.links)
 }
 
 // Links of a ring: from each node to the next, then from each to the one

@@ -41,12 +41,8 @@ func (c ExchangeConfig) Validate() error {
 			return invalid("groups", "powers of two from 4 to 64", "%d is none: nodes exchange with those whose number differs in one bit", g)
 		}
 	}
-	for _, k := range c.Ks {
-		spans = append(spans, span{"k", k, 1, 4})
-	}
-	for _, d := range c.Dark {
-		spans = append(spans, span{"switching, us", int(d.Microseconds()), 0, 10_000_000})
-	}
+	spans = append(spans, each(c.Ks, func(k int) span { return span{"k", k, 1, 4} })...)
+	spans = append(spans, each(c.Dark, switching)...)
 	if len(c.Groups) == 0 || len(c.Ks) == 0 || len(c.Dark) == 0 {
 		return invalid("switching", "one group, one number of spans and one time of switching, or more", "none given")
 	}
@@ -68,6 +64,11 @@ type ExchangeRow struct {
 	SwitchMS  float64 `json:"switch_ms" table:"3" column:"switch"`
 	ByTimeMS  float64 `json:"with_allreduce_by_time_ms" table:"3" column:"with AllReduce, by time"`
 	ByFibreMS float64 `json:"with_allreduce_by_fibres_ms" table:"3" column:"by fibres"`
+}
+
+// switching is the limit of a time in which links are dark.
+func switching(d time.Duration) span {
+	return span{"switching, us", int(d.Microseconds()), 0, 10_000_000}
 }
 
 // ExchangeResult is all of them.

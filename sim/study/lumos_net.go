@@ -2,6 +2,7 @@ package study
 
 import (
 	"cmp"
+	"slices"
 
 	"ringlight/mzi/detmath"
 	"ringlight/planner/sched"
@@ -91,10 +92,7 @@ func (s shape) net(seed uint64) *net {
 	n.firstUp = 2 * n.gpus
 	n.firstTop = n.firstUp + 2*leaves*s.spines
 	top := 2 * s.pods * s.spines * s.leaves // a link up and one down for each port of a spine
-	n.capacity = make([]int64, n.firstTop+top)
-	for l := range n.capacity {
-		n.capacity[l] = int64(s.gbps) * unit
-	}
+	n.capacity = slices.Repeat([]int64{int64(s.gbps) * unit}, n.firstTop+top)
 	n.load = make([]int32, len(n.capacity))
 	if s.network == LumosCore {
 		for range top { // those that flows stay on when their job is gone are beside the ports

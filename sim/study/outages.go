@@ -36,10 +36,7 @@ func newOutages(t *trace.Trace, s Size, traces int, seed uint64) (*outages, erro
 		if err != nil {
 			return nil, err
 		}
-		since := make([]time.Duration, s.Nodes)
-		for i := range since {
-			since[i] = -1
-		}
+		since := slices.Repeat([]time.Duration{-1}, s.Nodes)
 		shift := t.Span - time.Duration(own%uint64(t.Span))
 		for _, f := range laid.flips {
 			if since[f.node] < 0 {

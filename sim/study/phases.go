@@ -39,12 +39,8 @@ func DefaultPhases() PhasesConfig {
 // Validate checks the sizes.
 func (c PhasesConfig) Validate() error {
 	spans := []span{{"servers", c.Servers, 4, 128}, {"gpus", c.GPUsPerServer, 1, 64}, {"degree", c.Degree, 2, topo.MaxDegree}, {"gbps", c.Gbps, 1, 10_000}}
-	for _, s := range c.Stages {
-		spans = append(spans, span{"stages", s, 1, c.Servers / 2})
-	}
-	for _, d := range c.Dark {
-		spans = append(spans, span{"switching, us", int(d.Microseconds()), 0, 10_000_000})
-	}
+	spans = append(spans, each(c.Stages, func(s int) span { return span{"stages", s, 1, c.Servers / 2} })...)
+	spans = append(spans, each(c.Dark, switching)...)
 	if err := within(spans...); err != nil {
 		return err
 	}

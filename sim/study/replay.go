@@ -282,9 +282,5 @@ func (d *daily) add(series, value int, at, lasts time.Duration) {
 }
 
 func (d *daily) mean(series, total int) []float64 {
-	out := make([]float64, len(d.sum[series]))
-	for i, s := range d.sum[series] {
-		out[i] = s / trace.Day.Seconds() / float64(total)
-	}
-	return out
+	return each(d.sum[series], func(s float64) float64 { return s / trace.Day.Seconds() / float64(total) })
 }

@@ -3,6 +3,7 @@ package study
 import (
 	"encoding/csv"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -14,11 +15,7 @@ type Table struct {
 }
 
 func (t *Table) add(cells ...any) {
-	row := make([]string, len(cells))
-	for i, c := range cells {
-		row[i] = fmt.Sprint(c)
-	}
-	t.Rows = append(t.Rows, row)
+	t.Rows = append(t.Rows, each(cells, func(c any) string { return fmt.Sprint(c) }))
 }
 
 // ratio prints a share of one with as many digits as a study can mean.
@@ -93,11 +90,7 @@ func (t Table) Markdown() string {
 		b.WriteString("| " + strings.Join(cells, " | ") + " |\n")
 	}
 	line(t.Columns)
-	rule := make([]string, len(t.Columns))
-	for i := range rule {
-		rule[i] = "---"
-	}
-	line(rule)
+	line(slices.Repeat([]string{"---"}, len(t.Columns)))
 	for _, r := range t.Rows {
 		line(r)
 	}

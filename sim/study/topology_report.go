@@ -181,10 +181,7 @@ func (r *TopologyResult) describe(c TopologyConfig) {
 
 // regularHops is the mean distance by bidirectional rings of these jumps.
 func regularHops(servers int, jumps ...int) float64 {
-	sum := 0
-	for _, n := range topo.CoinChangeMod(servers, jumps, true).Count {
-		sum += n
-	}
+	sum := sumOf(topo.CoinChangeMod(servers, jumps, true).Count, func(n int) int { return n })
 	return float64(sum) / float64(servers-1)
 }
 

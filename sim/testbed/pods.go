@@ -227,10 +227,7 @@ func (p *pods) change(ctx context.Context, n int) (*PodsChange, error) {
 	for i := range before {
 		before[i], moved[i] = p.relay.ports[i].to.Load(), p.relay.ports[i].moved.Load()
 	}
-	from := make([]time.Duration, len(p.streams))
-	for i, s := range p.streams {
-		from[i] = s.Now()
-	}
+	from := each(p.streams, (*stream).Now)
 	gen := p.generation()
 	p.relay.first.Store(0)
 	routes, asked := p.routes.changes.Load(), time.Since(p.relay.begun)
@@ -267,10 +264,7 @@ func (p *pods) change(ctx context.Context, n int) (*PodsChange, error) {
 		last := p.routes.begun.Add(time.Duration(p.routes.last.Load())).Sub(p.relay.begun)
 		c.AskedMicros, c.LightMicros, c.ConvergeMicros = (went - asked).Microseconds(), (time.Duration(p.relay.last.Load()) - went).Microseconds(), max(0, (last-went).Microseconds())
 	}
-	to := make([]time.Duration, len(p.streams))
-	for i, s := range p.streams {
-		to[i] = s.Now()
-	}
+	to := each(p.streams, (*stream).Now)
 	if err := pause(ctx, afterward); err != nil { // the last ones are under way
 		return nil, err
 	}
