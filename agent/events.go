@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"slices"
 	"time"
 
 	"ringlight/proto"
@@ -86,10 +87,8 @@ func (o *outbox) add(e proto.Event) {
 
 // note keeps them in order: nearly always the newest is the last.
 func (o *outbox) note(seq uint64) {
-	for _, c := range o.changed {
-		if c == seq {
-			return
-		}
+	if slices.Contains(o.changed, seq) {
+		return
 	}
 	o.changed = append(o.changed, seq)
 	for i := len(o.changed) - 1; i > 0 && o.changed[i] < o.changed[i-1]; i-- {

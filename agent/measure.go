@@ -133,18 +133,11 @@ func perHold(name string, kind metric.Kind, places int, help string, value func(
 	})
 }
 
-func one(yes bool) int64 {
-	if yes {
-		return 1
-	}
-	return 0
-}
-
 var classNames = [hal.NumClasses]string{"switch", "verify", "safety", "housekeeping"}
 
 // Measures are those of an agent.
 var Measures = []measure{
-	single("ringlight_agent_broker_connected", metric.Gauge, "1 while the agent's link to its broker is up.", func(s *sight) int64 { return one(s.LinkUp) }),
+	single("ringlight_agent_broker_connected", metric.Gauge, "1 while the agent's link to its broker is up.", func(s *sight) int64 { return metric.One(s.LinkUp) }),
 	metric.Of(family{Name: "ringlight_agent_mode", Help: "1 for the mode that the node or switch is in; unplanned: no planner contact.", Labels: []string{"mode"}},
 		func(s *sight, p *page) {
 			for m := proto.ModeUnplanned; m <= proto.ModeDrained; m++ {
@@ -197,14 +190,14 @@ var Measures = []measure{
 				p.Number(int64(s.Reported.Bundles[i].Bundle)).Is(int64(s.Reported.Bundles[i].Flaps))
 			}
 		}),
-	perBundle("ringlight_agent_calibrated", metric.Gauge, 0, "1 while the bundle has a calibration.", func(b *BundleStatus) (int64, bool) { return one(b.Calibrated), true }),
+	perBundle("ringlight_agent_calibrated", metric.Gauge, 0, "1 while the bundle has a calibration.", func(b *BundleStatus) (int64, bool) { return metric.One(b.Calibrated), true }),
 	perBundle("ringlight_agent_bus_errors_total", metric.Counter, 0, "Bus work of a bundle that failed, retries included.", func(b *BundleStatus) (int64, bool) { return int64(b.BusErrors), true }),
 	perBundle("ringlight_agent_limit_errors_total", metric.Counter, 0, "Codes that the heaters' limits cut down.", func(b *BundleStatus) (int64, bool) { return int64(b.LimitErrors), true }),
 	perModule("ringlight_agent_case_celsius", "Case temperature; at 75 the bundle is taken out of use.", metric.Milli, proto.SensorCase, 273_150),
 	perModule("ringlight_agent_heater_watts", "Power of the heaters' rail.", metric.Micro, proto.SensorRail, 0),
 	perHold("ringlight_agent_lock_error_radians", metric.Gauge, metric.Micro, "Phase error over a module's cells at the lock's last look, root mean square.",
 		func(b *BundleStatus, m int) int64 { return int64(b.Hold[m].RMSMicrorad) }),
-	perHold("ringlight_agent_lock_engaged", metric.Gauge, 0, "1 while the lock holds the module.", func(b *BundleStatus, m int) int64 { return one(b.Hold[m].Engaged) }),
+	perHold("ringlight_agent_lock_engaged", metric.Gauge, 0, "1 while the lock holds the module.", func(b *BundleStatus, m int) int64 { return metric.One(b.Hold[m].Engaged) }),
 	metric.Of(family{Name: "ringlight_agent_module_flags_total", Kind: metric.Counter, Help: "Times that a CMIS module raised a flag of its own; a path without light raises RxLOS.", Labels: []string{"bundle", "module", "flag"}},
 		func(s *sight, p *page) {
 			for i := range s.Bundles {

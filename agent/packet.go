@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"slices"
 	"strconv"
 	"time"
 
@@ -19,10 +20,8 @@ type commandWindow struct {
 }
 
 func (w *commandWindow) find(c proto.Corr) *proto.Ack {
-	for i := range w.acks {
-		if w.acks[i].Corr == c {
-			return &w.acks[i]
-		}
+	if i := slices.IndexFunc(w.acks, func(a proto.Ack) bool { return a.Corr == c }); i >= 0 {
+		return &w.acks[i]
 	}
 	return nil
 }

@@ -50,8 +50,7 @@ func (v *scriptServer) request(ctx context.Context, conn *limit.Conn) {
 	for in := bufio.NewReader(room); ; {
 		room.N = 2 * maxRequest
 		r, err := http.ReadRequest(in)
-		var cut net.Error
-		if err == io.EOF || errors.As(err, &cut) && cut.Timeout() {
+		if cut, ok := errors.AsType[net.Error](err); err == io.EOF || ok && cut.Timeout() {
 			return // it has ended, or was idle for too long: an answer to nothing would be taken for the next one's
 		}
 		var body, reply []byte

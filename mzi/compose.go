@@ -56,7 +56,7 @@ func (m *Module) Recompose(setting Setting, favour Lit, from *[Cells][2]physic.E
 
 func (m *Module) compose(setting Setting, favour Lit, r *registers, slack float64, max *[Cells]float64, step physic.ElectricPotential) (volts [Cells][2]physic.ElectricPotential) {
 	for range solveRounds {
-		for lit := Loop; lit < numLits; lit++ {
+		for lit := range numLits {
 			u := r.under(lit)
 			for k := range Cells {
 				if !composes(k, lit) || m.absent(k) {

@@ -84,7 +84,7 @@ func (n *nearness) viewOf(s *Search, k, j int) int {
 	case k >= CellMatrix:
 		lines := s.cfg.Matrix.through(s.clean, k-CellMatrix)
 		for i, l := range lines {
-			n.views[i] = view{seeLane, l.In, l.Out, s.topPhase(k)}
+			n.views[i] = view{seeLane, l.In, l.Out, s.workPhase(k)}
 		}
 		if j == lines[0].In || lines[0].has(j-CellMatrix) { // its way is to stay lit
 			return 1
@@ -147,7 +147,7 @@ func (n *nearness) sides(s *Search) bool {
 	k := n.cell
 	if n.based == [2]bool{} {
 		for i, side := range [2]float64{-detmath.Pi / 2, detmath.Pi / 2} {
-			n.heats[i] = Square(Volts(s.m.heat(k, s.topPhase(k)+side, &s.u, s.m.least(k), s.max[k]), s.cfg.Step))
+			n.heats[i] = Square(Volts(s.m.heat(k, s.workPhase(k)+side, &s.u, s.m.least(k), s.max[k]), s.cfg.Step))
 			n.at[i] = s.m.Cells[k].Offset + float64(s.m.Cells[k].Slope*n.heats[i]) + s.m.Background(k, &s.u)
 		}
 		n.before = s.u

@@ -88,7 +88,7 @@ func (s *Search) tries() int {
 
 // steep is the heat at which the light behind a cell follows its phase most.
 func (s *Search) steep(k int) float64 {
-	return s.m.heat(k, s.topPhase(k)+PhaseBar/2, &s.u, s.m.least(k), s.max[k])
+	return s.m.heat(k, s.workPhase(k)+PhaseBar/2, &s.u, s.m.least(k), s.max[k])
 }
 
 // paced takes a reading, and says which is next.

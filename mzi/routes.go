@@ -183,7 +183,7 @@ func (s *Search) stepClean() bool {
 			s.fail(k, NoLight, blind(s.sweep.lane))
 			return false
 		}
-		s.learn(k, &s.sweep.fringe, s.topPhase(k))
+		s.learn(k, &s.sweep.fringe, s.workPhase(k))
 		if !s.reach(k, s.workPhase(k)) {
 			return false
 		}
@@ -205,16 +205,8 @@ func (s *Search) stepClean() bool {
 	return s.around(CellMatrix+c, seeLane, lines[0].In, lines[1].Out)
 }
 
-// topPhase is the phase at which what watch looks at is brightest.
-func (s *Search) topPhase(k int) float64 {
-	if k >= CellMatrix {
-		return s.clean.Phase(k - CellMatrix)
-	}
-	return PhaseCross
-}
-
 // workPhase is the phase of a cell while the search goes on: inside, external 1,
-// and the matrix in its clean setting.
+// and the matrix in its clean setting. What watch looks at is brightest there.
 func (s *Search) workPhase(k int) float64 {
 	if k >= CellMatrix {
 		return s.clean.Phase(k - CellMatrix)

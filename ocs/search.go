@@ -165,13 +165,11 @@ func (s *searches) blame(module int, err error) {
 			return
 		}
 		s.list[module].failed = true
-		var named *ModuleError
-		if !errors.As(err, &named) {
+		if _, ok := errors.AsType[*ModuleError](err); !ok {
 			err = &ModuleError{Module: module, Err: err}
 		}
 		f := Failure{Module: uint8(module), Cell: None, Err: err}
-		var found *mzi.CellError
-		if errors.As(err, &found) {
+		if found, ok := errors.AsType[*mzi.CellError](err); ok {
 			f.Cell = uint8(found.Cell)
 		}
 		s.of = append(s.of, f)

@@ -233,8 +233,7 @@ func (v *verification) concluded(now time.Duration) {
 
 // moduleOf is the module that an error names, or None.
 func moduleOf(err error) uint8 {
-	var m *ModuleError
-	if errors.As(err, &m) {
+	if m, ok := errors.AsType[*ModuleError](err); ok {
 		return uint8(m.Module)
 	}
 	return None

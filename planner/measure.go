@@ -45,8 +45,8 @@ func CensusOf(p *Planner) *Census {
 		if a.Under != "" {
 			continue
 		}
-		c.Alarms[min(a.Severity, proto.SeverityCritical)][one(a.AckMillis != 0)]++
-		c.Affecting += one(a.ServiceAffecting)
+		c.Alarms[min(a.Severity, proto.SeverityCritical)][metric.One(a.AckMillis != 0)]++
+		c.Affecting += metric.One(a.ServiceAffecting)
 	}
 	for _, t := range p.tables() {
 		c.Overview.EventGaps += t.Gaps()
@@ -229,18 +229,11 @@ func perNode(name string, kind metric.Kind, help string, value func(*nodeCensus)
 	})
 }
 
-func one(yes bool) int64 {
-	if yes {
-		return 1
-	}
-	return 0
-}
-
 // NodeMeasures are those of single nodes.
 var NodeMeasures = []ofNodes{
-	perNode("ringlight_node_online", metric.Gauge, "1 while the broker knows an agent of the node.", func(n *nodeCensus) int64 { return one(n.Online) }),
-	perNode("ringlight_node_usable", metric.Gauge, "1 while the node may carry a ring.", func(n *nodeCensus) int64 { return one(n.Usable) }),
-	perNode("ringlight_node_silent", metric.Gauge, "1 while the node counts among ringlight_silent_nodes and no operator keeps it out.", func(n *nodeCensus) int64 { return one(n.Silent) }),
+	perNode("ringlight_node_online", metric.Gauge, "1 while the broker knows an agent of the node.", func(n *nodeCensus) int64 { return metric.One(n.Online) }),
+	perNode("ringlight_node_usable", metric.Gauge, "1 while the node may carry a ring.", func(n *nodeCensus) int64 { return metric.One(n.Usable) }),
+	perNode("ringlight_node_silent", metric.Gauge, "1 while the node counts among ringlight_silent_nodes and no operator keeps it out.", func(n *nodeCensus) int64 { return metric.One(n.Silent) }),
 	perNode("ringlight_node_ring", metric.Gauge, "Number of the node's ring, 0: none.", func(n *nodeCensus) int64 { return int64(n.Ring) }),
 	perNode("ringlight_node_sides_bypassed", metric.Gauge, "Sides of the node that work on another candidate than planned.", func(n *nodeCensus) int64 { return int64(n.Bypassed) }),
 	perNode("ringlight_node_alarms", metric.Gauge, "Standing alarms of the node, as it reported last.", func(n *nodeCensus) int64 { return int64(n.Alarms) }),

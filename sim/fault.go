@@ -289,7 +289,7 @@ func (b *board) check(f Fault) error {
 	if f.Kind == Dirt && f.Path == hal.LOSLoopback {
 		return fmt.Errorf("sim: fault %v: want external1 or external2: loopback has no connector", f)
 	}
-	for _, word := range strings.Split(row.form, "/") {
+	for word := range strings.SplitSeq(row.form, "/") {
 		n, limit := f.field(word), row.limit
 		switch word {
 		case "bundle":

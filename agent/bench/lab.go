@@ -96,10 +96,8 @@ func (l *lab) start() error {
 func (d *driven) has(kind ocs.EventKind) bool { return d.event(kind) != nil }
 
 func (d *driven) event(kind ocs.EventKind) *ocs.Event {
-	for i := range d.events {
-		if d.events[i].Kind == kind {
-			return &d.events[i]
-		}
+	if i := slices.IndexFunc(d.events, func(e ocs.Event) bool { return e.Kind == kind }); i >= 0 {
+		return &d.events[i]
 	}
 	return nil
 }

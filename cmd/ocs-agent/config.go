@@ -199,7 +199,7 @@ func (c *Config) Validate() error {
 	if _, ok := ocs.LockModes[c.Lock]; !ok {
 		bad("lock", "%q: want off, drift or always", c.Lock)
 	}
-	for _, broker := range strings.Split(c.Broker, ",") {
+	for broker := range strings.SplitSeq(c.Broker, ",") {
 		if c.Broker == "" {
 			break
 		}

@@ -166,11 +166,9 @@ func (r *soakResult) run(s *bench.Soak, open func(func(hal.Event)) (agent.Hardwa
 	runtime.ReadMemStats(&before)
 	var workers sync.WaitGroup
 	for i := range soakWorkers {
-		workers.Add(1)
-		go func() {
-			defer workers.Done()
+		workers.Go(func() {
 			k.work(s, uint64(i), int64(n))
-		}()
+		})
 	}
 	over := make(chan struct{})
 	go func() { workers.Wait(); close(over) }()

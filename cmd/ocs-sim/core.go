@@ -43,7 +43,7 @@ func core(ctx context.Context, args []string, t cli.Terminal) error {
 	if cfg.Core, err = coreOf(); err != nil {
 		return cli.AsUsage(err)
 	}
-	for _, name := range strings.Split(*mix, ",") {
+	for name := range strings.SplitSeq(*mix, ",") {
 		c, wrong := proto.ParseCollective(strings.TrimSpace(name))
 		if wrong != nil {
 			wrong.Field = "collectives"
@@ -117,7 +117,7 @@ func someOf(field, text string, words []string, runs int) (some []string, err er
 	case text == "all":
 		return words, nil
 	}
-	for _, word := range strings.Split(text, ",") {
+	for word := range strings.SplitSeq(text, ",") {
 		if !slices.Contains(words, word) {
 			return nil, cli.AsUsage(&proto.Error{Code: proto.Invalid, Field: field, Limit: strings.Join(words, ", ") + " or all", Reason: fmt.Sprintf("%.40q", word)})
 		}

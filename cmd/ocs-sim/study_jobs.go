@@ -103,7 +103,7 @@ func jctCluster(name string) (study.JCTCluster, error) {
 
 func splitList(text string) []string {
 	var out []string
-	for _, part := range strings.Split(text, ",") {
+	for part := range strings.SplitSeq(text, ",") {
 		out = append(out, strings.TrimSpace(part))
 	}
 	return out

@@ -98,8 +98,7 @@ func textError(err error) error {
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		return fmt.Errorf("%w: %w", hal.ErrTimeout, err)
 	}
-	var timeout net.Error
-	if errors.As(err, &timeout) && timeout.Timeout() {
+	if timeout, ok := errors.AsType[net.Error](err); ok && timeout.Timeout() {
 		return fmt.Errorf("%w: %w", hal.ErrTimeout, err)
 	}
 	return fmt.Errorf("%w: %w", hal.ErrNoDevice, err)

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"sort"
 	"strconv"
 	"sync/atomic"
 	"syscall"
@@ -153,7 +152,7 @@ func (t *thread) measure(p *hal.Prompt) {
 		}
 		late[i] = t.board.Now() - due
 	}
-	sort.Slice(late, func(i, j int) bool { return late[i] < late[j] })
+	slices.Sort(late)
 	p.WakeP50, p.WakeP99, p.WakeMax = late[wakeTrials/2], late[wakeTrials*99/100], late[wakeTrials-1]
 }
 

@@ -36,8 +36,8 @@ func Refuse(tag, path, format string, args ...any) *Error {
 
 // ErrorReply is an error as RESTCONF has it.
 func ErrorReply(err error) (status int, body []byte) {
-	var e *Error
-	if !errors.As(err, &e) {
+	e, ok := errors.AsType[*Error](err)
+	if !ok {
 		e = Refuse("operation-failed", "", "%v", err)
 	}
 	var out restErrors

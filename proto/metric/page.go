@@ -231,3 +231,11 @@ func (t *Tally) Count() (n uint64) {
 func (t *Tally) Clone() Tally {
 	return Tally{t.bounds, slices.Clone(t.counts), t.sum}
 }
+
+// One is what a page says of yes and no.
+func One(yes bool) int64 {
+	if yes {
+		return 1
+	}
+	return 0
+}
