@@ -3,6 +3,7 @@ package hbd
 import (
 	"fmt"
 	"maps"
+	"math/bits"
 	"slices"
 
 	"ringlight/planner/fabric"
@@ -24,6 +25,7 @@ func (h *Rings) adopt() {
 			continue
 		}
 		r := h.Placed.form(id, nodes, 0, latest[id])
+		r.step = r.stepSaid()
 		h.Placed.rings = append(h.Placed.rings, r)
 		h.nextRing, h.Table.Numbers.Gen = max(h.nextRing, id+1), max(h.Table.Numbers.Gen, r.Gen)
 		records = append(records, journal.Encode(ringKey(id), r.record(r.Decided)))
@@ -146,6 +148,26 @@ func (p *placement) adoptable(id proto.RingID, who claimed) (nodes []proto.NodeI
 		}
 	}
 	return nil, err
+}
+
+// stepSaid is the step of an exchange that the plans of all members show that were heard and
+// are not at its ends, which have one side in a ring, too. 0: they are of a ring.
+func (r *ringView) stepSaid() paired {
+	apart := 0
+	for at := 1; at < len(r.nodes)-1; at++ {
+		for _, a := range r.pl.nodes[r.nodes[at]].Device.Whole().Rings {
+			peers := slices.Concat(a.Left, a.Right)
+			x := at ^ max(0, slices.IndexFunc(r.nodes, func(id proto.NodeID) bool { return len(peers) == 1 && id == peers[0].Peer }))
+			if len(peers) != 1 || x&(x-1) != 0 || apart != 0 && x != apart {
+				return 0
+			}
+			apart = x
+		}
+	}
+	if step := bits.Len(uint(apart)); step < len(steps) && len(r.nodes)%(1<<step) == 0 {
+		return paired(step)
+	}
+	return 0
 }
 
 // inOrder sorts members from the left end to the right; on a ring the left

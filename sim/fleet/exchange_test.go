@@ -34,3 +34,17 @@ func TestExchangeIsCarriedOut(t *testing.T) {
 		}
 	}
 }
+
+// Goal: a planner that has lost its store takes a ring over in the step that its members
+// say it is in, so that a pair that died meanwhile, whose light nobody else misses, keeps
+// nobody in pairs.
+func TestExchangeIsTakenOver(t *testing.T) {
+	cfg := testConfig(t, 8, 2, 32, fabric.Line)
+	f, err := fabric.New(fabric.Params{Name: "f1", Nodes: 20, GPUsPerNode: 4, Spans: fabric.Spans{1, 2, 4}, TP: 32, Spares: 4})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.Fabric, cfg.Exchange, cfg.Span = f, true, 100*time.Second
+	cfg.Faults = script(t, "61s planner lose for 25s", "62.5s node dark 6", "62.5s node dark 7") // in their first step
+	clean(t, run(t, cfg))
+}
