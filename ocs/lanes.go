@@ -74,7 +74,7 @@ func (m *ModuleCalibration) cross(found *mzi.Module) {
 		}
 		m.Cells[k].Near[Reach] = 1_000_000
 	}
-	slices.Sort(far)
+	sort.Slice(far, func(i, j int) bool { return far[i] < far[j] })
 	m.Common = far[len(far)/2]
 	off := func(f FarCalibration) int32 { return max(f.Share-m.Common, m.Common-f.Share) }
 	sort.SliceStable(m.Far, func(i, j int) bool { return off(m.Far[i]) > off(m.Far[j]) })

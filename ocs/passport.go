@@ -59,11 +59,6 @@ const (
 // A passport lies within its slot.
 var _ [passportSlot - passportMost - (hal.CellsPerMod-hal.BenesCells)*passportCell]struct{}
 
-// passportBytes are the most that a passport takes of a module.
-func passportBytes(m *hal.Module) int {
-	return passportMost + max(m.Optics().CellSpan()-hal.BenesCells, 0)*passportCell
-}
-
 // hasRoom reports whether a memory holds both slots; one that does not holds an
 // identity alone.
 func hasRoom(c at24.Chip) bool { return c.Size >= passportFirst+passportSlots*passportSlot }

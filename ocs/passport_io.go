@@ -167,7 +167,7 @@ func (p *passportIO) headsRead(q *work.Queue) {
 func (p *passportIO) read(q *work.Queue, slot int) {
 	p.slot, p.at = slot, 0
 	if p.buf == nil {
-		p.buf = make([]byte, passportBytes(p.hw))
+		p.buf = make([]byte, passportMost+max(p.hw.Optics().CellSpan()-hal.BenesCells, 0)*passportCell) // the most that one takes
 	}
 	if p.step != ioCheck {
 		p.step = ioSlot

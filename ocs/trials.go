@@ -2,6 +2,7 @@ package ocs
 
 import (
 	"slices"
+	"sort"
 	"time"
 )
 
@@ -39,7 +40,7 @@ func (s *trials) believed() (least, most time.Duration, late int) {
 // in are those that are believed, the shortest first.
 func (s *trials) in() []time.Duration {
 	sorted := slices.Clone(s.took)
-	slices.Sort(sorted)
+	sort.Slice(sorted, func(i, j int) bool { return sorted[i] < sorted[j] })
 	for len(sorted) > 0 && sorted[0] <= 0 {
 		sorted = sorted[1:]
 	}
@@ -51,7 +52,7 @@ func (s *trials) in() []time.Duration {
 	for i, d := range off {
 		off[i] = max(d-median, median-d)
 	}
-	slices.Sort(off)
+	sort.Slice(off, func(i, j int) bool { return off[i] < off[j] })
 	fence := max(7*off[len(off)/2], lateFloor)
 	return slices.DeleteFunc(sorted, func(d time.Duration) bool { return max(d-median, median-d) > fence })
 }
@@ -103,7 +104,7 @@ func (d *detection) add(noted, seen, wrote time.Duration) {
 
 func (d *detection) bounds() (least, most time.Duration) {
 	wrote := slices.Clone(d.wrote)
-	slices.Sort(wrote)
+	sort.Slice(wrote, func(i, j int) bool { return wrote[i] < wrote[j] })
 	var soon trials
 	for i, w := range d.wrote {
 		if w <= max(2*wrote[0], wrote[len(wrote)/2]) {

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
-	"slices"
+	"sort"
 	"time"
 
 	"ringlight/agent/bench"
@@ -37,7 +37,7 @@ type latency struct {
 }
 
 func latencyOf(d []time.Duration) latency {
-	slices.Sort(d)
+	sort.Slice(d, func(i, j int) bool { return d[i] < d[j] })
 	at := func(share int) int64 { return d[min(len(d)*share/100, len(d)-1)].Microseconds() }
 	return latency{at(50), at(99), at(100)}
 }

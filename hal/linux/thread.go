@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"sort"
 	"strconv"
 	"sync/atomic"
 	"syscall"
@@ -152,7 +153,7 @@ func (t *thread) measure(p *hal.Prompt) {
 		}
 		late[i] = t.board.Now() - due
 	}
-	slices.Sort(late)
+	sort.Slice(late, func(i, j int) bool { return late[i] < late[j] })
 	p.WakeP50, p.WakeP99, p.WakeMax = late[wakeTrials/2], late[wakeTrials*99/100], late[wakeTrials-1]
 }
 

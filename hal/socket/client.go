@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"slices"
+	"sort"
 	"sync"
 	"time"
 
@@ -265,7 +265,7 @@ func (c *Client) lost() {
 	for id := range pending {
 		ids = append(ids, id)
 	}
-	slices.Sort(ids)
+	sort.Slice(ids, func(i, j int) bool { return ids[i] < ids[j] })
 	now := c.Now()
 	for _, id := range ids {
 		p := pending[id]
