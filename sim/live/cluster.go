@@ -77,6 +77,17 @@ type LightRecord struct {
 	// How long its threads waited for a processor, and how often they had one.
 	WaitedMicros int64 `json:"waited_us"`
 	Turns        int64 `json:"turns"`
+	// Paths is every path of the nodes, so that a finder of a change can name it.
+	Paths []PathLight `json:"-"`
+}
+
+// PathLight is the light of one path of a node.
+type PathLight struct {
+	Node        proto.NodeID
+	Bundle      proto.BundleID
+	Path        proto.Path
+	Lit         bool
+	SinceChange time.Duration // how long ago it came or went
 }
 
 // Cluster is the nodes and the optical switches of a fabric on simulated
@@ -350,6 +361,7 @@ func (c *Cluster) Light() LightRecord {
 				if lit {
 					r.PathsLit++
 				}
+				r.Paths = append(r.Paths, PathLight{Node: proto.NodeID(n), Bundle: proto.BundleID(b), Path: proto.Loopback + proto.Path(path), Lit: lit, SinceChange: now - at})
 			}
 		}
 	}
