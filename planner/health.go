@@ -170,7 +170,7 @@ func (b *alarmBook) Health() (proto.HealthState, []proto.AlarmStatus) {
 const maxAbout = 16
 
 // about is what the checks found of a device, its ring and its fibres, as why has it.
-func (b *alarmBook) about(id proto.NodeID, bundle int16) (out []proto.WhyLine) {
+func (b *alarmBook) about(id proto.NodeID) (out []proto.WhyLine) {
 	_, d := b.root.p.find(id)
 	for _, a := range b.List() {
 		own := a.Node != nil && *a.Node == id || a.Peer != nil && *a.Peer == id

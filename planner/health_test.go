@@ -464,7 +464,7 @@ func agree(t testing.TB, p *Planner, is proto.HealthState, found []proto.AlarmSt
 		if a.Node == nil {
 			continue
 		}
-		if lines := p.Alarms.about(*a.Node, -1); !slices.ContainsFunc(lines, func(l proto.WhyLine) bool { return strings.Contains(l.Text, a.What) }) {
+		if lines := p.Alarms.about(*a.Node); !slices.ContainsFunc(lines, func(l proto.WhyLine) bool { return strings.Contains(l.Text, a.What) }) {
 			t.Errorf("why %d does not say %q", *a.Node, a.What)
 		}
 	}

@@ -260,7 +260,7 @@ func (p *Planner) whyPage(q *proto.OpRequest, r *proto.OpReply, own []proto.Even
 	if room := proto.MaxPage - len(facts) - maxAbout; len(lines) > room {
 		lines = lines[len(lines)-room:]
 	}
-	r.Why = append(lines, append(p.Alarms.about(q.Node, q.Bundle), facts...)...)
+	r.Why = append(lines, append(p.Alarms.about(q.Node), facts...)...)
 }
 
 // reply sends an answer, with fewer items when a page is too large.
