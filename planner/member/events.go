@@ -139,21 +139,16 @@ func (t *Table) CheckGaps() {
 		if len(d.ahead) == 0 {
 			continue
 		}
-		switch {
-		case !d.Online(): // it sends all of them again when it is back
+		if !d.Online() { // it sends all of them again when it is back
 			d.own().ahead = nil
 			t.holding--
 			continue
-		case t.j.Now < d.gapSince+gapPatience:
+		}
+		if t.j.Now < d.gapSince+gapPatience {
 			t.gapAt = min(t.gapAt, d.gapSince+gapPatience)
 			continue
-		case t.unsaid(d):
-			continue
-		case max(d.signs.last, d.ReportAt) <= d.gapSince: // it may be gone, and nobody have told
-			if d.asks.at == journal.Never {
-				t.Doubt(d)
-			}
-			t.gapAt = min(t.gapAt, t.j.Now+askFirst)
+		}
+		if t.unsaid(d) {
 			continue
 		}
 		// What a device that we know nothing of told before went to another
