@@ -170,9 +170,12 @@ func (t *Table) Unable() (out []string) {
 // broker arrived.
 func (t *Table) LinkUp() {
 	t.calls++
-	t.callAt, t.upAt = t.j.Now+rollPatience/2, t.j.Now
+	t.callAt, t.upAt = journal.Never, t.j.Now
 	for i := range t.Devices {
 		d := &t.Devices[i]
+		if d.Online() {
+			t.callAt = t.j.Now + rollPatience/2
+		}
 		if d.Pending() {
 			t.Resend(d)
 		}
