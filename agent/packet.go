@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"slices"
 	"strconv"
 	"time"
 
@@ -20,8 +19,10 @@ type commandWindow struct {
 }
 
 func (w *commandWindow) find(c proto.Corr) *proto.Ack {
-	if i := slices.IndexFunc(w.acks, func(a proto.Ack) bool { return a.Corr == c }); i >= 0 {
-		return &w.acks[i]
+	for i := range w.acks {
+		if w.acks[i].Corr == c {
+			return &w.acks[i]
+		}
 	}
 	return nil
 }

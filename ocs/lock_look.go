@@ -239,7 +239,7 @@ func (l *lock) strays(d *chipDrive, now time.Duration, module int) {
 	if !(right > 0) {
 		return // in the dark nothing is wrong, and no mean is of it
 	}
-	wrong := [...]float64{tap, loopMilliwatt(o, block)}
+	wrong := [...]float64{tap, guardMilliwatt(o, block, hal.GuardLoopUpper, 0) + guardMilliwatt(o, block, hal.GuardLoopUpper, 1)} // that, and both halves' loopback
 	if d.trx.path == proto.Loopback {
 		wrong[1] = right
 	}
@@ -252,9 +252,4 @@ func (l *lock) strays(d *chipDrive, now time.Duration, module int) {
 			m.next = min(m.next, now)
 		}
 	}
-}
-
-// loopMilliwatt is the light of both halves' loopback.
-func loopMilliwatt(o *hal.Optics, block []byte) float64 {
-	return guardMilliwatt(o, block, hal.GuardLoopUpper, 0) + guardMilliwatt(o, block, hal.GuardLoopUpper, 1)
 }

@@ -157,8 +157,11 @@ func (r *ringView) stepSaid() paired {
 	for at := 1; at < len(r.nodes)-1; at++ {
 		for _, a := range r.pl.nodes[r.nodes[at]].Device.Whole().Rings {
 			peers := slices.Concat(a.Left, a.Right)
-			x := at ^ max(0, slices.IndexFunc(r.nodes, func(id proto.NodeID) bool { return len(peers) == 1 && id == peers[0].Peer }))
-			if len(peers) != 1 || x&(x-1) != 0 || apart != 0 && x != apart {
+			if len(peers) != 1 {
+				return 0
+			}
+			x := at ^ slices.Index(r.nodes, peers[0].Peer)
+			if x&(x-1) != 0 || apart != 0 && x != apart {
 				return 0
 			}
 			apart = x
