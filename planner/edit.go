@@ -258,17 +258,17 @@ func (e *edits) tryDoubted() {
 	}
 	e.doubted = nil
 	for i := range t.fibres {
-		bad := false
-		counted := t.bits != nil && t.dark[i] == nil && t.bits.of[i].Result != proto.NotTried
+		bad, told := false, false
 		if t.bits != nil && t.dark[i] == nil {
-			bad = t.bits.of[i].Result == proto.Bad
-			e.found(&t.fibres[i].Fibre, &t.bits.of[i])
+			x := &t.bits.of[i]
+			bad, told = x.Result == proto.Bad, x.Result != proto.NotTried || x.never
+			e.found(&t.fibres[i].Fibre, x)
 		}
 		dark := t.shown(i)
 		if bad {
 			dark = "light comes, with too many bit errors: ocsctl link list"
 		}
-		e.p.Rings.Evidence.Looked(&t.fibres[i].Fibre, t.fibres[i].looks, counted, dark)
+		e.p.Rings.Evidence.Looked(&t.fibres[i].Fibre, t.fibres[i].looks, told, dark)
 	}
 }
 

@@ -69,6 +69,8 @@ type fakeNode struct {
 	loseAcks int
 	asked    proto.Command   // last VerbRequest
 	tried    int             // times that a path was lit for a trial, or ended
+	counts   bool            // bit errors of a fibre that is tried
+	busy     int             // times that it does not, first
 	times    *proto.Envelope // that it measured; nil: as all
 	alarms   []proto.Alarm
 	weak     proto.MilliDBm // how much less light its bundle 0 has
@@ -612,6 +614,16 @@ func (w *fleet) obey(n *fakeNode, m *proto.Command) {
 		to, _, _ := w.fab.At(fabric.Port{Node: n.id, Bundle: m.Bundle, Path: m.Path})
 		if n.tried++; m.Path.External() && w.cuts[pair(n.id, to.Node)] {
 			a.Refuse(&proto.Error{Code: proto.HardwareFailed, Field: "bundle", Reason: "no light"})
+		}
+		switch {
+		case m.Pattern <= proto.PatternAhead:
+		case !n.counts:
+			a.Refuse(&proto.Error{Code: proto.Unsupported, Field: "pattern", Reason: "it has none"})
+		case n.busy > 0:
+			n.busy--
+			a.Refuse(&proto.Error{Code: proto.Busy, Field: "bundle", Reason: "not yet"})
+		case m.Pattern == proto.PatternCount:
+			a.Bits = []proto.ModuleBits{{Bits: []uint64{1 << 50}, Errors: []uint64{0}}}
 		}
 	case proto.VerbRequest:
 		n.asked = *m

@@ -69,6 +69,7 @@ type counted struct {
 	proto.Qualification
 	done  bool
 	skip  bool // it is not even lit
+	never bool // an end has nothing that counts bits
 	begun time.Duration
 	ends  [2][]proto.ModuleBits
 	lanes [2][]int // by end and module: lanes that receive too many errors
@@ -126,10 +127,12 @@ func (b *bitTest) answer(t *trial, x lamp, m *proto.Ack) bool {
 		f.skip = true
 		b.refused(x, m.Node, m.Reason)
 	case m.Code != proto.OK:
+		f.never = f.never || m.Code == proto.Unsupported
 		b.refused(x, m.Node, m.Reason)
 	case t.phase == checking:
 		f.begun, f.ends = t.p.j.Now, [2][]proto.ModuleBits{}
 	case t.phase == counting && len(m.Bits) == 0:
+		f.never = true
 		b.refused(x, m.Node, "its agent counts no bits")
 	case t.phase == counting:
 		if f.ends[x.end] = m.Bits; f.ends[1-x.end] != nil {

@@ -102,3 +102,52 @@ func TestResultsGoWithTheirFibre(t *testing.T) {
 		t.Error("the store has it still")
 	}
 }
+
+// Goal: a fibre of whose bits nothing was told before its first ring, because an agent was
+// busy, is tried again and not used for its light alone; where nothing can count them, or an
+// agent is busy for ever, a ring still comes. Method: node 1 is busy so many times.
+func TestABusyAgentIsAskedAgainForItsBits(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		counts bool
+		busy   int
+		want   proto.Qualified
+		most   int // steps of trials that node 1 is asked for
+	}{
+		{"at once", true, 0, proto.Good, 19},
+		{"busy twice", true, 2, proto.Good, 25},
+		{"busy for ever", true, 1 << 30, proto.NotTried, 31},
+		{"none counts", false, 0, proto.NotTried, 13},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f := described(t, fabric.Params{Nodes: 4, K: 2, TP: 16})
+			f.Qualify = &fabric.Qualify{BeforeUse: true}
+			f, err := fabric.Parse(f.Encode())
+			if err != nil {
+				t.Fatal(err)
+			}
+			w := newFleet(t, f)
+			w.start()
+			for i := range w.nodes {
+				w.nodes[i].counts = c.counts
+				w.birth(proto.NodeID(i), true)
+			}
+			w.nodes[1].busy = c.busy
+			w.run(20 * time.Second)
+			for _, l := range w.ask(proto.OpRequest{Noun: proto.NounLinks, Bundle: -1}).Links {
+				if l.Fibre != "0-1" {
+					continue
+				}
+				if got := w.p.edits.last[l.Fibre]; (got != nil && got.Result == proto.Good) != (c.want == proto.Good) || l.State != proto.FibreLit {
+					t.Errorf("fibre %s is %v: %+v", l.Fibre, l.State, got)
+				}
+			}
+			if rings := w.p.Rings.Placed.Statuses(); len(rings) != 1 || len(rings[0].Nodes) != 4 {
+				t.Errorf("rings %+v", rings)
+			}
+			if n := w.nodes[1].tried; n > c.most {
+				t.Errorf("node 1 was asked %d times, at most %d", n, c.most)
+			}
+		})
+	}
+}

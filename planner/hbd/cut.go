@@ -27,7 +27,7 @@ type cut struct {
 	tried  bool   // it has no ring, and is looked at now
 	first  bool   // before its first ring: nothing is known against it
 	misses int    // tries without a ring that found it dark, since then
-	hits   int    // and in a row that found light
+	hits   int    // and in a row that found light; of a first one, without a count of its bits
 	shown  string // what the last of those tries showed, "": light, or there was none
 }
 
@@ -92,7 +92,7 @@ func (c *cuts) reborn(id proto.NodeID, now time.Duration, before bool) {
 		switch {
 		case x.first || at[0] != id && at[1] != id:
 		case before && x.held:
-			x.until, x.tried, x.first = min(x.until, now), true, true
+			x.until, x.tried, x.first, x.hits = min(x.until, now), true, true, 0
 		default:
 			c.again(at, now)
 		}
@@ -338,20 +338,27 @@ func (e *evidence) Doubted() (out []fabric.Fibre) {
 }
 
 // Looked takes what came of looking at a fibre, dark says at which end it shows none: with
-// light rings may have it again, else it waits for longer. Without an answer it is as it was,
-// as is one before its first ring whose bits were not counted and whose node left or joined
-// a ring since it was asked for, with ends that only looked: that says nothing of the fibre.
-func (e *evidence) Looked(f *fabric.Fibre, looked [2]bool, counted bool, dark string) {
+// light rings may have it again, else it waits for longer. told: its bits were counted, or
+// nothing can ever count them. Without an answer it is as it was, as is one before its first
+// ring of whose bits nothing was told, where its node left or joined a ring since it was asked
+// for, with ends that only looked: that says nothing of the fibre; and where it has light, some
+// times: its agents were busy.
+func (e *evidence) Looked(f *fabric.Fibre, looked [2]bool, told bool, dark string) {
 	a, b := f.A.Node, f.B.Node
 	x := e.cuts.known[pair(a, b)]
 	if x == nil || !x.tried {
 		return
 	}
-	if looks, may := e.pl.MayTry(f.A, f.B); x.first && !counted && (!may || looks != looked) {
-		return
+	lit := dark == ""
+	if x.first && !told {
+		if looks, may := e.pl.MayTry(f.A, f.B); !may || looks != looked {
+			return
+		}
+		if x.hits++; lit && looked == [2]bool{} && x.hits < steadyHits {
+			return
+		}
 	}
 	x.tried, x.shown = false, dark
-	lit := dark == ""
 	if x.first && lit && x.count == 0 {
 		delete(e.cuts.known, pair(a, b))
 		e.usableAgain(a)
