@@ -290,7 +290,7 @@ func (e *edits) commit(x *edit) {
 	for _, t := range p.tables() {
 		for i := range t.Devices {
 			if d := &t.Devices[i]; d.Online() && !x.to.Has(d.ID) && len(e.strangers) < maxStrangers {
-				e.know(d.ID, d.Session)
+				e.strangers[d.ID] = d.Session
 			}
 		}
 	}
@@ -328,15 +328,8 @@ func (e *edits) stranger(topic proto.Topic, payload []byte) {
 	case !m.Online:
 		delete(e.strangers, m.Node)
 	case known || len(e.strangers) < maxStrangers:
-		e.know(m.Node, m.Session)
+		e.strangers[m.Node] = m.Session
 	}
-}
-
-func (e *edits) know(id proto.NodeID, s proto.Session) {
-	if e.strangers == nil {
-		e.strangers = map[proto.NodeID]proto.Session{}
-	}
-	e.strangers[id] = s
 }
 
 // greet asks those that are strangers no more to announce themselves.

@@ -167,7 +167,8 @@ func New(cfg Config) *Planner {
 	}
 	p.stood.j, p.inbox.j = p.j, p.j
 	p.Alarms = alarmBook{root: above{p}, j: p.j, standing: map[string]*alarm{}, acks: map[string]ack{}}
-	p.edits.p, p.asks.p = p, p
+	p.asks.p = p
+	p.edits = edits{p: p, qualified: map[string]*proto.Qualification{}, last: map[string]*proto.Qualification{}, strangers: map[proto.NodeID]proto.Session{}}
 	p.Rollout = rollout.New(nodesOf{p}, p.j)
 	var circuits *core.Claims
 	if p.Core != nil {

@@ -343,12 +343,7 @@ func (e *edits) count() {
 // found keeps what came of a fibre, and tells both of its nodes.
 func (e *edits) found(f *fabric.Fibre, x *counted) {
 	x.AtMillis = e.p.j.Wall
-	if e.qualified != nil {
-		e.qualified[x.Fibre] = &x.Qualification
-	}
-	if e.last == nil {
-		e.last = map[string]*proto.Qualification{}
-	}
+	e.qualified[x.Fibre] = &x.Qualification
 	if x.Result != proto.NotTried {
 		e.last[x.Fibre] = &x.Qualification
 		e.p.j.Persist(journal.Encode(prefixQualified+x.Fibre, &x.Qualification))
@@ -367,9 +362,6 @@ func (e *edits) restoreQualified(raw []byte) error {
 	x := new(proto.Qualification)
 	if err := json.Unmarshal(raw, x); err != nil {
 		return err
-	}
-	if e.last == nil {
-		e.last = map[string]*proto.Qualification{}
 	}
 	e.last[x.Fibre] = x
 	return nil
