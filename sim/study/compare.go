@@ -206,12 +206,12 @@ func (c CompareConfig) compareJobs(cell CompareCell) []workload.Job {
 // bytes are reduced. On an idle switch at the reference rate all steps together
 // take its duration.
 type talk struct {
-	gpus             int
-	steps            int64
-	compute          time.Duration
-	exchange, reduce int64
-	ways             [2]collective // how, where GPUs reach each other: exchange, reduce
-	parts            []part
+	gpus    int
+	steps   int64
+	compute time.Duration
+	bytes   [2]int64      // of its ways
+	ways    [2]collective // how, where GPUs reach each other: exchanging, reducing
+	parts   []part
 }
 
 // part is what runs at once: an exchange between ranks that all wait for, or all
@@ -221,8 +221,11 @@ type part struct {
 	near, far         int64 // most bytes of one GPU, to others of its server and beyond
 }
 
-// reducing is the second of a talk's ways.
-const reducing = 1
+// The ways of a talk.
+const (
+	exchanging = iota
+	reducing
+)
 
 func talkOf(j workload.Job, perServer int, checkpoint time.Duration) talk {
 	t := talk{gpus: int(j.GPUs), steps: int64((j.Duration + checkpoint - 1) / checkpoint), ways: collectives(j, perServer)}
@@ -232,14 +235,14 @@ func talkOf(j workload.Job, perServer int, checkpoint time.Duration) talk {
 		return t // in one server, which is the same everywhere
 	}
 	reference := rates{perServer, serverFaster * referenceGbps * 1e9, referenceGbps * 1e9}
-	for i, bytes := range []*int64{&t.exchange, &t.reduce} {
-		target := step / workload.Shares * time.Duration(t.ways[i].share)
+	for way := range t.ways {
+		target := step / workload.Shares * time.Duration(t.ways[way].share)
 		if target == 0 {
 			continue
 		}
-		probe := t.partsOf(i, probeBytes, perServer)
-		*bytes = max(1, scaled(probeBytes, int64(target), int64(reference.takes(probe))))
-		parts := t.partsOf(i, *bytes, perServer)
+		probe := t.partsOf(way, probeBytes, reference)
+		t.bytes[way] = max(1, scaled(probeBytes, int64(target), int64(reference.takes(probe))))
+		parts := t.partsOf(way, t.bytes[way], reference)
 		t.parts = append(t.parts, parts...)
 		t.compute -= reference.takes(parts)
 	}
@@ -249,38 +252,27 @@ func talkOf(j workload.Job, perServer int, checkpoint time.Duration) talk {
 
 // partsOf is the parts of a collective: what experts send is one, since no GPU
 // waits there for another.
-func (t *talk) partsOf(way int, bytes int64, perServer int) (out []part) {
-	ports := make([][4]int64, t.gpus) // what a GPU sends and gets, near and far, in the last part
-	for n, e := range t.ways[way].of(bytes) {
-		if n == 0 || way == reducing {
-			out = append(out, part{way: way, first: n})
-			clear(ports)
-		}
-		last := &out[len(out)-1]
-		last.after = n + 1
-		for _, x := range e.Transfers {
-			kind, most := 0, &last.near
-			if x.From/perServer != x.To/perServer {
-				kind, most = 2, &last.far
-			}
-			ports[x.From][kind] += x.Bytes * int64(e.Times)
-			ports[x.To][kind+1] += x.Bytes * int64(e.Times)
-			*most = max(*most, ports[x.From][kind], ports[x.To][kind+1])
-		}
+func (t *talk) partsOf(way int, bytes int64, r rates) (out []part) {
+	all, size := t.ways[way].of(bytes), 1
+	if way == exchanging {
+		size = max(1, len(all))
+	}
+	for e := range slices.Chunk(all, size) {
+		p := part{way: way, first: len(out) * size, after: len(out)*size + len(e)}
+		p.near, p.far = r.busiest(packed(t.gpus), e...)
+		out = append(out, p)
 	}
 	return out
 }
 
 // takes is how long parts take on idle links.
 func (r rates) takes(parts []part) time.Duration {
-	return sumOf(parts, func(p part) time.Duration {
-		return max(flow.TransferTime(p.far, r.far), flow.TransferTime(p.near, r.near))
-	})
+	return sumOf(parts, func(p part) time.Duration { return r.slowest(p.near, p.far) })
 }
 
 // exchanges of a part.
 func (t *talk) exchanges(p part) []flow.Exchange {
-	return t.ways[p.way].of([2]int64{t.exchange, t.reduce}[p.way])[p.first:p.after]
+	return t.ways[p.way].of(t.bytes[p.way])[p.first:p.after]
 }
 
 // silent says whether a job has nothing to send beyond its server.

@@ -2,6 +2,7 @@ package study
 
 import (
 	"math/bits"
+	"slices"
 	"time"
 
 	"ringlight/planner/topo"
@@ -13,18 +14,15 @@ import (
 // link of each phase ([TOPO] eq. 1).
 type direct struct {
 	leaves
-	known map[directKey]directTime
+	known map[directKey][2]int64 // what the fullest link has of either way
 }
 
-// directKey is a topology: servers, and what is reduced and what goes to each
-// other GPU, the larger of them directUnit, with directDigits digits.
+// directKey is a topology: servers, and what goes to each other GPU and what is
+// reduced, the larger of them directUnit, with directDigits digits.
 type directKey struct {
-	servers          int
-	reduce, exchange int64
+	servers int
+	bytes   [2]int64
 }
-
-// directTime is what the fullest link has of it.
-type directTime struct{ reduce, exchange int64 }
 
 // Of the traffic for which a topology is found; chosen: finer ones give the same.
 const (
@@ -39,13 +37,11 @@ func (h *direct) work(job int, steps int64) (*work, error) {
 	if t.silent() {
 		return fixedWork(t, 0, steps), nil
 	}
-	key := directKey{n, t.reduce, t.exchange}
-	whole := max(t.reduce, t.exchange)
-	for _, v := range []*int64{&key.reduce, &key.exchange} {
-		*v = scaled(*v, directUnit, whole)
-		if digits := bits.Len64(uint64(*v)); digits > directDigits {
-			*v = *v >> (digits - directDigits) << (digits - directDigits)
-		}
+	key := directKey{servers: n}
+	for way, bytes := range t.bytes {
+		v := scaled(bytes, directUnit, slices.Max(t.bytes[:]))
+		low := max(0, bits.Len64(uint64(v))-directDigits)
+		key.bytes[way] = v >> low << low
 	}
 	fullest, err := h.fullest(key)
 	if err != nil {
@@ -57,32 +53,32 @@ func (h *direct) work(job int, steps int64) (*work, error) {
 			sends += flow.TransferTime(p.near, h.near)
 		}
 	}
-	if t.reduce > 0 {
-		sends += flow.TransferTime(scaled(fullest.reduce, t.reduce, key.reduce), h.far)
-	}
-	if t.exchange > 0 {
-		sends += flow.TransferTime(scaled(fullest.exchange, t.exchange, key.exchange), h.far)
+	for way, bytes := range t.bytes {
+		if bytes > 0 {
+			sends += flow.TransferTime(scaled(fullest[way], bytes, key.bytes[way]), h.far)
+		}
 	}
 	return fixedWork(t, sends, steps), nil
 }
 
 // fullest finds a topology: a server has as many interfaces as GPUs, and both
 // fibres of one end at the same peer where that can be.
-func (h *direct) fullest(key directKey) (directTime, error) {
+func (h *direct) fullest(key directKey) (known [2]int64, err error) {
 	if known, ok := h.known[key]; ok {
 		return known, nil
 	}
 	r := topo.Request{Servers: key.servers, Degree: h.perServer, Bidirectional: h.perServer%2 == 0, Seed: 1}
-	if key.reduce > 0 {
-		r.AllReduce = []topo.Group{{Servers: packed(key.servers), Bytes: 2 * int64(key.servers-1) * key.reduce}}
+	if bytes := key.bytes[reducing]; bytes > 0 {
+		r.AllReduce = []topo.Group{{Servers: packed(key.servers), Bytes: 2 * int64(key.servers-1) * bytes}}
 	}
-	if key.exchange > 0 {
-		r.MP = topo.AllToAll(key.servers, int64(h.perServer*h.perServer)*key.exchange)
+	if bytes := key.bytes[exchanging]; bytes > 0 {
+		r.MP = topo.AllToAll(key.servers, int64(h.perServer*h.perServer)*bytes)
 	}
 	found, err := topo.Find(r)
 	if err != nil {
-		return directTime{}, err
+		return known, err
 	}
-	h.known[key] = directTime{found.FullestReduce, found.FullestSend}
-	return h.known[key], nil
+	known = [2]int64{exchanging: found.FullestSend, reducing: found.FullestReduce}
+	h.known[key] = known
+	return known, nil
 }

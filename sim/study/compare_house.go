@@ -28,7 +28,7 @@ func (c CompareConfig) house(cell CompareCell, jobs []workload.Job, talks []talk
 	case SystemInfiniteHBD:
 		return newRingHouse(c, base, cell.Seed)
 	case SystemTopoOpt:
-		return &direct{leaves: base.on(core), known: map[directKey]directTime{}}, nil, nil
+		return &direct{leaves: base.on(core), known: map[directKey][2]int64{}}, nil, nil
 	case SystemBalanced, SystemECMP:
 		name := map[string]string{SystemBalanced: StrategyBalanced, SystemECMP: StrategyECMP}[cell.System]
 		traffic, err := newJCTTraffic(c.Cluster, base.rates, name, cell.Seed, flow.Fullest.String())

@@ -69,7 +69,7 @@ func (h *podHouse) work(job int, steps int64) (*work, error) {
 			continue
 		default:
 			placed := flow.Placed{GPUs: gpus, Route: func(from, to int) ([]flow.Link, error) { return h.path(s, job, from, to), nil }}
-			rounds, err := placed.Rounds(beyond(flow.AllToAll(t.gpus, inUnits(t.exchange)), h.leaves.perServer))
+			rounds, err := placed.Rounds(beyond(flow.AllToAll(t.gpus, inUnits(t.bytes[exchanging])), h.leaves.perServer))
 			if err != nil {
 				return nil, err
 			}

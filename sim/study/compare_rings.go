@@ -187,23 +187,23 @@ func (h *ringHouse) work(job int, steps int64) (*work, error) {
 		return fixedWork(t, 0, steps), nil
 	}
 	n := len(rings[0]) * h.perServer // GPUs of a ring
-	scatter := flow.TransferTime(scaled(t.reduce, int64(n-1), int64(n)), h.near)
-	meet := flow.TransferTime(t.exchange*int64((n*n-n%2)/4), h.near) // distances of all others, both ways
+	scatter := flow.TransferTime(scaled(t.bytes[reducing], int64(n-1), int64(n)), h.near)
+	meet := flow.TransferTime(t.bytes[exchanging]*int64((n*n-n%2)/4), h.near) // distances of all others, both ways
 	if len(rings) == 1 {
 		return fixedWork(t, meet+2*scatter, steps), nil
 	}
 	placed := &flow.Placed{Route: h.traffic.route(job), GPUs: gpusOf(slices.Concat(rings...), h.perServer)}
 	sc := &flow.Script{Iterations: steps, Stages: []flow.Stage{{{Compute: t.compute}}}}
 	all := len(placed.GPUs)
-	if t.exchange > 0 {
-		rounds, err := placed.Rounds(beyond(flow.AllToAll(all, t.exchange), n))
+	if t.bytes[exchanging] > 0 {
+		rounds, err := placed.Rounds(beyond(flow.AllToAll(all, t.bytes[exchanging]), n))
 		if err != nil {
 			return nil, err
 		}
 		sc.Stages = append(sc.Stages, flow.Stage{{Compute: meet}, {Rounds: rounds}})
 	}
-	if t.reduce > 0 {
-		between := flow.HierarchicalRing(all, n, t.reduce)
+	if t.bytes[reducing] > 0 {
+		between := flow.HierarchicalRing(all, n, t.bytes[reducing])
 		if n > 1 {
 			between = between[1:2]
 		}

@@ -145,7 +145,7 @@ func (t *jctTraffic) sized(gpus []int, of func(bytes int64) []flow.Exchange, wan
 // alone is how long exchanges take on idle links, as the simulator shares them.
 func (t *jctTraffic) alone(gpus []int, exchanges []flow.Exchange) time.Duration {
 	if t.unbarred {
-		return t.idleUnbarred(gpus, exchanges)
+		return t.slowest(t.busiest(gpus, exchanges...))
 	}
 	return t.idle(gpus, exchanges)
 }
@@ -161,35 +161,33 @@ func scaled(a, b, by int64) int64 {
 func (r rates) idle(gpus []int, exchanges []flow.Exchange) time.Duration {
 	var total time.Duration
 	for _, e := range exchanges {
-		near, far := r.most(gpus, e)
-		total += time.Duration(e.Times) * max(flow.TransferTime(far, r.far), flow.TransferTime(near, r.near))
+		once := flow.Exchange{Transfers: e.Transfers, Times: 1}
+		total += time.Duration(e.Times) * r.slowest(r.busiest(gpus, once))
 	}
 	return total
 }
 
-// idleUnbarred is how long the fullest way out of a GPU, or into one, takes for all of them.
-func (r rates) idleUnbarred(gpus []int, exchanges []flow.Exchange) (longest time.Duration) {
-	type way struct {
-		gpu int
-		in  bool
-		far bool
-	}
-	bytes := map[way]int64{}
+// busiest is the most bytes that one of the GPUs sends or gets in exchanges, within its
+// server and beyond.
+func (r rates) busiest(gpus []int, exchanges ...flow.Exchange) (near, far int64) {
+	ports := make([][4]int64, len(gpus)) // what each sends and gets, near and far
 	for _, e := range exchanges {
 		for _, x := range e.Transfers {
-			far := gpus[x.From]/r.perServer != gpus[x.To]/r.perServer
-			bytes[way{gpus[x.From], false, far}] += x.Bytes * int64(e.Times)
-			bytes[way{gpus[x.To], true, far}] += x.Bytes * int64(e.Times)
+			kind, most := 0, &near
+			if gpus[x.From]/r.perServer != gpus[x.To]/r.perServer {
+				kind, most = 2, &far
+			}
+			ports[x.From][kind] += x.Bytes * int64(e.Times)
+			ports[x.To][kind+1] += x.Bytes * int64(e.Times)
+			*most = max(*most, ports[x.From][kind], ports[x.To][kind+1])
 		}
 	}
-	for w, n := range bytes { // any order: the longest
-		rate := r.near
-		if w.far {
-			rate = r.far
-		}
-		longest = max(longest, flow.TransferTime(n, rate))
-	}
-	return longest
+	return near, far
+}
+
+// slowest is how long so many bytes of one GPU take, side by side.
+func (r rates) slowest(near, far int64) time.Duration {
+	return max(flow.TransferTime(far, r.far), flow.TransferTime(near, r.near))
 }
 
 // apart is by how much longer a job runs on these GPUs, with links of its own, than on
@@ -208,16 +206,4 @@ func (r rates) apart(j workload.Job, gpus []int) (longer time.Duration) {
 		}
 	}
 	return longer
-}
-
-// most is the bytes of the largest transfer within a server and beyond.
-func (r rates) most(gpus []int, e flow.Exchange) (near, far int64) {
-	for _, x := range e.Transfers {
-		if gpus[x.From]/r.perServer == gpus[x.To]/r.perServer {
-			near = max(near, x.Bytes)
-		} else {
-			far = max(far, x.Bytes)
-		}
-	}
-	return near, far
 }
