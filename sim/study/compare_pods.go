@@ -1,9 +1,6 @@
 package study
 
 import (
-	"errors"
-	"slices"
-
 	"ringlight/planner/isolate"
 	"ringlight/planner/sched"
 	"ringlight/sim/flow"
@@ -13,55 +10,40 @@ import (
 // that a job's collective wants, by planner/sched.
 type podHouse struct {
 	*pods
-	leaves // for what is the same; it places nothing
+	at leaves // rates, and what its jobs are
 }
 
 func newPodHouse(c CompareConfig, base leaves, seed uint64) (house, *flow.Sim, error) {
 	s := shape{network: LumosCore, gbps: int(base.far / 1e9), pods: c.Cluster.Leaves / c.PodLeaves, leaves: c.PodLeaves,
 		spines: c.Cluster.Uplinks, leafServer: base.perLeaf(), perServer: base.perServer}
-	h := &podHouse{pods: newPods(s.net(seed)), leaves: base}
+	h := &podHouse{pods: newPods(s.net(seed)), at: base}
 	h.counts = s.leafServer > 1
 	sim, err := flow.New(h.capacity, flow.Fullest)
 	return h, sim, err
 }
 
 func (h *podHouse) place(job int) ([]int, isolate.Cause, error) {
-	j := lumosJob{Job: h.jobs[job], pp: 1, ep: 1, collective: links(h.jobs[job])}
-	if t := h.leaves.perServer; int(j.GPUs) >= t {
-		j.servers = (int(j.GPUs) + t - 1) / t
+	j := lumosJob{Job: h.at.jobs[job], pp: 1, ep: 1, collective: links(h.at.jobs[job])}
+	if int(j.GPUs) >= h.perServer {
+		j.servers = (int(j.GPUs) + h.perServer - 1) / h.perServer
 		j.dp = j.servers
 	}
-	s, err := h.pods.place(job, &j)
-	switch {
-	case errors.Is(err, sched.ErrNoRoom):
-		return nil, isolate.ByGPU, nil
-	case errors.Is(err, errNoPorts):
-		return nil, isolate.ByNetwork, nil
-	case err != nil:
-		return nil, 0, err
-	}
-	return slices.Clone(s.servers), isolate.Fits, nil
+	return h.lodge(job, &j)
 }
 
-func (h *podHouse) free(job int) { h.leave(job) }
-
-func (h *podHouse) circuits(job int) bool { return len(h.seats[job].placed.Wants) > 0 }
-
-func (h *podHouse) withhold(server int, out bool) { h.pods.withhold(server, out) }
-
 func (h *podHouse) work(job int, steps int64) (*work, error) {
-	t, s := &h.talks[job], h.seats[job]
+	t, s := &h.at.talks[job], h.seats[job]
 	if t.silent() {
 		return fixedWork(t, 0, steps), nil
 	}
 	if err := h.elements(s); err != nil {
 		return nil, err
 	}
-	gpus := gpusOf(s.of[0], h.leaves.perServer)
+	gpus := gpusOf(s.of[0], h.perServer)
 	sc := &flow.Script{Iterations: steps, Stages: []flow.Stage{{{Compute: t.compute}}}}
 	far := int64(0)
 	for _, p := range t.parts {
-		stage := flow.Stage{{Compute: flow.TransferTime(p.near, h.leaves.near)}}
+		stage := flow.Stage{{Compute: flow.TransferTime(p.near, h.at.near)}}
 		switch {
 		case p.far == 0:
 		case p.way == reducing: // below
@@ -69,7 +51,7 @@ func (h *podHouse) work(job int, steps int64) (*work, error) {
 			continue
 		default:
 			placed := flow.Placed{GPUs: gpus, Route: func(from, to int) ([]flow.Link, error) { return h.path(s, job, from, to), nil }}
-			rounds, err := placed.Rounds(beyond(flow.AllToAll(t.gpus, inUnits(t.bytes[exchanging])), h.leaves.perServer))
+			rounds, err := placed.Rounds(beyond(flow.AllToAll(t.gpus, inUnits(t.bytes[exchanging])), h.perServer))
 			if err != nil {
 				return nil, err
 			}
@@ -78,7 +60,7 @@ func (h *podHouse) work(job int, steps int64) (*work, error) {
 		sc.Stages = append(sc.Stages, stage)
 	}
 	if far > 0 { // what leaves a GPU goes by the collective of its rail
-		of := links(h.jobs[job])
+		of := links(h.at.jobs[job])
 		if of == sched.AllToAll {
 			of = sched.Ring
 		}

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"ringlight/planner/isolate"
-	"ringlight/sim/flow"
 	"ringlight/sim/workload"
 )
 
@@ -30,39 +29,14 @@ type CompareRun struct {
 	Lost        int64      `json:"lost_gpu_hours"` // of steps that did not end, and of reloading
 }
 
-// house is a system: which traffic goes where on it, and how long what jobs do takes.
-type house interface {
-	// place gives a job whole servers, or a part of one, and tells which.
-	place(job int) (servers []int, why isolate.Cause, err error)
-	free(job int)
-	// work is the steps of a job at its place.
-	work(job int, steps int64) (*work, error)
-	// circuits says whether light is switched for a job before it runs.
-	circuits(job int) bool
-	// withhold keeps a server that nobody is on from all jobs, or gives it back.
-	withhold(server int, out bool)
-}
-
-// compareRun is a simulation under way: jobs in the order of arrival, the first
-// of which blocks all others. One that loses a server goes back to its place in
-// that order, and to the last step that it has ended.
+// compareRun is a simulation under way.
 type compareRun struct {
-	*timeline
+	*line
 	CompareRun
-	house   house
 	outages *outages
-	reload  time.Duration
-	setup   time.Duration
 	jobs    []workload.Job
 	talks   []talk
-	servers [][]int // of a job at a place
-	on      [][]int // jobs, of a server
-	waiting []int
-	left    []int64         // steps
-	resumed []bool          // it lost a server
-	spent   []time.Duration // at steps that did not end, and reloading
-	tried   bool            // the head was, and nothing has become free
-	blocked []bool          // was counted
+	blocked []bool // was counted
 }
 
 // Run simulates a cell.
@@ -78,24 +52,18 @@ func (c CompareConfig) Run(cell CompareCell) (CompareRun, error) {
 }
 
 func (c CompareConfig) newRun(cell CompareCell) (*compareRun, error) {
-	jobs := c.compareJobs(cell)
-	r := &compareRun{reload: c.Reload, setup: c.Setup, jobs: jobs, servers: make([][]int, len(jobs)), left: make([]int64, len(jobs)),
-		resumed: make([]bool, len(jobs)), blocked: make([]bool, len(jobs)), spent: make([]time.Duration, len(jobs)),
-		on: make([][]int, c.Cluster.GPUsTotal()/c.Cluster.GPUsPerServer)}
-	r.System, r.Load, r.Faults, r.Seed, r.Jobs = cell.System, cell.Load, cell.Faults, cell.Seed, len(jobs)
-	for i, j := range jobs {
-		r.talks = append(r.talks, talkOf(j, c.Cluster.GPUsPerServer, c.Checkpoint))
-		r.left[i] = r.talks[i].steps
-	}
-	if err := c.check(cell, jobs, r.talks); err != nil {
+	r := &compareRun{jobs: c.compareJobs(cell)}
+	r.System, r.Load, r.Faults, r.Seed, r.Jobs = cell.System, cell.Load, cell.Faults, cell.Seed, len(r.jobs)
+	r.talks = each(r.jobs, func(j workload.Job) talk { return talkOf(j, c.Cluster.GPUsPerServer, c.Checkpoint) })
+	if err := c.check(cell, r.jobs, r.talks); err != nil {
 		return nil, err
 	}
-	var sim *flow.Sim
-	var err error
-	if r.house, sim, err = c.house(cell, jobs, r.talks); err != nil {
+	house, sim, err := c.house(cell, r.jobs, r.talks)
+	if err != nil {
 		return nil, err
 	}
-	r.timeline = newTimeline(r, arrivalsOf(jobs), sim)
+	r.line = newLine(house, sim, c.Cluster.GPUsTotal()/c.Cluster.GPUsPerServer, arrivalsOf(r.jobs), each(r.talks, func(t talk) int64 { return t.steps }))
+	r.setup, r.reload, r.refused, r.blocked = c.Setup, c.Reload, r.full, make([]bool, len(r.jobs))
 	if r.outages, err = c.faults(cell); err != nil {
 		return nil, err
 	}
@@ -133,65 +101,19 @@ func (c CompareConfig) check(cell CompareCell, jobs []workload.Job, talks []talk
 	return nil
 }
 
-func (r *compareRun) come(job int) error {
-	at, _ := slices.BinarySearch(r.waiting, job)
-	r.waiting = slices.Insert(r.waiting, at, job)
-	if at == 0 {
-		r.tried = false
-	}
-	return nil
-}
-
-func (r *compareRun) seat(now time.Duration) (out []seated, err error) {
-	for len(r.waiting) > 0 && !r.tried {
-		job := r.waiting[0]
-		servers, why, err := r.house.place(job)
-		if err != nil {
-			return nil, fmt.Errorf("study: %s: job %d: %w", r.System, job+1, err)
-		}
-		if servers == nil {
-			if r.tried = true; !r.blocked[job] {
-				r.block(why)
-				r.blocked[job] = true
-			}
-			if now-r.arrivals[job] > maxWait {
-				return nil, invalid("gpus", fmt.Sprintf("jobs that find their servers in order within %v", maxWait), "job %d asks for %d and waits for ever on %s, fault rate %d", job+1, r.jobs[job].GPUs, r.System, r.Faults)
-			}
-			break
-		}
-		r.waiting, r.servers[job] = r.waiting[1:], servers
-		for _, s := range servers {
-			r.on[s] = append(r.on[s], job)
-		}
-		s := seated{job: job, work: func() (*work, error) { return r.house.work(job, r.left[job]) }}
-		if r.house.circuits(job) {
-			s.setup = r.setup
-		}
-		if r.resumed[job] {
-			s.setup += r.reload
-		}
-		out = append(out, s)
-	}
-	return out, nil
-}
-
-// maxWait of a job; chosen: ten years, after which a study would not end.
-const maxWait = 3650 * 24 * time.Hour
-
-func (r *compareRun) block(why isolate.Cause) {
-	if why == isolate.ByNetwork {
+// full counts a head that has no place, once, and gives up where it never has.
+func (r *compareRun) full(job int, why isolate.Cause, waited time.Duration) error {
+	switch {
+	case r.blocked[job]:
+	case why == isolate.ByNetwork:
 		r.Blocked.Network++
-	} else {
+	default:
 		r.Blocked.GPU++
 	}
-}
-
-func (r *compareRun) leave(job int) {
-	for _, s := range r.servers[job] {
-		r.on[s] = slices.DeleteFunc(r.on[s], func(j int) bool { return j == job })
+	if r.blocked[job] = true; waited > maxWait {
+		return invalid("gpus", fmt.Sprintf("jobs that find their servers in order within %v", maxWait), "job %d asks for %d and waits for ever on %s, fault rate %d", job+1, r.jobs[job].GPUs, r.System, r.Faults)
 	}
-	r.house.free(job)
-	r.tried = false
+	return nil
 }
 
 // next and strike: servers fail and come back. A job that has lost one leaves
@@ -201,25 +123,11 @@ func (r *compareRun) next() time.Duration { return r.outages.next() }
 func (r *compareRun) strike(now time.Duration) error {
 	out, back := r.outages.until(now)
 	for _, s := range out {
-		for _, job := range slices.Clone(r.on[s]) {
-			began := r.lives[job].work != nil
-			steps, lost := r.stop(job)
-			if r.resumed[job] && began {
-				lost += r.reload
-			}
-			r.left[job] -= steps
-			r.spent[job] += lost
-			r.resumed[job] = true
-			r.Restarts++
-			if err := r.come(job); err != nil {
-				return err
-			}
-		}
-		r.house.withhold(s, true)
+		r.Restarts += r.lose(s)
+		r.withhold(s, true)
 	}
 	for _, s := range back {
-		r.house.withhold(s, false)
-		r.tried = false
+		r.withhold(s, false)
 	}
 	return nil
 }

@@ -1,8 +1,6 @@
 package study
 
 import (
-	"maps"
-	"slices"
 	"time"
 
 	"ringlight/mzi/detmath"
@@ -58,28 +56,18 @@ func (f *gpuFailures) strike(now time.Duration) error {
 		if f.at > now {
 			_, server := f.back.Pop()
 			delete(f.out, server)
-			f.withhold(server, false)
+			f.line.withhold(server, false)
 			continue
 		}
 		server, hard := f.rng.Below(f.net.gpus)/f.perServer, f.rng.Below(1000) < hardMille
 		if f.draw(); f.out[server] {
 			continue // it is out already
 		}
-		for _, job := range slices.Sorted(maps.Keys(f.seats)) {
-			if !slices.Contains(f.seats[job].servers, server) {
-				continue
-			}
-			steps, _ := f.stop(job)
-			f.left[job] -= steps
-			f.resumed[job] = true
-			f.Restarts++
-			at, _ := slices.BinarySearch(f.waiting, job)
-			f.waiting = slices.Insert(f.waiting, at, job)
-		}
+		f.Restarts += f.lose(server)
 		if hard {
 			f.Hard++
 			f.out[server] = true
-			f.withhold(server, true)
+			f.line.withhold(server, true)
 			f.back.Push(now+repair, server)
 		} else {
 			f.Soft++

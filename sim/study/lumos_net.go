@@ -63,10 +63,10 @@ type net struct {
 	ideal    bool
 	counts   bool // how many connections a link has is of use
 	seed     uint64
-	firstUp  int     // of leaves; then their downlinks
-	firstTop int     // between spines and what is above: circuits, or links to a core switch
-	load     []int32 // of a link of a Clos: connections
-	free     []flow.Link
+	firstUp  int         // of leaves; then their downlinks
+	firstTop int         // between spines and what is above: circuits, or links to a core switch
+	load     []int32     // of a link of a Clos: connections
+	spare    []flow.Link // circuits that nobody has
 }
 
 func newNet(cell LumosCell) *net {
@@ -99,7 +99,7 @@ func (s shape) net(seed uint64) *net {
 			n.capacity, n.load = append(n.capacity, int64(s.gbps)*unit), append(n.load, 0)
 		}
 		for l := n.firstTop + 2*top - 1; l >= n.firstTop; l-- {
-			n.free = append(n.free, flow.Link(l))
+			n.spare = append(n.spare, flow.Link(l))
 		}
 	}
 	return n
@@ -196,7 +196,7 @@ func (n *net) release(paths [][]flow.Link) {
 		n.count(path, -1)
 		for _, l := range path {
 			if n.lifted[l] && n.load[l] == 0 {
-				n.free = append(n.free, l)
+				n.spare = append(n.spare, l)
 				delete(n.lifted, l)
 			}
 		}

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 
+	"ringlight/planner/isolate"
 	"ringlight/planner/sched"
 	"ringlight/planner/wiring"
 )
@@ -14,12 +15,12 @@ import (
 type pods struct {
 	*net
 	LumosLinks
-	seats    map[int]*seat
-	spread   wiring.Spread
-	circuits []wiring.Half // of a spine's group
-	idle     []int         // servers of a leaf
-	slots    [][]int       // of a leaf: idle servers
-	shared   map[int]int   // server with small jobs: GPUs left
+	seats  map[int]*seat
+	spread wiring.Spread
+	halves []wiring.Half // of a spine's group
+	idle   []int         // servers of a leaf
+	slots  [][]int       // of a leaf: idle servers
+	shared map[int]int   // server with small jobs: GPUs left
 }
 
 func newPods(n *net) *pods {
@@ -41,6 +42,23 @@ func newPods(n *net) *pods {
 
 // errNoPorts: servers are idle, and their links find no way.
 var errNoPorts = errors.New("no links")
+
+// lodge is place for a house.
+func (r *pods) lodge(job int, j *lumosJob) ([]int, isolate.Cause, error) {
+	s, err := r.place(job, j)
+	switch {
+	case errors.Is(err, sched.ErrNoRoom):
+		return nil, isolate.ByGPU, nil
+	case errors.Is(err, errNoPorts):
+		return nil, isolate.ByNetwork, nil
+	case err != nil:
+		return nil, 0, err
+	}
+	return s.servers, isolate.Fits, nil
+}
+
+// circuits says whether a job has links between pods.
+func (r *pods) circuits(job int) bool { return len(r.seats[job].placed.Wants) > 0 }
 
 // place finds servers, and links between them.
 func (r *pods) place(job int, j *lumosJob) (s *seat, err error) {
@@ -141,17 +159,17 @@ func (r *pods) turn(next wiring.Spread) error {
 		if err != nil {
 			return err
 		}
-		if len(r.circuits) == h {
-			r.circuits = append(r.circuits, wiring.NewHalf(r.net.pods, (r.leaves+1)/2))
+		if len(r.halves) == h {
+			r.halves = append(r.halves, wiring.NewHalf(r.net.pods, (r.leaves+1)/2))
 		}
-		g := wiring.Group{Topology: between, Old: r.circuits[h]}
+		g := wiring.Group{Topology: between, Old: r.halves[h]}
 		half, err := g.First()
 		if err != nil {
 			return err
 		}
 		r.Placed += g.UpperBound()
 		r.Turned += g.UpperBound() - half.Kept(g.Old)
-		r.circuits[h] = half
+		r.halves[h] = half
 	}
 	return nil
 }
@@ -236,8 +254,8 @@ func (r *pods) part(gpus int) (*seat, error) {
 	return s, nil
 }
 
-// leave frees what a job has.
-func (r *pods) leave(job int) {
+// free takes all from a job.
+func (r *pods) free(job int) {
 	s := r.seats[job]
 	delete(r.seats, job)
 	if s.part > 0 {

@@ -1,12 +1,11 @@
 package study
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"time"
 
-	"ringlight/planner/sched"
+	"ringlight/planner/isolate"
 	"ringlight/sim/flow"
 )
 
@@ -56,18 +55,20 @@ type LumosSlow struct {
 
 // lumosRun is a simulation under way.
 type lumosRun struct {
+	*line
 	*pods
-	*timeline
 	LumosRun
-	jobs    []lumosJob
-	steps   int
-	setup   time.Duration
-	waiting []int           // FIFO
-	failed  int             // head that was counted, or -1
-	left    []int64         // of a job: iterations
-	resumed []bool          // it lost a GPU
-	dark    []time.Duration // at places, before it began
+	jobs   []lumosJob
+	steps  int
+	failed int // head that was counted, or -1
 }
+
+// lumosHouse is the network of a run, for its line.
+type lumosHouse struct{ *lumosRun }
+
+func (h lumosHouse) place(job int) ([]int, isolate.Cause, error) { return h.lodge(job, &h.jobs[job]) }
+
+func (h lumosHouse) withhold(server int, out bool) { h.pods.withhold(server, out) }
 
 // Run simulates a cell.
 func (c LumosConfig) Run(cell LumosCell) (LumosRun, error) {
@@ -88,61 +89,35 @@ func (c LumosConfig) newRun(cell LumosCell) (*lumosRun, error) {
 			return nil, invalid("gpus-total", fmt.Sprintf("at least the %d of the largest job", j.servers*gpusPerServer), "job %d does not fit into %d", i+1, cell.GPUs)
 		}
 	}
-	r := &lumosRun{pods: newPods(newNet(cell)), jobs: jobs, steps: c.Steps, setup: time.Duration(cell.Setup) * time.Millisecond, failed: -1}
+	r := &lumosRun{pods: newPods(newNet(cell)), jobs: jobs, steps: c.Steps, failed: -1}
 	r.Network, r.Seed, r.Gbps, r.Jobs = cell.Network, cell.Seed, r.gbps, len(jobs)
 	sim, err := flow.New(r.capacity, flow.Rounds)
-	r.timeline = newTimeline(r, each(jobs, func(j lumosJob) time.Duration { return j.Arrival }), sim)
-	r.left, r.resumed = slices.Repeat([]int64{int64(c.Steps)}, len(jobs)), make([]bool, len(jobs))
-	r.dark = make([]time.Duration, len(jobs))
+	arrivals := each(jobs, func(j lumosJob) time.Duration { return j.Arrival })
+	r.line = newLine(lumosHouse{r}, sim, r.gpus/r.perServer, arrivals, slices.Repeat([]int64{int64(c.Steps)}, len(jobs)))
+	r.setup, r.reload, r.refused = time.Duration(cell.Setup)*time.Millisecond, reload, r.full
 	if cell.Faults > 0 {
 		r.hazards = newGPUFailures(r, cell)
 	}
 	return r, err
 }
 
-func (r *lumosRun) come(job int) error {
-	r.waiting = append(r.waiting, job)
+// full counts a head that has no place, and gives up where it never has.
+func (r *lumosRun) full(job int, why isolate.Cause, waited time.Duration) error {
+	switch {
+	case r.failed == job:
+	case why == isolate.ByNetwork:
+		r.NoPorts++
+	default:
+		r.NoRoom++
+	}
+	if r.failed = job; waited > maxWait {
+		return invalid("gpu-faults", fmt.Sprintf("jobs that find their servers in order within %v", maxWait), "job %d waits for ever", job+1)
+	}
 	return nil
 }
 
-// seat starts jobs from the head of the queue as long as there is room.
-func (r *lumosRun) seat(now time.Duration) (out []seated, err error) {
-	for len(r.waiting) > 0 {
-		job := r.waiting[0]
-		s, why := r.place(job, &r.jobs[job])
-		if s == nil {
-			if r.failed != job {
-				r.failed = job
-				if errors.Is(why, errNoPorts) {
-					r.NoPorts++
-				} else {
-					r.NoRoom++
-				}
-			}
-			if !errors.Is(why, sched.ErrNoRoom) && !errors.Is(why, errNoPorts) {
-				return nil, why
-			}
-			if now-r.arrivals[job] > maxWait {
-				return nil, invalid("gpu-faults", fmt.Sprintf("jobs that find their servers in order within %v", maxWait), "job %d waits for ever", job+1)
-			}
-			return out, nil
-		}
-		r.waiting = r.waiting[1:]
-		start := seated{job: job, work: func() (*work, error) { return r.work(job) }}
-		if len(s.placed.Wants) > 0 {
-			start.setup = r.setup
-		}
-		if r.resumed[job] {
-			start.setup += reload
-		}
-		r.dark[job] += start.setup
-		out = append(out, start)
-	}
-	return out, nil
-}
-
 // work is what a job does that has its place.
-func (r *lumosRun) work(job int) (*work, error) {
+func (r *lumosRun) work(job int, steps int64) (*work, error) {
 	s, j := r.seats[job], &r.jobs[job]
 	if j.servers == 0 {
 		return &work{step: j.Duration, steps: 1}, nil
@@ -151,7 +126,7 @@ func (r *lumosRun) work(job int) (*work, error) {
 		return nil, err
 	}
 	w := &work{script: r.script(s, job, j, r.steps)}
-	w.script.Iterations = r.left[job]
+	w.script.Iterations = steps
 	return w, nil
 }
 
@@ -162,7 +137,7 @@ func (r *lumosRun) sum() LumosRun {
 	var contended, talking float64
 	for i := range r.jobs {
 		if j := &r.jobs[i]; j.reduce+j.exchange+j.forward > 0 {
-			contended += 1 + float64(r.ran(i)-r.dark[i]-j.Duration)/(float64(j.Duration)*float64(j.reduce+j.exchange+j.forward)/10_000)
+			contended += 1 + float64(r.lives[i].ended-r.lives[i].began-j.Duration)/(float64(j.Duration)*float64(j.reduce+j.exchange+j.forward)/10_000)
 			talking++
 		}
 		run += r.ran(i).Milliseconds()

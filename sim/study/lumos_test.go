@@ -84,7 +84,7 @@ func TestLumosRingsHaveTheirLinks(t *testing.T) {
 		j := &r.jobs[job]
 		s, err := r.place(job, j)
 		for ; err != nil && oldest < job; oldest++ {
-			r.leave(oldest)
+			r.free(oldest)
 			s, err = r.place(job, j)
 		}
 		if err != nil {
@@ -148,13 +148,13 @@ func TestLumosRunsLeaveNothing(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			circuits := len(r.net.free)
+			circuits := len(r.spare)
 			if err := r.run(); err != nil {
 				t.Fatal(err)
 			}
 			if f, ok := r.hazards.(*gpuFailures); ok {
 				for server := range f.out { // any order: each by itself
-					r.withhold(server, false)
+					r.line.withhold(server, false)
 				}
 			}
 			idle := 0
@@ -169,8 +169,8 @@ func TestLumosRunsLeaveNothing(t *testing.T) {
 					t.Fatalf("%s: link %d has %d connections", network, l, n)
 				}
 			}
-			if idle*gpusPerServer != in.GPUs || len(r.net.free) != circuits || len(r.shared)+len(r.seats)+len(r.lifted) != 0 {
-				t.Errorf("%s, %s: %d servers idle, %d of %d circuits free, %d seats", name, network, idle, len(r.net.free), circuits, len(r.seats))
+			if idle*gpusPerServer != in.GPUs || len(r.spare) != circuits || len(r.shared)+len(r.seats)+len(r.lifted) != 0 {
+				t.Errorf("%s, %s: %d servers idle, %d of %d circuits free, %d seats", name, network, idle, len(r.spare), circuits, len(r.seats))
 			}
 		}
 	}
@@ -236,7 +236,7 @@ func TestLumosPathsLeadToTheirEnd(t *testing.T) {
 			for job := range r.jobs {
 				s, err := r.place(job, &r.jobs[job])
 				for ; err != nil && oldest < job; oldest++ {
-					r.leave(oldest)
+					r.free(oldest)
 					s, err = r.place(job, &r.jobs[job])
 				}
 				if err != nil || r.elements(s) != nil {

@@ -245,8 +245,8 @@ func (r *pods) lay(s *seat, spread wiring.Spread) {
 		}
 	}
 	take := func() flow.Link {
-		l := r.free[len(r.free)-1]
-		r.free = r.free[:len(r.free)-1]
+		l := r.spare[len(r.spare)-1]
+		r.spare = r.spare[:len(r.spare)-1]
 		return l
 	}
 	for h, t := range spread.Spine {
@@ -300,7 +300,7 @@ func (n *net) lift(s *seat) {
 					n.lifted[l.circuit] = true
 					continue
 				}
-				n.free = append(n.free, l.circuit)
+				n.spare = append(n.spare, l.circuit)
 			}
 		}
 	}
