@@ -6,7 +6,7 @@ package wiring
 // and a link needs both directions in one switch, so of every cycle each
 // second step becomes a link, those of the better parity.
 func Helios(t Topology, switches int) Matchings {
-	m := NewMatchings(t.Pods, switches)
+	m := newMatchings(t.Pods, switches)
 	left := make([]int32, len(t.Links))
 	for n, l := range t.Links {
 		if l.I != l.J {

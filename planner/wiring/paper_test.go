@@ -67,7 +67,7 @@ func TestTheorem31AndTheThreePodMesh(t *testing.T) {
 		t.Errorf("uniform wiring can realise %d of 3, want 2", best)
 	}
 	for name, m := range map[string]Matchings{ // any order: each is judged by itself
-		"greedy": GreedyUniform(mesh, NewMatchings(3, 2)), "helios": Helios(mesh, 2),
+		"greedy": GreedyUniform(mesh, newMatchings(3, 2)), "helios": Helios(mesh, 2),
 	} {
 		var uniform Fit
 		uniform.Add(mesh, m.Links())
@@ -86,7 +86,7 @@ func bestUniform(t Topology, switches int) int {
 			links = append(links, Link{l.I, l.J, 1})
 		}
 	}
-	m := NewMatchings(t.Pods, switches)
+	m := newMatchings(t.Pods, switches)
 	best := 0
 	var try func(n, realised int)
 	try = func(n, realised int) {
@@ -277,7 +277,7 @@ func TestBaselinesAreWhatTheyAre(t *testing.T) {
 	r := detmath.Random(3)
 	g := randomGroup(t, &r, 128, 16, 0, 100)
 	var uniform, helios, interleaved Fit
-	uniform.Add(g.Topology, GreedyUniform(g.Topology, NewMatchings(128, 16)).Links())
+	uniform.Add(g.Topology, GreedyUniform(g.Topology, newMatchings(128, 16)).Links())
 	helios.Add(g.Topology, Helios(g.Topology, 16).Links())
 	published, err := CrossRewire(g)
 	if err != nil {

@@ -9,8 +9,8 @@ type Matchings struct {
 	To             []int32
 }
 
-// NewMatchings is a configuration with nothing in it.
-func NewMatchings(pods, switches int) Matchings { return Matchings(NewHalf(pods, switches)) }
+// newMatchings is a configuration with nothing in it.
+func newMatchings(pods, switches int) Matchings { return Matchings(NewHalf(pods, switches)) }
 
 // Row is switch k: the pod each pod is joined with, or -1.
 func (m Matchings) Row(k int) []int32 { return Half(m).Row(k) }
@@ -45,7 +45,7 @@ func (m Matchings) Kept(old Matchings) int {
 // realised; under this wiring that need not be the greedy's fault. A pod
 // cannot be joined with itself.
 func GreedyUniform(t Topology, old Matchings) Matchings {
-	m := NewMatchings(old.Pods, old.Switches)
+	m := newMatchings(old.Pods, old.Switches)
 	left := make([]int32, len(t.Links))
 	for n, l := range t.Links {
 		if l.I == l.J {

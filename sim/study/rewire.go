@@ -3,6 +3,7 @@ package study
 import (
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"ringlight/mzi/detmath"
@@ -162,12 +163,13 @@ type sequence struct {
 // rewireMethod is where one method stands.
 type rewireMethod struct {
 	RewireRow
-	halves    []wiring.Half      // of a group, under interleaved wiring
-	matchings []wiring.Matchings // of a group, under uniform wiring
-	took      []time.Duration
-	ltrr      float64 // sums over the sequence
-	likeness  float64
+	halves   []wiring.Half // of a group; under uniform wiring its wiring.Matchings
+	took     []time.Duration
+	ltrr     float64 // sums over the sequence
+	likeness float64
 }
+
+func (m *rewireMethod) uniform() bool { return m.Method == MethodGreedy || m.Method == MethodHelios }
 
 func newSequence(cfg RewireConfig, idle, churn float64) *sequence {
 	s := &sequence{RewireConfig: cfg, random: detmath.Stream(cfg.Seed, streamRewire)}
@@ -181,80 +183,72 @@ func newSequence(cfg RewireConfig, idle, churn float64) *sequence {
 			m.Steps = s.steps
 		}
 		for _, t := range s.wanted {
-			m.begin(t, cfg.SpinePorts)
+			m.halves = append(m.halves, s.begin(m, t))
 		}
 		s.methods = append(s.methods, m)
 	}
 	return s
 }
 
-// begin gives one group its first configuration.
-func (m *rewireMethod) begin(t wiring.Topology, ports int) {
-	switch m.Method {
-	case MethodGreedy:
-		m.matchings = append(m.matchings, wiring.GreedyUniform(t, wiring.NewMatchings(t.Pods, ports)))
-	case MethodHelios:
-		m.matchings = append(m.matchings, wiring.Helios(t, ports))
-	default:
-		h, err := wiring.Group{Topology: t, Old: wiring.NewHalf(t.Pods, ports/2)}.Split()
-		if err != nil {
-			panic("study: invariant: a drawn topology is within its ports: " + err.Error())
-		}
-		m.halves = append(m.halves, h)
+// begin is the first configuration of one group.
+func (s *sequence) begin(m *rewireMethod, t wiring.Topology) wiring.Half {
+	method, switches := MethodSplit, s.SpinePorts/2
+	if m.uniform() {
+		method, switches = m.Method, s.SpinePorts
 	}
+	h, err := s.next(method, wiring.Group{Topology: t, Old: wiring.NewHalf(t.Pods, switches)}, 0)
+	if err != nil {
+		panic("study: invariant: a drawn topology is within its ports: " + err.Error())
+	}
+	return h
 }
 
 // configure lets a method change its configuration into the wanted one.
-func (s *sequence) configure(m *rewireMethod) error {
+func (s *sequence) configure(m *rewireMethod) (err error) {
 	halves := make([]wiring.Half, len(m.halves))
-	matchings := make([]wiring.Matchings, len(m.matchings))
 	var start time.Duration
 	if s.Clock != nil {
 		start = s.Clock()
 	}
 	for h, t := range s.wanted {
-		switch m.Method {
-		case MethodGreedy:
-			matchings[h] = wiring.GreedyUniform(t, m.matchings[h])
-		case MethodHelios:
-			matchings[h] = wiring.Helios(t, s.SpinePorts)
-		default:
-			var err error
-			if halves[h], err = s.interleaved(m.Method, wiring.Group{Topology: t, Old: m.halves[h]}, h); err != nil {
-				return err
-			}
+		if halves[h], err = s.next(m.Method, wiring.Group{Topology: t, Old: m.halves[h]}, h); err != nil {
+			return err
 		}
 	}
 	if s.Clock != nil {
 		m.took = append(m.took, s.Clock()-start)
 	}
-	s.judge(m, halves, matchings)
-	m.halves, m.matchings = halves, matchings
+	s.judge(m, halves)
+	m.halves = halves
 	return nil
 }
 
-func (s *sequence) interleaved(method string, g wiring.Group, h int) (wiring.Half, error) {
+// next is the configuration of a group by a method.
+func (s *sequence) next(method string, g wiring.Group, h int) (wiring.Half, error) {
 	switch method {
 	case MethodPublished:
 		return wiring.CrossRewire(g)
 	case MethodSplit:
 		return g.Split()
+	case MethodGreedy:
+		return wiring.Half(wiring.GreedyUniform(g.Topology, wiring.Matchings(g.Old))), nil
+	case MethodHelios:
+		return wiring.Half(wiring.Helios(g.Topology, g.Old.Switches)), nil
 	}
 	return wiring.Rewire(g, wiring.Seed(s.Seed+s.number, h), wiring.Share(s.steps, s.Groups, h))
 }
 
 // judge adds up what a change realised and kept.
-func (s *sequence) judge(m *rewireMethod, halves []wiring.Half, matchings []wiring.Matchings) {
+func (s *sequence) judge(m *rewireMethod, halves []wiring.Half) {
 	var fit wiring.Fit
 	before, after, kept := 0, 0, 0
 	for h, t := range s.wanted {
-		var was, is []wiring.Link
-		if len(halves) > 0 {
-			was, is = m.halves[h].Links(), halves[h].Links()
-			kept += halves[h].Kept(m.halves[h])
+		was, is := m.halves[h].Links(), halves[h].Links()
+		if m.uniform() {
+			was, is = wiring.Matchings(m.halves[h]).Links(), wiring.Matchings(halves[h]).Links()
+			kept += wiring.Matchings(halves[h]).Kept(wiring.Matchings(m.halves[h]))
 		} else {
-			was, is = m.matchings[h].Links(), matchings[h].Links()
-			kept += matchings[h].Kept(m.matchings[h])
+			kept += halves[h].Kept(m.halves[h])
 		}
 		fit.Add(t, is)
 		before += count(was)
@@ -281,14 +275,9 @@ func (m *rewireMethod) mean(cfg RewireConfig) RewireRow {
 	m.LTRR = m.ltrr / float64(cfg.Length)
 	m.Likeness = m.likeness / float64(cfg.Length)
 	m.keptOfBefore, m.keptOfBound = share(m.Kept, max(1, m.Circuits)), share(m.Kept, max(1, m.UpperBound))
-	if len(m.took) > 0 {
-		var sum, worst time.Duration
-		for _, t := range m.took {
-			sum += t
-			worst = max(worst, t)
-		}
-		mean, most := milliseconds(sum)/float64(len(m.took)), milliseconds(worst)
-		m.MeanMS, m.WorstMS = &mean, &most
+	if n := len(m.took); n > 0 {
+		sum := sumOf(m.took, func(d time.Duration) time.Duration { return d })
+		m.MeanMS, m.WorstMS = new(milliseconds(sum)/float64(n)), new(milliseconds(slices.Max(m.took)))
 	}
 	return m.RewireRow
 }
