@@ -79,15 +79,15 @@ func Reconfig(c ReconfigConfig) (*ReconfigResult, error) {
 	out := &ReconfigResult{Servers: c.Servers, Degree: c.Degree, Gbps: c.Gbps}
 	t := TopologyConfig{Servers: c.Servers, GPUsPerServer: c.GPUsPerServer, Drawn: Drawn{Seed: c.Seed}}
 	for n, m := range c.Models {
-		s, hand, err := t.byHand(m, c.Degree)
+		hand, err := t.byHand(m, c.Degree)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", m.Name, err)
 		}
-		ideal, err := model.Evaluate(m, t.cluster(), s, model.Switch{Servers: c.Servers}, int64(c.Degree*c.Gbps)*1e9)
+		ideal, err := model.Evaluate(m, t.cluster(), hand.Strategy, model.Switch{Servers: c.Servers}, int64(c.Degree*c.Gbps)*1e9)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", m.Name, err)
 		}
-		groups, demands, err := m.Traffic(t.cluster(), s)
+		groups, demands, err := m.Traffic(t.cluster(), hand.Strategy)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", m.Name, err)
 		}

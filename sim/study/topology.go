@@ -140,20 +140,28 @@ const (
 
 func msOf(t model.Time) float64 { return float64(t.Total()) / 1e6 }
 
-// wired is a model divided by hand on direct links of either method.
-type wired struct{ totient, random *model.Plan }
+// times are those of one iteration, as in TopologyTimes.
+type times struct{ fatTree, totient, random, ideal model.Time }
 
-func (c TopologyConfig) byHand(m *model.Model, degree int) (model.Strategy, wired, error) {
-	s, err := model.Start(m, c.cluster())
-	if err != nil {
-		return s, wired{}, err
+func (t times) ms() TopologyTimes {
+	return TopologyTimes{msOf(t.fatTree), msOf(t.totient), msOf(t.random), msOf(t.ideal)}
+}
+
+// wired is a model divided by hand on direct links of either method.
+type wired struct {
+	model.Strategy
+	totient, random *model.Plan
+}
+
+func (c TopologyConfig) byHand(m *model.Model, degree int) (out wired, err error) {
+	if out.Strategy, err = model.Start(m, c.cluster()); err != nil {
+		return out, err
 	}
-	var out wired
-	if out.totient, err = model.Wire(m, c.cluster(), s, c.wiring(degree, 100, topo.Totient)); err != nil {
-		return s, out, err
+	if out.totient, err = model.Wire(m, c.cluster(), out.Strategy, c.wiring(degree, 100, topo.Totient)); err != nil {
+		return out, err
 	}
-	out.random, err = model.Wire(m, c.cluster(), s, c.wiring(degree, 100, topo.Random))
-	return s, out, err
+	out.random, err = model.Wire(m, c.cluster(), out.Strategy, c.wiring(degree, 100, topo.Random))
+	return out, err
 }
 
 func (c TopologyConfig) wiring(degree, gbps int, method topo.Method) model.Wiring {
@@ -163,57 +171,66 @@ func (c TopologyConfig) wiring(degree, gbps int, method topo.Method) model.Wirin
 // at is the time of a plan with other links.
 func at(p *model.Plan, gbps int) model.Time { return p.At(int64(gbps) * 1e9) }
 
+// equalCost is the bandwidth of a host in a Fat-tree that costs what direct links do, bits
+// a second.
+func equalCost(degree, gbps int) int64 {
+	return int64(fatTreeMbps(directCost(degree, gbps, false))) * 1e6
+}
+
+// timed is a model divided by hand on every network.
+func (c TopologyConfig) timed(m *model.Model, hand wired, degree, gbps int) (t times, err error) {
+	net := model.Switch{Servers: c.Servers}
+	t.totient, t.random = at(hand.totient, gbps), at(hand.random, gbps)
+	if t.fatTree, err = model.Evaluate(m, c.cluster(), hand.Strategy, net, equalCost(degree, gbps)); err == nil {
+		t.ideal, err = model.Evaluate(m, c.cluster(), hand.Strategy, net, int64(degree*gbps)*1e9)
+	}
+	return t, err
+}
+
+// searched divides for each network by itself.
+func (c TopologyConfig) searched(m *model.Model, degree, gbps int) (t times, err error) {
+	net := model.Switch{Servers: c.Servers}
+	if _, t.fatTree, err = model.Search(m, c.cluster(), net, equalCost(degree, gbps), c.Seed); err != nil {
+		return t, err
+	}
+	if _, t.ideal, err = model.Search(m, c.cluster(), net, int64(degree*gbps)*1e9, c.Seed); err != nil {
+		return t, err
+	}
+	totient, err := model.Alternate(m, c.cluster(), c.wiring(degree, gbps, topo.Totient))
+	if err != nil {
+		return t, err
+	}
+	random, err := model.Alternate(m, c.cluster(), c.wiring(degree, gbps, topo.Random))
+	if err != nil {
+		return t, err
+	}
+	t.totient, t.random = totient.Time, random.Time
+	return t, nil
+}
+
 // job times one model at every bandwidth, divided by hand and searched.
 func (c TopologyConfig) job(m *model.Model, degree int) ([]*TopologyJob, error) {
-	s, hand, err := c.byHand(m, degree)
+	hand, err := c.byHand(m, degree)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", m.Name, err)
 	}
-	net := model.Switch{Servers: c.Servers}
 	var out []*TopologyJob
 	for _, gbps := range c.Gbps {
-		fat := int64(fatTreeMbps(directCost(degree, gbps, false))) * 1e6
-		ideal := int64(degree*gbps) * 1e9
 		for _, division := range []string{ByHand, Searched} {
-			j := &TopologyJob{Model: m.Name, Division: division, Degree: degree, Gbps: gbps, FatTreeGbps: float64(fat) / 1e9}
-			var times [4]model.Time
-			if division == ByHand {
-				times[1], times[2] = at(hand.totient, gbps), at(hand.random, gbps)
-				if times[0], err = model.Evaluate(m, c.cluster(), s, net, fat); err == nil {
-					times[3], err = model.Evaluate(m, c.cluster(), s, net, ideal)
-				}
-			} else {
-				times, err = c.searched(m, degree, gbps, fat, ideal)
+			t, err := c.timed(m, hand, degree, gbps)
+			if division == Searched && err == nil {
+				t, err = c.searched(m, degree, gbps)
 			}
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", m.Name, err)
 			}
-			j.FatTree, j.Totient, j.Random, j.Ideal = msOf(times[0]), msOf(times[1]), msOf(times[2]), msOf(times[3])
-			j.ComputeMS, j.ReduceMS, j.SendMS = float64(times[2].Compute)/1e6, float64(times[2].Reduce)/1e6, float64(times[2].Send)/1e6
+			j := &TopologyJob{Model: m.Name, Division: division, Degree: degree, Gbps: gbps, FatTreeGbps: float64(equalCost(degree, gbps)) / 1e9,
+				ComputeMS: float64(t.random.Compute) / 1e6, ReduceMS: float64(t.random.Reduce) / 1e6, SendMS: float64(t.random.Send) / 1e6, TopologyTimes: t.ms()}
 			j.Gain, j.OverIdeal = j.FatTree/j.direct(), j.direct()/j.Ideal
 			out = append(out, j)
 		}
 	}
 	return out, nil
-}
-
-// searched divides for each network by itself.
-func (c TopologyConfig) searched(m *model.Model, degree, gbps int, fat, ideal int64) (t [4]model.Time, err error) {
-	net := model.Switch{Servers: c.Servers}
-	if _, t[0], err = model.Search(m, c.cluster(), net, fat, c.Seed); err != nil {
-		return t, err
-	}
-	if _, t[3], err = model.Search(m, c.cluster(), net, ideal, c.Seed); err != nil {
-		return t, err
-	}
-	for i, method := range []topo.Method{topo.Totient, topo.Random} {
-		p, err := model.Alternate(m, c.cluster(), c.wiring(degree, gbps, method))
-		if err != nil {
-			return t, err
-		}
-		t[1+i] = p.Time
-	}
-	return t, nil
 }
 
 // TopologyBatch is one point of the all-to-all sweep: DLRM with a table on each
@@ -232,27 +249,18 @@ func (c TopologyConfig) batch(degree, batch int) (*TopologyBatch, error) {
 	m := *model.Named("dlrm")
 	m.BatchPerGPU = batch
 	m.Embeddings = []model.Embedding{{Count: c.Servers, Rows: 10_000_000, Dimension: 128}}
-	s, hand, err := c.byHand(&m, degree)
+	hand, err := c.byHand(&m, degree)
 	if err != nil {
 		return nil, err
 	}
-	groups, demands, err := m.Traffic(c.cluster(), s)
+	groups, demands, err := m.Traffic(c.cluster(), hand.Strategy)
 	if err != nil {
 		return nil, err
 	}
 	reduced := sumOf(groups, func(g topo.Group) int64 { return g.Bytes })
 	sent := sumOf(demands, func(d topo.Demand) int64 { return d.Bytes })
-	net := model.Switch{Servers: c.Servers}
-	fat, err := model.Evaluate(&m, c.cluster(), s, net, int64(fatTreeMbps(directCost(degree, sweepGbps, false)))*1e6)
-	if err != nil {
-		return nil, err
-	}
-	ideal, err := model.Evaluate(&m, c.cluster(), s, net, int64(degree*sweepGbps)*1e9)
-	if err != nil {
-		return nil, err
-	}
-	return &TopologyBatch{degree, batch, float64(sent) / float64(reduced),
-		TopologyTimes{msOf(fat), msOf(at(hand.totient, sweepGbps)), msOf(at(hand.random, sweepGbps)), msOf(ideal)}}, nil
+	t, err := c.timed(&m, hand, degree, sweepGbps)
+	return &TopologyBatch{degree, batch, float64(sent) / float64(reduced), t.ms()}, err
 }
 
 // Prices of network components in dollars ([TOPO] Table 2).

@@ -39,11 +39,9 @@ func sharedModels() []sharedModel {
 }
 
 type sharedModel struct {
-	model   *model.Model
-	of10    int
-	plan    *model.Plan
-	ideal   model.Time
-	apart   model.Time // on the Fat-tree, alone
+	model *model.Model
+	of10  int
+	times
 	groups  []topo.Group
 	demands []topo.Demand
 }
@@ -69,24 +67,17 @@ var sharedNetworks = []string{NetDirect, NetFatTree, NetApart, NetOversub, NetId
 
 func (c TopologyConfig) shared(report func()) ([]*TopologyShared, error) {
 	models := sharedModels()
-	equal := int64(fatTreeMbps(directCost(sharedDegree, sharedGbps, false))) * 1e6
-	cluster := model.Cluster{Servers: sharedServers, GPUsPerServer: c.GPUsPerServer}
+	c.Servers, c.ShareLayers = sharedServers, false
 	for i := range models {
 		m := &models[i]
-		s, err := model.Start(m.model, cluster)
+		hand, err := c.byHand(m.model, sharedDegree)
 		if err != nil {
 			return nil, err
 		}
-		if m.plan, err = model.Wire(m.model, cluster, s, c.wiring(sharedDegree, sharedGbps, topo.Random)); err != nil {
+		if m.times, err = c.timed(m.model, hand, sharedDegree, sharedGbps); err != nil {
 			return nil, err
 		}
-		if m.ideal, err = model.Evaluate(m.model, cluster, s, model.Switch{Servers: sharedServers}, sharedDegree*sharedGbps*1e9); err != nil {
-			return nil, err
-		}
-		if m.apart, err = model.Evaluate(m.model, cluster, s, model.Switch{Servers: sharedServers}, equal); err != nil {
-			return nil, err
-		}
-		if m.groups, m.demands, err = m.model.Traffic(cluster, s); err != nil {
+		if m.groups, m.demands, err = m.model.Traffic(c.cluster(), hand.Strategy); err != nil {
 			return nil, err
 		}
 	}
@@ -98,13 +89,13 @@ func (c TopologyConfig) shared(report func()) ([]*TopologyShared, error) {
 			drawn := make([]*sharedModel, jobs)
 			for i := range drawn {
 				drawn[i] = draw(models, rnd)
-				times[NetDirect] = append(times[NetDirect], msOf(drawn[i].plan.Time))
-				times[NetApart] = append(times[NetApart], msOf(drawn[i].apart))
+				times[NetDirect] = append(times[NetDirect], msOf(drawn[i].random))
+				times[NetApart] = append(times[NetApart], msOf(drawn[i].fatTree))
 				times[NetIdeal] = append(times[NetIdeal], msOf(drawn[i].ideal))
 			}
 			servers := packed(sharedLeaves * sharedPerLeaf)
 			rnd.Shuffle(len(servers), func(i, j int) { servers[i], servers[j] = servers[j], servers[i] })
-			for network, rate := range map[string][2]int64{NetFatTree: {equal, sharedPerLeaf}, NetOversub: {sharedDegree * sharedGbps * 1e9, sharedPerLeaf / 2}} { // any order: each has its own list
+			for network, rate := range map[string][2]int64{NetFatTree: {equalCost(sharedDegree, sharedGbps), sharedPerLeaf}, NetOversub: {sharedDegree * sharedGbps * 1e9, sharedPerLeaf / 2}} { // any order: each has its own list
 				ms, err := together(drawn, servers, rate[0], int(rate[1]), c.Seed+uint64(run))
 				if err != nil {
 					return nil, err
@@ -150,7 +141,7 @@ func together(jobs []*sharedModel, servers []int, bitPerS int64, uplinks int, se
 	iterations := make([]int64, len(jobs))
 	for i, m := range jobs {
 		placed := &flow.Placed{GPUs: servers[i*sharedServers : (i+1)*sharedServers], Route: net.ECMP(seed, i)}
-		stages := []flow.Stage{{{Compute: time.Duration(m.plan.Time.Compute)}}}
+		stages := []flow.Stage{{{Compute: time.Duration(m.random.Compute)}}}
 		for _, exchanges := range [][]flow.Exchange{rings(m.groups), pairs(m.demands)} {
 			rounds, err := placed.Rounds(exchanges)
 			if err != nil {
