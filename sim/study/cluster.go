@@ -93,9 +93,6 @@ type cluster struct {
 	place  []int // of each node in HBD order; nil: its number
 	faulty []int // places, sorted
 	arches []arch
-	hops   []*khop
-	stale  bool
-	counts [][]int // [hop][tp] groups, as of the last walk
 }
 
 // arch keeps the groups of one architecture.
@@ -105,11 +102,9 @@ type arch interface {
 }
 
 func newCluster(s Size) *cluster {
-	c := &cluster{Size: s, down: make([]bool, s.Nodes), stale: true}
+	c := &cluster{Size: s, down: make([]bool, s.Nodes)}
 	hop := func(k int, shared bool) arch {
-		c.hops = append(c.hops, &khop{nodes: s.Nodes, k: k, wrap: s.Ring, shared: shared})
-		c.counts = append(c.counts, make([]int, len(s.TPs)))
-		return hopArch{c, len(c.hops) - 1}
+		return &hopArch{khop: khop{nodes: s.Nodes, k: k, wrap: s.Ring, shared: shared}, cluster: c, stale: true}
 	}
 	total := s.GPUsTotal()
 	c.arches = []arch{ // as Models
@@ -136,7 +131,6 @@ func (c *cluster) flip(node int) {
 	for _, a := range c.arches {
 		a.turn(node*c.GPUsPerNode, c.GPUsPerNode, !found)
 	}
-	c.stale = true
 }
 
 // groups of a model (by index into Models) and a TP (by index into TPs).
@@ -152,24 +146,19 @@ func (c *cluster) healthy() int { return (c.Nodes - len(c.faulty)) * c.GPUsPerNo
 func (c *cluster) wasted(model, tp int) int { return c.healthy() - c.usable(model, tp) }
 
 type hopArch struct {
-	c   *cluster
-	hop int
+	khop
+	cluster *cluster
+	stale   bool // a node has turned since the last walk
 }
 
-func (hopArch) turn(int, int, bool) {}
+func (h *hopArch) turn(int, int, bool) { h.stale = true }
 
-func (h hopArch) groups(tp int) int {
-	c := h.c
-	if c.stale {
-		for i, k := range c.hops {
-			k.walk(c.faulty)
-			for t, size := range c.TPs {
-				c.counts[i][t] = k.groups(size / c.GPUsPerNode)
-			}
-		}
-		c.stale = false
+func (h *hopArch) groups(tp int) int {
+	if h.stale {
+		h.walk(h.cluster.faulty)
+		h.stale = false
 	}
-	return c.counts[h.hop][tp]
+	return h.khop.groups(h.cluster.TPs[tp] / h.cluster.GPUsPerNode)
 }
 
 // pool is units of some GPUs, any of which may form a group within a unit:

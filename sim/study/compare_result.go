@@ -65,12 +65,10 @@ func (c CompareConfig) Result(runs []CompareRun) *CompareResult {
 	for i := range r.Rows {
 		row := &r.Rows[i]
 		if s := r.of(SystemSwitch, row.Load, row.Faults); s != nil {
-			v := share(int(row.JCT), max(1, int(s.JCT)))
-			row.OfSwitch = &v
+			row.OfSwitch = new(share(int(row.JCT), max(1, int(s.JCT))))
 		}
 		if s := r.of(row.System, row.Load, 0); s != nil && row.Faults > 0 {
-			v := share(int(row.JCT), max(1, int(s.JCT))) - 1
-			row.FaultCost = &v
+			row.FaultCost = new(share(int(row.JCT), max(1, int(s.JCT))) - 1)
 		}
 	}
 	r.describe(c)

@@ -2,6 +2,7 @@ package study
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -127,10 +128,9 @@ func differing() []string {
 	var out []string
 	for _, p := range printedCosts {
 		ours := interconnect(p.name).cells()
-		for i, printed := range []string{p.gpuCost, p.gpuWatts, p.gbpsCost, p.gbpsWatts} {
-			column := []string{"cost per GPU", "watts per GPU", "cost per GBps", "watts per GBps"}[i]
-			if ours[i] != printed {
-				out = append(out, fmt.Sprintf("%s, %s: %s, printed %s", p.name, column, ours[i], printed))
+		for i, column := range []string{"cost per GPU", "watts per GPU", "cost per GBps", "watts per GBps"} {
+			if ours[i] != p.cells[i] {
+				out = append(out, fmt.Sprintf("%s, %s: %s, printed %s", p.name, column, ours[i], p.cells[i]))
 			}
 		}
 	}
@@ -140,27 +140,21 @@ func differing() []string {
 // cross finds where K = 3 becomes as cheap as K = 2, between two ratios of the
 // sweep, and the price of a GPU that would put it where the paper has it.
 func (r *CostResult) cross() {
-	var two, three []AggregateRow
+	of := map[string][]AggregateRow{}
 	for _, row := range r.Aggregate {
-		switch row.Name {
-		case "InfiniteHBD (K=2)":
-			two = append(two, row)
-		case "InfiniteHBD (K=3)":
-			three = append(three, row)
-		}
+		of[row.Name] = append(of[row.Name], row)
 	}
+	two, three := of["InfiniteHBD (K=2)"], of["InfiniteHBD (K=3)"]
 	for i := 1; i < len(two); i++ {
 		a, b := two[i-1].Aggregate-three[i-1].Aggregate, two[i].Aggregate-three[i].Aggregate
 		if r.Crossing == nil && a < 0 && b >= 0 {
-			at := two[i-1].Ratio + float64((two[i].Ratio-two[i-1].Ratio)*(-a/(b-a)))
-			r.Crossing = &at
+			r.Crossing = new(two[i-1].Ratio + float64((two[i].Ratio-two[i-1].Ratio)*(-a/(b-a))))
 		}
 		if two[i-1].Ratio <= paperCrossing && paperCrossing <= two[i].Ratio {
 			part := (paperCrossing - two[i-1].Ratio) / (two[i].Ratio - two[i-1].Ratio)
 			from, to := two[i-1].Lost-three[i-1].Lost, two[i].Lost-three[i].Lost
 			if gain := from + float64((to-from)*part); gain > 0 {
-				price := int((three[0].Interconnect - two[0].Interconnect) / gain)
-				r.FitCost = &price
+				r.FitCost = new(int((three[0].Interconnect - two[0].Interconnect) / gain))
 			}
 		}
 	}
@@ -180,17 +174,14 @@ func (r *CostResult) describe(cfg CostConfig) {
 		}
 		r.compare(fmt.Sprintf("K=2 is cheaper than K=3 up to this fault ratio, GPU at %d dollars", cfg.GPUCost), percent(*r.Crossing, 1), percent(paperCrossing, 1), fit)
 	}
-	cheapest := map[string]bool{}
-	names := []string{}
-	for i := range r.Aggregate {
-		best := r.Aggregate[i]
+	var names []string
+	for _, best := range r.Aggregate {
 		for _, row := range r.Aggregate {
 			if row.Ratio == best.Ratio && row.Aggregate < best.Aggregate {
 				best = row
 			}
 		}
-		if !cheapest[best.Name] {
-			cheapest[best.Name] = true
+		if !slices.Contains(names, best.Name) {
 			names = append(names, best.Name)
 		}
 	}

@@ -28,9 +28,8 @@ type FlowsRow struct {
 }
 
 func (r *FlowsRow) took(d, routing time.Duration) {
-	ms, way := float64(d.Microseconds())/1000, float64(routing.Microseconds())/1000
-	rate := int64(float64(r.Flows) / max(d, time.Microsecond).Seconds())
-	r.CPUMS, r.RoutingMS, r.FlowsPerS = &ms, &way, &rate
+	r.CPUMS, r.RoutingMS = new(milliseconds(d)), new(milliseconds(routing))
+	r.FlowsPerS = new(int64(float64(r.Flows) / max(d, time.Microsecond).Seconds()))
 }
 
 // FlowsMemory is what flows take that are under way at once.

@@ -66,12 +66,10 @@ func (c JCTConfig) Result(runs []JCTRun) *JCTResult {
 		m := &r.Means[i]
 		m.paper = r.paperJCT(*m)
 		if best := r.mean(StrategyBest, m.Queue, m.LambdaMS); best != nil {
-			v := share(int(m.JCT), max(1, int(best.JCT)))
-			m.OfBest = &v
+			m.OfBest = new(share(int(m.JCT), max(1, int(best.JCT))))
 		}
 		if fifo := r.mean(m.Strategy, isolate.FIFO.String(), m.LambdaMS); fifo != nil {
-			v := share(int(m.JCT), max(1, int(fifo.JCT)))
-			m.OfFIFO = &v
+			m.OfFIFO = new(share(int(m.JCT), max(1, int(fifo.JCT))))
 		}
 	}
 	r.describe(c)

@@ -18,7 +18,6 @@ type pods struct {
 	seats  map[int]*seat
 	spread wiring.Spread
 	halves []wiring.Half // of a spine's group
-	idle   []int         // servers of a leaf
 	slots  [][]int       // of a leaf: idle servers
 	shared map[int]int   // server with small jobs: GPUs left
 }
@@ -30,10 +29,9 @@ func newPods(n *net) *pods {
 		r.spread.Spine[h].Pods = len(r.core.PodOf)
 	}
 	for leaf, servers := range r.core.Servers {
-		r.idle = append(r.idle, servers)
-		var slots []int
-		for i := range servers {
-			slots = append(slots, leaf*servers+servers-1-i)
+		slots := make([]int, servers)
+		for i := range slots {
+			slots[i] = (leaf+1)*servers - 1 - i
 		}
 		r.slots = append(r.slots, slots)
 	}
@@ -77,7 +75,7 @@ func (r *pods) whole(j sched.Job) (*seat, error) {
 	s := &seat{placed: sched.Placed{Job: j}}
 	cluster := sched.Cluster{GPUsPerServer: r.perServer, Idle: make([][]int, r.net.pods)}
 	for p := range r.net.pods {
-		cluster.Idle[p] = r.idle[p*r.leaves : (p+1)*r.leaves]
+		cluster.Idle[p] = each(r.slots[p*r.leaves:(p+1)*r.leaves], func(slots []int) int { return len(slots) })
 	}
 	var err error
 	if s.placed.Shares, err = sched.Place(cluster, s.placed.Job); err != nil {
@@ -89,8 +87,7 @@ func (r *pods) whole(j sched.Job) (*seat, error) {
 		}
 	}
 	for _, x := range s.placed.Shares {
-		leaf := x.Pod*r.leaves + x.Leaf
-		r.take(s, leaf, x.Servers)
+		r.take(s, x.Pod*r.leaves+x.Leaf, x.Servers)
 	}
 	if len(s.placed.Shares) > 0 && s.placed.Shares[0].Pod != s.placed.Shares[len(s.placed.Shares)-1].Pod {
 		r.Across++
@@ -102,7 +99,6 @@ func (r *pods) take(s *seat, leaf, servers int) {
 	slots := r.slots[leaf]
 	s.servers = append(s.servers, slots[len(slots)-servers:]...)
 	r.slots[leaf] = slots[:len(slots)-servers]
-	r.idle[leaf] -= servers
 }
 
 // links finds a job's links as the planner does: as many as its collective
@@ -195,11 +191,9 @@ func (r *pods) byRail(wants []sched.Want) (out []sched.Want) {
 func (r *pods) withhold(server int, out bool) {
 	leaf := server / r.leafServer
 	if !out {
-		r.idle[leaf]++
 		r.slots[leaf] = append(r.slots[leaf], server)
 		return
 	}
-	r.idle[leaf]--
 	r.slots[leaf] = slices.DeleteFunc(r.slots[leaf], func(s int) bool { return s == server })
 }
 
@@ -237,8 +231,8 @@ func (r *pods) part(gpus int) (*seat, error) {
 	}
 	s := &seat{part: gpus}
 	if best < 0 {
-		for leaf, idle := range r.idle {
-			if idle > 0 && (best < 0 || idle < r.idle[best]) {
+		for leaf, idle := range r.slots {
+			if len(idle) > 0 && (best < 0 || len(idle) < len(r.slots[best])) {
 				best = leaf
 			}
 		}
@@ -268,7 +262,6 @@ func (r *pods) free(job int) {
 	for _, server := range s.servers {
 		leaf := server / r.leafServer
 		r.slots[leaf] = append(r.slots[leaf], server)
-		r.idle[leaf]++
 	}
 	r.release(s.paths)
 	r.lift(s)

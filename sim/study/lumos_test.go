@@ -158,10 +158,10 @@ func TestLumosRunsLeaveNothing(t *testing.T) {
 				}
 			}
 			idle := 0
-			for leaf, n := range r.idle {
-				idle += n
-				if n != len(r.slots[leaf]) || n != r.core.Servers[leaf] {
-					t.Fatalf("%s: leaf %d has %d of %d servers", network, leaf, n, r.core.Servers[leaf])
+			for leaf, slots := range r.slots {
+				idle += len(slots)
+				if len(slots) != r.core.Servers[leaf] {
+					t.Fatalf("%s: leaf %d has %d of %d servers", network, leaf, len(slots), r.core.Servers[leaf])
 				}
 			}
 			for l, n := range r.load {

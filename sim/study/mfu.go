@@ -2,6 +2,7 @@ package study
 
 import (
 	"fmt"
+	"strings"
 )
 
 // The analytic model of training MFU. The paper's simulator is in-house; this
@@ -58,14 +59,11 @@ var Nets = []Net{
 
 // NetNamed is one of Nets.
 func NetNamed(name string) (Net, error) {
-	known := ""
-	for _, n := range Nets {
-		if n.Name == name {
-			return n, nil
-		}
-		known += " " + n.Name
+	if n := firstOf(Nets, func(n Net) bool { return n.Name == name }); n != nil {
+		return *n, nil
 	}
-	return Net{}, invalid("model", "one of"+known, "there is no model %q", name)
+	known := each(Nets, func(n Net) string { return n.Name })
+	return Net{}, invalid("model", "one of "+strings.Join(known, " "), "there is no model %q", name)
 }
 
 // params of the net, with untied embedding and head.
@@ -88,6 +86,9 @@ type Strategy struct {
 	DP int `json:"dp"`
 	EP int `json:"ep"` // within the TP group
 }
+
+// layout is the strategy but for its experts.
+func (s Strategy) layout() string { return fmt.Sprintf("TP%d PP%d DP%d", s.TP, s.PP, s.DP) }
 
 // Outcome is a strategy and what it reaches.
 type Outcome struct {
@@ -263,21 +264,19 @@ func (r *MFUResult) describe() {
 	r.note("not modelled: pipeline point-to-point, latency of all-reduce, optimiser step, recomputation, DCN congestion")
 	r.note("most of the gain over TP-8 at %d GPUs is pipeline bubble: with 2 or 3 virtual stages it is %.2f or %.2f", largest, gainWithChunks(2, largest), gainWithChunks(3, largest))
 	for _, row := range r.Rows {
-		why := "the model's rest"
+		why := fmt.Sprintf("the paper's %s reaches %.4f here", row.Paper.layout(), row.AtPaper)
 		switch {
 		case row.Best.Strategy == row.Paper:
 			why = "same strategy; the model's rest"
 		case row.Regret <= 0.015:
-			why = fmt.Sprintf("a near-tie: the paper's TP%d PP%d DP%d reaches %.4f here", row.Paper.TP, row.Paper.PP, row.Paper.DP, row.AtPaper)
+			why = "a near-tie: " + why
 		default:
-			why = fmt.Sprintf("missed: the paper's TP%d PP%d DP%d reaches %.4f here", row.Paper.TP, row.Paper.PP, row.Paper.DP, row.AtPaper)
+			why = "missed: " + why
 		}
-		ours, paper := fmt.Sprintf("%.4f TP%d PP%d DP%d", row.Best.MFU, row.Best.TP, row.Best.PP, row.Best.DP), fmt.Sprintf("%.4f", row.PaperMFU)
+		ours, paper := fmt.Sprintf("%.4f %s", row.Best.MFU, row.Best.layout()), fmt.Sprintf("%.4f %s", row.PaperMFU, row.Paper.layout())
 		if row.Table == 2 {
 			ours += fmt.Sprintf(", x%.3f over TP-8", row.Improve)
-			paper += fmt.Sprintf(" TP%d PP%d DP%d, x%.3f", row.Paper.TP, row.Paper.PP, row.Paper.DP, row.PaperGain)
-		} else {
-			paper += fmt.Sprintf(" TP%d PP%d DP%d", row.Paper.TP, row.Paper.PP, row.Paper.DP)
+			paper += fmt.Sprintf(", x%.3f", row.PaperGain)
 		}
 		r.compare(fmt.Sprintf("Table %d, %s, %d GPUs", row.Table, row.Net, row.GPUs), ours, paper, why)
 	}

@@ -2,9 +2,8 @@ package study
 
 // paperTable2 is [IHBD] Table 2, Llama 3.1-405B.
 var paperTable2 = []struct {
-	gpus, tp, pp, dp int
-	mfu, mfu8        float64
-	improve          float64
+	gpus, tp, pp, dp   int
+	mfu, mfu8, improve float64
 }{
 	{1024, 16, 4, 16, 0.5236, 0.5217, 1.0036}, {4096, 16, 8, 32, 0.4668, 0.4282, 1.0901},
 	{8192, 32, 8, 32, 0.4247, 0.3512, 1.2093}, {16384, 32, 16, 32, 0.3756, 0.2584, 1.4536},

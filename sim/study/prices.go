@@ -45,16 +45,16 @@ func interconnect(name string) *Interconnect {
 
 // printedCosts is [IHBD] Table 6, as printed.
 var printedCosts = []struct {
-	name                                   string
-	gpuCost, gpuWatts, gbpsCost, gbpsWatts string
+	name  string
+	cells []string // as Interconnect.cells
 }{
-	{"TPUv4", "1567.20", "19.39", "5.22", "0.06"},
-	{"NVL-36", "9563.20", "75.95", "10.63", "0.08"},
-	{"NVL-72", "9563.20", "75.95", "10.63", "0.08"},
-	{"NVL-36x2", "17924.00", "150.33", "19.92", "0.17"},
-	{"NVL-576", "30417.60", "413.45", "33.80", "0.46"},
-	{"InfiniteHBD (K=2)", "2626.80", "48.10", "3.28", "0.06"},
-	{"InfiniteHBD (K=3)", "3740.60", "72.05", "4.68", "0.09"},
+	{"TPUv4", []string{"1567.20", "19.39", "5.22", "0.06"}},
+	{"NVL-36", []string{"9563.20", "75.95", "10.63", "0.08"}},
+	{"NVL-72", []string{"9563.20", "75.95", "10.63", "0.08"}},
+	{"NVL-36x2", []string{"17924.00", "150.33", "19.92", "0.17"}},
+	{"NVL-576", []string{"30417.60", "413.45", "33.80", "0.46"}},
+	{"InfiniteHBD (K=2)", []string{"2626.80", "48.10", "3.28", "0.06"}},
+	{"InfiniteHBD (K=3)", []string{"3740.60", "72.05", "4.68", "0.09"}},
 }
 
 // cents of all parts.
