@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"html"
 	"slices"
-	"strconv"
 	"strings"
 )
 
@@ -51,14 +50,14 @@ func panelOf(charts *[]Chart, title string, dress Chart) *Chart {
 }
 
 // point goes to the end of a series.
-func (c *Chart) point(name string, x, y float64) {
-	for i := range c.Series {
-		if s := &c.Series[i]; s.Name == name {
-			s.X, s.Y = append(s.X, x), append(s.Y, y)
-			return
-		}
+func (c *Chart) point(name string, x, y float64) *Series {
+	s := firstOf(c.Series, func(s Series) bool { return s.Name == name })
+	if s == nil {
+		c.Series = append(c.Series, Series{Name: name})
+		s = &c.Series[len(c.Series)-1]
 	}
-	c.Series = append(c.Series, Series{Name: name, X: []float64{x}, Y: []float64{y}})
+	s.X, s.Y = append(s.X, x), append(s.Y, y)
+	return s
 }
 
 // bar goes to the end of a series, in the last category or a new one.
@@ -70,14 +69,7 @@ func (c *Chart) bar(category, name string, v float64) {
 }
 
 // mark is a point without a line.
-func (c *Chart) mark(name string, x, y float64) {
-	c.point(name, x, y)
-	for i := range c.Series {
-		if c.Series[i].Name == name {
-			c.Series[i].Marks = true
-		}
-	}
-}
+func (c *Chart) mark(name string, x, y float64) { c.point(name, x, y).Marks = true }
 
 // look is how a series is drawn: the same architecture looks the same in
 // every chart, and dashes tell apart what lies on top of each other or is
@@ -198,10 +190,8 @@ func fold(s string, width, size int) (lines []string) {
 }
 
 func text(b *strings.Builder, x, y float64, anchor string, size int, colour, s string) {
-	fmt.Fprintf(b, `<text x="%s" y="%s" text-anchor="%s" font-size="%d" fill="%s">%s</text>`+"\n", px(x), px(y), anchor, size, colour, html.EscapeString(s))
+	fmt.Fprintf(b, `<text x="%.1f" y="%.1f" text-anchor="%s" font-size="%d" fill="%s">%s</text>`+"\n", x, y, anchor, size, colour, html.EscapeString(s))
 }
-
-func px(v float64) string { return strconv.FormatFloat(v, 'f', 1, 64) }
 
 // drawLegend names every series once, in order of appearance.
 func drawLegend(panels []Chart, looks map[string]look, width, from int) (string, int) {
@@ -226,7 +216,7 @@ func drawLegend(panels []Chart, looks map[string]look, width, from int) (string,
 			case len(c.Categories) > 0:
 				fmt.Fprintf(&b, `<rect x="%d" y="%d" width="14" height="12" %s/>`+"\n", x+8, y-6, fill(s.Name, l))
 			default:
-				fmt.Fprintf(&b, `<line x1="%d" y1="%d" x2="%d" y2="%d" stroke="%s" stroke-width="%s" stroke-dasharray="%s"/>`+"\n", x, y, x+24, y, l.colour, px(max(l.width, 2)+1), l.dash)
+				fmt.Fprintf(&b, `<line x1="%d" y1="%d" x2="%d" y2="%d" stroke="%s" stroke-width="%.1f" stroke-dasharray="%s"/>`+"\n", x, y, x+24, y, l.colour, max(l.width, 2)+1, l.dash)
 			}
 			text(&b, float64(x+30), float64(y+4), "start", sizeTick, "#222222", s.Name)
 			x += wide
@@ -239,7 +229,7 @@ func drawLegend(panels []Chart, looks map[string]look, width, from int) (string,
 }
 
 func mark(b *strings.Builder, x, y float64, l look) {
-	fmt.Fprintf(b, `<circle cx="%s" cy="%s" r="4.5" fill="#ffffff" stroke="%s" stroke-width="2"/>`+"\n", px(x), px(y), l.colour)
+	fmt.Fprintf(b, `<circle cx="%.1f" cy="%.1f" r="4.5" fill="#ffffff" stroke="%s" stroke-width="2"/>`+"\n", x, y, l.colour)
 }
 
 // fill is how a bar is filled: what a paper prints is hollow.

@@ -2,6 +2,7 @@ package study
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 
@@ -25,15 +26,9 @@ func newAxis(from, to, start, length float64, percent bool) axis {
 	}
 	step := niceStep((to - from) / 5)
 	a := axis{start: start, length: length, percent: percent}
-	first := int(from / step)
-	for float64(first)*step > from+step/1e6 {
-		first--
-	}
-	for float64(first+1)*step <= from+step/1e6 {
-		first++
-	}
-	a.from = float64(first) * step
-	for i := first; ; i++ {
+	first := math.Floor(from/step + 1e-6)
+	a.from = float64(first * step)
+	for i := int(first); ; i++ {
 		v := float64(i) * step
 		a.ticks = append(a.ticks, v)
 		if v >= to-step/1e6 {

@@ -21,11 +21,10 @@ func (c Chart) axes() (x, y axis) {
 			}
 		}
 	}
-	if len(xs) == 0 {
-		xs = []float64{0, 1}
-	}
-	if len(ys) == 0 {
-		ys = []float64{0, 1}
+	for _, list := range []*[]float64{&xs, &ys} {
+		if len(*list) == 0 {
+			*list = []float64{0, 1}
+		}
 	}
 	const start, length = panelHeight - bottom, -(panelHeight - top - bottom)
 	if low, high := slices.Min(ys), slices.Max(ys); c.YLog && low > 0 {
@@ -47,10 +46,10 @@ func (c Chart) draw(b *strings.Builder, looks map[string]look) {
 	text(b, left, top-16, "start", sizePanel, "#111111", c.Title)
 	for _, v := range y.ticks {
 		at := y.at(v)
-		fmt.Fprintf(b, `<line x1="%d" y1="%s" x2="%d" y2="%s" stroke="#dddddd"/>`+"\n", left, px(at), panelWidth-right, px(at))
+		fmt.Fprintf(b, `<line x1="%d" y1="%.1f" x2="%d" y2="%.1f" stroke="#dddddd"/>`+"\n", left, at, panelWidth-right, at)
 		text(b, left-7, at+4.5, "end", sizeTick, "#333333", y.label(v))
 	}
-	fmt.Fprintf(b, `<path d="M%d %d V%d M%d %s H%d" fill="none" stroke="#555555"/>`+"\n", left, top, panelHeight-bottom, left, px(y.base()), panelWidth-right)
+	fmt.Fprintf(b, `<path d="M%d %d V%d M%d %.1f H%d" fill="none" stroke="#555555"/>`+"\n", left, top, panelHeight-bottom, left, y.base(), panelWidth-right)
 	label := c.YLabel
 	if y.log {
 		label += ", logarithmic"
@@ -67,7 +66,7 @@ func (c Chart) draw(b *strings.Builder, looks map[string]look) {
 	}
 	for _, v := range x.ticks {
 		at := x.at(v)
-		fmt.Fprintf(b, `<line x1="%s" y1="%d" x2="%s" y2="%d" stroke="#555555"/>`+"\n", px(at), panelHeight-bottom, px(at), panelHeight-bottom+4)
+		fmt.Fprintf(b, `<line x1="%.1f" y1="%d" x2="%.1f" y2="%d" stroke="#555555"/>`+"\n", at, panelHeight-bottom, at, panelHeight-bottom+4)
 		text(b, at, panelHeight-bottom+19, "middle", sizeTick, "#333333", x.label(v))
 	}
 	for _, s := range c.Series {
@@ -85,29 +84,28 @@ func (s Series) line(b *strings.Builder, x, y axis, l look) {
 		}
 		return
 	}
-	fmt.Fprintf(b, `<path fill="none" stroke="%s" stroke-width="%s" stroke-linejoin="round"`, l.colour, px(l.width))
+	fmt.Fprintf(b, `<path fill="none" stroke="%s" stroke-width="%.1f" stroke-linejoin="round"`, l.colour, l.width)
 	if l.dash != "" {
 		fmt.Fprintf(b, ` stroke-dasharray="%s"`, l.dash)
 	}
 	b.WriteString(` d="`)
 	for i := range s.X {
-		at, up := px(x.at(s.X[i])), px(y.at(s.Y[i]))
+		form := "L%.1f %.1f"
 		switch {
 		case i == 0:
-			b.WriteString("M" + at + " " + up)
+			form = "M%.1f %.1f"
 		case s.Step:
-			b.WriteString("H" + at + "V" + up)
-		default:
-			b.WriteString("L" + at + " " + up)
+			form = "H%.1fV%.1f"
 		}
+		fmt.Fprintf(b, form, x.at(s.X[i]), y.at(s.Y[i]))
 	}
 	if s.Step { // what the last value is it stays
-		b.WriteString("H" + px(x.at(x.to)))
+		fmt.Fprintf(b, "H%.1f", x.at(x.to))
 	}
 	b.WriteString("\"/>\n")
 	if !s.Step && len(s.X) <= 12 { // what was drawn, and what lies between
 		for i := range s.X {
-			fmt.Fprintf(b, `<circle cx="%s" cy="%s" r="2.5" fill="%s"/>`+"\n", px(x.at(s.X[i])), px(y.at(s.Y[i])), l.colour)
+			fmt.Fprintf(b, `<circle cx="%.1f" cy="%.1f" r="2.5" fill="%s"/>`+"\n", x.at(s.X[i]), y.at(s.Y[i]), l.colour)
 		}
 	}
 }
@@ -150,17 +148,19 @@ func (c Chart) drawBar(b *strings.Builder, y axis, v, x, wide float64, said bool
 		return
 	}
 	up := y.at(v)
-	if tall := max(up-base, base-up); tall >= 0.5 {
-		fmt.Fprintf(b, `<rect x="%s" y="%s" width="%s" height="%s" %s/>`+"\n", px(x), px(min(up, base)), px(wide), px(tall), fill(name, l))
+	tall := max(up-base, base-up)
+	if tall >= 0.5 {
+		fmt.Fprintf(b, `<rect x="%.1f" y="%.1f" width="%.1f" height="%.1f" %s/>`+"\n", x, min(up, base), wide, tall, fill(name, l))
 	}
-	label, unseen := y.value(v), max(up-base, base-up) < 2
-	if !said {
+	label := y.value(v)
+	switch {
+	case said:
+	case v == 0:
 		label = "0"
-		if v != 0 {
-			label = "~0"
-		}
+	default:
+		label = "~0"
 	}
-	if said || unseen {
+	if said || tall < 2 {
 		text(b, x+wide/2, min(up, base)-4, "middle", sizeValue, l.colour, label)
 	}
 }

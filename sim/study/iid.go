@@ -72,27 +72,24 @@ func WasteIID(cfg IIDConfig) (*IIDResult, error) {
 	}
 	res := &IIDResult{Header: cfg.Size.header("iid", cfg.Seed, cfg.Runs)}
 	res.Study = "waste"
-	total := cfg.GPUsTotal()
-	n := len(Models) * len(cfg.TPs)
-	sum, most := make([]int, n*len(cfg.Ratios)), make([]int, n*len(cfg.Ratios))
-	sweepIID(cfg, func(i int, c *cluster) {
-		for m := range Models {
-			for t := range c.TPs {
-				at := (t*len(Models)+m)*len(cfg.Ratios) + i
-				w := c.wasted(m, t)
-				sum[at] += w
-				most[at] = max(most[at], w)
-			}
-		}
-	})
-	at := 0
 	for _, tp := range cfg.TPs {
 		for _, m := range Models {
 			for _, f := range cfg.Ratios {
-				res.Rows = append(res.Rows, IIDRow{tp, m, f, share(sum[at], total*cfg.Runs), share(most[at], total)})
-				at++
+				res.Rows = append(res.Rows, IIDRow{TP: tp, Model: m, Ratio: f})
 			}
 		}
+	}
+	sweepIID(cfg, func(i int, c *cluster) { // GPUs, all runs together
+		for m := range Models {
+			for t := range c.TPs {
+				row, w := &res.Rows[(t*len(Models)+m)*len(cfg.Ratios)+i], float64(c.wasted(m, t))
+				row.Mean, row.Max = row.Mean+w, max(row.Max, w)
+			}
+		}
+	})
+	for i := range res.Rows {
+		res.Rows[i].Mean /= float64(cfg.GPUsTotal() * cfg.Runs)
+		res.Rows[i].Max /= float64(cfg.GPUsTotal())
 	}
 	res.Title = fmt.Sprintf("GPU waste under independent faults, %d GPUs", res.GPUsTotal)
 	res.note("each node is faulty independently with the given ratio, %d draw(s) each; waste is healthy GPUs in no group over all GPUs", cfg.Runs)
