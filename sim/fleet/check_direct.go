@@ -152,6 +152,19 @@ func (c *circuits) unfinished(s int, x *proto.Circuit) bool {
 	return !slices.ContainsFunc(c.guarded[x.A], func(y proto.Circuit) bool { return y.B == port })
 }
 
+// unfed: who sends what a server's interface hears, or whose mirrors pass it, has no power.
+func (c *circuits) unfed(s int, x *proto.Circuit) bool {
+	server, ok := c.core.ServerOf(s)
+	if !ok {
+		return false
+	}
+	port, layer := uint16(c.core.Port(server, int(x.B)/c.core.Degree)), int(x.A)
+	return c.r.switches[layer].dark || slices.ContainsFunc(c.desired[layer][c.last[layer]], func(y proto.Circuit) bool {
+		from, _ := c.core.PortEnd(int(y.A))
+		return y.B == port && c.r.switches[c.core.ServerSwitch(from)].dark
+	})
+}
+
 // turns: a job of several phases does without a circuit rightly: an interface is for
 // another phase, or it is one of mirrors between fibres that no interface uses.
 func (c *circuits) turns(s int, x *proto.Circuit) bool {
@@ -180,7 +193,7 @@ func (c *circuits) heardAsPlanned() {
 		for server := range d.Servers {
 			s := d.ServerSwitch(server)
 			for _, x := range c.sent(s, c.desired[s][c.last[s]]) {
-				if int(x.A) != layer {
+				if int(x.A) != layer || c.unfed(s, &x) {
 					continue
 				}
 				port := uint16(d.Port(server, int(x.B)/d.Degree))

@@ -373,13 +373,3 @@ func (c *circuits) sent(s int, want []proto.Circuit) (out []proto.Circuit) {
 func (c *circuits) simplex() bool {
 	return c.core.Direct != nil && len(c.r.planners[0].host.Planner().Circuits.Parts()) > 0
 }
-
-// unpowered: light of a server's interface went with a switch that is off.
-func (c *circuits) unpowered() bool {
-	for s, off := range c.off { // any order: whether there is one
-		if off && c.core.Direct != nil && s < c.core.Degree {
-			return true
-		}
-	}
-	return false
-}

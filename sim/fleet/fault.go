@@ -244,8 +244,12 @@ func (f *Fault) checkCore(core *fabric.Core) error {
 	if core == nil {
 		return errors.New("the fabric has no circuit switches")
 	}
-	if s := int(f.Node) - int(proto.FirstSwitch); s >= core.Switches() {
+	s := int(f.Node) - int(proto.FirstSwitch)
+	if s >= core.Switches() {
 		return fmt.Errorf("switch %d: the fabric has %d", s, core.Switches())
+	}
+	if strings.Contains(forms[f.Verb].args, "X") && s >= core.Mirrors() {
+		return fmt.Errorf("switch %d: it is the transceivers of a server; mirrors have 0 to %d", s, core.Mirrors()-1)
 	}
 	if f.Mirror.Port >= core.SwitchSize() {
 		return fmt.Errorf("port %d: a switch has %d", f.Mirror.Port, core.SwitchSize())

@@ -70,15 +70,16 @@ func (g *generator) ofSwitches(seed uint64, span, mean time.Duration) {
 		g.add(Fault{At: time.Duration(n) * jobsEvery, Verb: JobsApply, Jobs: list})
 	}
 	for at := g.r.wait(mean); at < span; at += g.r.wait(mean) {
-		f := Fault{At: at, Node: proto.FirstSwitch + proto.NodeID(g.r.below(g.f.Core.Switches()))}
-		switch g.r.below(8) {
-		case 0:
+		x := g.r.below(g.f.Core.Switches())
+		f := Fault{At: at, Node: proto.FirstSwitch + proto.NodeID(x)}
+		switch n := g.r.below(8); {
+		case n == 0:
 			f.Verb, f.For = NodeDark, g.r.between(time.Second, time.Minute)
-		case 1:
+		case n == 1:
 			f.Verb, f.For = LinkCut, g.r.between(time.Second, 2*time.Minute)
-		case 2:
+		case n == 2:
 			f.Verb, f.Span = Reboot, g.r.between(20*time.Second, 90*time.Second)
-		case 3:
+		case n == 3 && x < g.f.Core.Mirrors():
 			f.Verb, f.For = MirrorStick, g.r.between(time.Second, time.Minute)
 			f.Mirror = Mirror{g.r.below(2), g.r.below(g.f.Core.Ports())}
 		default:

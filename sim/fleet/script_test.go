@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"ringlight/planner/fabric"
+	"ringlight/proto"
 )
 
 // Goal: what a run prints is what a script reads.
@@ -207,6 +208,30 @@ func TestWrongLinesAreRefused(t *testing.T) {
 		if x.check(f, f.Nodes) == nil {
 			t.Errorf("%q: taken for a fabric that has no such thing", line)
 		}
+	}
+}
+
+// Goal: of a direct core mirrors stick, and transceivers of servers do not: neither by a
+// script nor drawn at random.
+func TestOnlyMirrorsStick(t *testing.T) {
+	f := directFabric(t, 32, 4)
+	for s, want := range []bool{true, true, true, true, false} {
+		x := Fault{Verb: MirrorStick, Node: proto.FirstSwitch + proto.NodeID(s)}
+		if err := x.check(f, f.Nodes); (err == nil) != want {
+			t.Errorf("switch %d: %v", s, err)
+		}
+	}
+	stuck := 0
+	for _, x := range Random(f, 1, 1, 24*time.Hour, 80) {
+		if err := x.check(f, f.Nodes); err != nil {
+			t.Error(err)
+		}
+		if x.Verb == MirrorStick {
+			stuck++
+		}
+	}
+	if stuck == 0 {
+		t.Error("no mirror ever sticks")
 	}
 }
 
