@@ -339,6 +339,57 @@ func TestLostStoreAdoptsDirectJobs(t *testing.T) {
 	}
 }
 
+// Goal: servers that lost power while the planner lost its store have their job's light again:
+// the layers have it still, and those that it runs with. Method: one, two and all servers of
+// a job lose what they were told; they are back before the planner starts, or long after; and
+// beside the job, on its other fibres, stands another or none.
+func TestLostStoreAndPowerBringLightBack(t *testing.T) {
+	for _, beside := range []bool{false, true} {
+		for dead := 1; dead <= 4; dead *= 2 {
+			for _, late := range []bool{false, true} {
+				if beside && dead == 4 {
+					continue // nobody can tell which of the two ran
+				}
+				w := startedWorld(t, directCore(8, 2))
+				list := []proto.JobSpec{shardJob(1, 4, 2, 0, false), shardJob(2, 4, 2, 1, false)}
+				if !beside {
+					list = list[:1]
+				}
+				w.apply(list...)
+				w.quiet(10 * time.Second)
+				before := w.joined(1)
+				servers := w.shards()[0].Shard.Servers
+				clear(w.store)
+				clear(w.retained)
+				w.order = nil
+				for s := range w.switches {
+					v := &w.switches[s]
+					if server, is := w.fab.Core.ServerOf(s); is && slices.Contains(servers[:dead], server) {
+						w.die(s)
+						v.applied, v.staged = nil, nil
+						if clear(v.light); !late {
+							w.birth(s)
+						}
+						continue
+					}
+					w.birthNote(v)
+					w.report(v)
+				}
+				w.start()
+				w.run(30 * time.Second)
+				for s := range w.switches {
+					if !w.switches[s].up {
+						w.birth(s)
+					}
+				}
+				if !w.quiet(time.Minute) || len(before) != 8 || !reflect.DeepEqual(w.joined(1), before) {
+					t.Errorf("%d dead, late %t, beside another %t: %v, was %v: %s", dead, late, beside, w.joined(1), before, w.show())
+				}
+			}
+		}
+	}
+}
+
 // Goal: no damage of a job's record makes two jobs share anything or the planner
 // fail later. Method: every number of two records is changed, one at a time.
 func TestDamagedShardsAreRefused(t *testing.T) {

@@ -41,7 +41,7 @@ func (c *Circuits) Gathered() {
 func (c *Circuits) adopt() {
 	c.Table.Numbers.Fresh = false
 	var records []journal.Record
-	links := 0
+	links, silent := 0, []int(nil)
 	for at := range c.Evidence.maps {
 		var from *switchView
 		for _, s := range c.Evidence.layout.switchesOf(at) {
@@ -51,10 +51,14 @@ func (c *Circuits) adopt() {
 			}
 		}
 		if from == nil {
+			silent = append(silent, at)
 			continue
 		}
 		c.Evidence.maps[at] = c.Evidence.mapFrom(from)
 		links += c.findJobs(at)
+		records = append(records, journal.Encode(mapKey(at), recordOf(c.Evidence.maps[at])))
+	}
+	for _, at := range c.Evidence.lightAsLayers(silent) {
 		records = append(records, journal.Encode(mapKey(at), recordOf(c.Evidence.maps[at])))
 	}
 	if len(records) == 0 {
@@ -65,6 +69,41 @@ func (c *Circuits) adopt() {
 	c.j.Persist(records...)
 	c.saveJobs()
 	c.j.Note(journal.Info, "circuits adopted", journal.Note{Rule: "adopt", Node: -1, Gen: c.Table.Numbers.Gen, Text: fmt.Sprintf("%d links of %d jobs as their switches report them", links, len(c.jobs.all))})
+}
+
+// lightAsLayers gives servers that say nothing of circuits - they lost power, or are not heard
+// yet - those by which layers join them to others of their job, and tells which: the fibre of
+// an interface whose other end is used, or that other interfaces of the server use for that
+// job, or the only one of the two that a job has.
+func (e *evidence) lightAsLayers(silent []int) (lit []int) {
+	lights := func(layer int, port, far int32, id proto.JobID) bool {
+		own, other, m := e.layout.pathSlot(layer, port), e.layout.pathSlot(layer, far), e.maps[layer]
+		d, end := e.maps[own.sw], e.maps[other.sw]
+		if id == 0 || !slices.Contains(silent, own.sw) || !e.layout.free(d, int32(own.a), int32(own.b)) {
+			return false
+		}
+		server, path := e.fab.PortEnd(int(port))
+		beside := int32(e.fab.Port(server, 1-path))
+		is := end.to[other.a] == int32(other.b) && end.job[other.a] == id || m.job[beside] == 0 && !slices.Contains(m.to, beside)
+		for face := range e.fab.Degree {
+			is = is || d.to[face] == int32(e.fab.PathPort(face, path)) && d.job[face] == id
+		}
+		if is {
+			e.layout.put(d, int32(own.a), int32(own.b), id)
+		}
+		return is
+	}
+	for more := e.fab.Direct != nil && len(silent) > 0; more; {
+		more = false
+		for layer := range e.fab.Mirrors() {
+			for a, b := range e.maps[layer].to {
+				if id := e.maps[layer].job[a]; b >= 0 {
+					more = lights(layer, int32(a), b, id) || lights(layer, b, int32(a), id) || more
+				}
+			}
+		}
+	}
+	return slices.DeleteFunc(silent, func(at int) bool { return e.maps[at].equal(e.layout.bare(at)) })
 }
 
 // mapFrom reads a map off the report of one of its switches. Ports beyond
@@ -126,7 +165,8 @@ func (c *Circuits) adoptSwitch(v *switchView) {
 	for _, o := range c.Evidence.layout.switchesOf(at) {
 		alone = alone && (o == s || c.Evidence.switches[o].Want.Gen == 0 && !c.Evidence.switches[o].Known)
 	}
-	if alone && c.Evidence.maps[at].equal(c.Evidence.layout.bare(at)) && len(v.Circuits()) > 0 {
+	_, server := c.Evidence.fab.ServerOf(s) // its map is bare, or as others say
+	if alone && (server || c.Evidence.maps[at].equal(c.Evidence.layout.bare(at))) && len(v.Circuits()) > 0 {
 		c.Evidence.maps[at] = c.Evidence.mapFrom(v)
 		c.findJobs(at)
 		c.j.Persist(journal.Encode(mapKey(at), recordOf(c.Evidence.maps[at])))
