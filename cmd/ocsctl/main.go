@@ -30,6 +30,19 @@ func asks(name, short string, run question, forms ...string) cli.Command {
 	}, forms...)
 }
 
+// keeps makes a row of one on a folder of keys.
+func keeps(name, short string, run func(f *pkiFlags, args []string) error, forms ...string) cli.Command {
+	return row(name, short, func(_ context.Context, args []string, out io.Writer) error {
+		return pkiError(run(newPKI(name, out), args))
+	}, forms...)
+}
+
+// also is a command under another name.
+func also(name string, c cli.Command) cli.Command {
+	c.Name = name
+	return c
+}
+
 // group begins a group of the overview with a command.
 func group(name string, c cli.Command) cli.Command {
 	c.Group = name
@@ -82,25 +95,25 @@ func program() *cli.Program {
 			asks("fabric get", "write the description that the planner plans for", fabricGet),
 			asks("fabric diff", "in what a description differs, and what an apply would do", fabricEdit, "FILE"),
 			asks("fabric apply", "plan for another description, while everything runs", fabricEdit, "FILE"),
-			group("Say who may", row("pki init", "a root for keys and certificates, offline", pkiInit)),
-			row("pki planner", "key and certificate of a planner", pkiPlanner, "NAME"),
-			row("pki broker", "key and certificate of a broker that is no planner", pkiBroker, "NAME"),
-			row("pki node", "keys and certificates of nodes", pkiNode, "NODES"),
-			row("pki issuer", "a key that gives nodes certificates, for the planner", pkiIssuer, "NAME"),
-			row("pki token", "tokens by which nodes ask for their certificates", pkiToken, "NODES"),
-			row("pki operator", "key and certificate of an operator, and the role", pkiOperator, "NAME"),
-			row("pki renew", "certificates anew, for the same keys", pkiRenew, "CERT"),
-			row("pki list", "whose keys are trusted", pkiList),
-			row("pki revoke", "trust a holder's keys no more", pkiRevoke, "NAME"),
-			row("pki password", "user and password, for brokers that know no certificates", pkiPassword, "NAMES"),
-			row("pki mosquitto", "the whole configuration of a mosquitto", pkiMosquitto, "NAME"),
-			row("pki nats", "the whole configuration of a nats-server", pkiNATS, "NAME"),
-			row("pki acl", "rights by name, as a broker's configuration", pkiACL),
-			row("pki trust show", "the same as pki list", pkiList),
-			row("pki trust add", "trust a key that somebody else made", pkiAdd, "NAME"),
-			row("pki trust revoke", "the same as pki revoke", pkiRevoke, "NAME"),
-			row("pki trust renew", "have the nodes' keys replaced", pkiTrustRenew),
-			row("pki trust sign", "the trust document anew, or by a new root", pkiSign),
+			group("Say who may", keeps("pki init", "a root for keys and certificates, offline", pkiInit)),
+			keeps("pki planner", "key and certificate of a planner", pkiPlanner, "NAME"),
+			keeps("pki broker", "key and certificate of a broker that is no planner", pkiBroker, "NAME"),
+			keeps("pki node", "keys and certificates of nodes", pkiNode, "NODES"),
+			keeps("pki issuer", "a key that gives nodes certificates, for the planner", pkiIssuer, "NAME"),
+			keeps("pki token", "tokens by which nodes ask for their certificates", pkiToken, "NODES"),
+			keeps("pki operator", "key and certificate of an operator, and the role", pkiOperator, "NAME"),
+			keeps("pki renew", "certificates anew, for the same keys", pkiRenew, "CERT"),
+			keeps("pki list", "whose keys are trusted", pkiList),
+			keeps("pki revoke", "trust a holder's keys no more", pkiRevoke, "NAME"),
+			keeps("pki password", "user and password, for brokers that know no certificates", pkiPassword, "NAMES"),
+			keeps("pki mosquitto", "the whole configuration of a mosquitto", pkiMosquitto, "NAME"),
+			keeps("pki nats", "the whole configuration of a nats-server", pkiNATS, "NAME"),
+			keeps("pki acl", "rights by name, as a broker's configuration", pkiACL),
+			also("pki trust show", keeps("pki list", "the same as pki list", pkiList)),
+			keeps("pki trust add", "trust a key that somebody else made", pkiAdd, "NAME"),
+			also("pki trust revoke", keeps("pki revoke", "the same as pki revoke", pkiRevoke, "NAME")),
+			keeps("pki trust renew", "have the nodes' keys replaced", pkiTrustRenew),
+			keeps("pki trust sign", "the trust document anew, or by a new root", pkiSign),
 			asks("seal", "how far a fabric is with sealed messages, and who would be refused", sealNoun, "check"),
 			asks("audit", "who did what, and whether anybody changed the record of it", auditNoun, "list", "verify [FILE]", "follow"),
 			asks("context", "where to ask and as whom, under a name", contextNoun, "list", "use NAME", "set NAME", "remove NAME"),

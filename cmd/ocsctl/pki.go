@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"flag"
 	"fmt"
@@ -21,19 +20,21 @@ import (
 
 // pkiFlags are those of every command on a folder of keys.
 type pkiFlags struct {
-	fs    *flag.FlagSet
-	dir   string
-	json  bool
-	out   string
-	days  int
-	hosts string
-	role  string
-	key   string
-	words string // file with the passphrase of the root's key
+	fs     *flag.FlagSet
+	answer io.Writer
+	folder *pki.Folder // once it is open
+	dir    string
+	json   bool
+	out    string
+	days   int
+	hosts  string
+	role   string
+	key    string
+	words  string // file with the passphrase of the root's key
 }
 
-func newPKI(name string) *pkiFlags {
-	f := &pkiFlags{fs: cli.NewFlags(name)}
+func newPKI(name string, answer io.Writer) *pkiFlags {
+	f := &pkiFlags{fs: cli.NewFlags(name), answer: answer}
 	f.fs.StringVar(&f.dir, "dir", "./pki", "`FOLDER` with the root; keep it off the network")
 	f.fs.BoolVar(&f.json, "json", false, "print JSON")
 	f.fs.StringVar(&f.words, "passphrase", os.Getenv("RINGLIGHT_PASSPHRASE"), "`FILE` whose first line the root's key is kept under, - to be asked on the terminal")
@@ -41,46 +42,52 @@ func newPKI(name string) *pkiFlags {
 }
 
 // issuing adds the flags of those that make keys and certificates.
-func (f *pkiFlags) issuing(hosts bool) *pkiFlags {
+func (f *pkiFlags) issuing() *pkiFlags {
 	f.fs.StringVar(&f.out, "out", "", "`FOLDER` for key and certificate; default: that of -dir")
+	return f.lasting()
+}
+
+// lasting adds that of those that make certificates.
+func (f *pkiFlags) lasting() *pkiFlags {
 	f.fs.IntVar(&f.days, "days", 365, "`NUMBER` of days that the certificate is good for")
-	if hosts {
-		f.fs.StringVar(&f.hosts, "host", "", "`NAMES` and addresses under which it is reached, with commas between them")
-	}
+	return f
+}
+
+// reached adds that of those whose certificate says where its holder is.
+func (f *pkiFlags) reached() *pkiFlags {
+	f.fs.StringVar(&f.hosts, "host", "", "`NAMES` and addresses under which it is reached, with commas between them")
 	return f
 }
 
 // open reads the command line and opens the folder.
-func (f *pkiFlags) open(args []string, sign bool) (*pki.Folder, []string, error) {
-	words, err := cli.Parse(f.fs, args, f.help())
-	if err != nil {
-		return nil, nil, err
+func (f *pkiFlags) open(args []string, sign bool) (words []string, err error) {
+	if words, err = cli.Parse(f.fs, args, f.help()); err == nil {
+		f.folder, err = pki.Open(f.dir, sign, f.passphrase(false))
 	}
-	folder, err := pki.Open(f.dir, sign, f.passphrase(false))
-	return folder, words, pkiError(err)
+	return words, err
 }
 
 func (f *pkiFlags) help() string { return help(strings.ReplaceAll(f.fs.Name(), " ", "-")) }
 
 // none is open where no word may stand.
-func (f *pkiFlags) none(args []string, sign bool) (*pki.Folder, error) {
-	folder, words, err := f.open(args, sign)
+func (f *pkiFlags) none(args []string, sign bool) error {
+	words, err := f.open(args, sign)
 	if err == nil && len(words) > 0 {
 		err = wrongUsage(f.fs.Name(), "no further word", "%q", cli.Clip(strings.Join(words, " ")))
 	}
-	return folder, err
+	return err
 }
 
 // one is open, to sign, where one name must stand, which limit says.
-func (f *pkiFlags) one(args []string, limit string) (*pki.Folder, string, error) {
-	folder, words, err := f.open(args, true)
+func (f *pkiFlags) one(args []string, limit string) (string, error) {
+	words, err := f.open(args, true)
 	if err == nil && len(words) != 1 {
 		err = wrongUsage("name", limit, "%q", cli.Clip(strings.Join(words, " ")))
 	}
 	if err != nil {
-		return nil, "", err
+		return "", err
 	}
-	return folder, words[0], nil
+	return words[0], nil
 }
 
 // pkiError: what a folder refuses is bad input; what the disk refuses is not.
@@ -100,101 +107,98 @@ func (f *pkiFlags) request(role proto.Role, names ...proto.Holder) pki.Request {
 }
 
 // issue makes keys and certificates and tells where they are.
-func (f *pkiFlags) issue(folder *pki.Folder, role proto.Role, out io.Writer, names ...proto.Holder) error {
-	list, err := folder.Issue(f.request(role, names...))
-	if err != nil {
-		return pkiError(err)
-	}
-	return f.tell(folder, out, list)
+func (f *pkiFlags) issue(role proto.Role, names ...proto.Holder) error {
+	return f.tell(f.folder.Issue(f.request(role, names...)))
 }
 
-func (f *pkiFlags) tell(folder *pki.Folder, out io.Writer, list []pki.Issued) error {
-	ca, trust := folder.Files()
+// tell tells what was made, unless err says why it was not.
+func (f *pkiFlags) tell(list []pki.Issued, err error) error {
+	if err != nil {
+		return err
+	}
+	ca, trust := f.folder.Files()
 	if f.json {
-		return printJSON(out, map[string]any{"issued": list, "ca": ca, "trust": trust, "edition": folder.Trust.Edition})
+		return printJSON(f.answer, map[string]any{"issued": list, "ca": ca, "trust": trust, "edition": f.folder.Trust.Edition})
 	}
 	for _, i := range list {
-		fmt.Fprintf(out, "%s  key %s, until %s\n", i.Name, i.ID, i.NotAfter.Format("2006-01-02"))
+		fmt.Fprintf(f.answer, "%s  key %s, until %s\n", i.Name, i.ID, i.NotAfter.Format("2006-01-02"))
 		if i.KeyFile != i.CertFile { // an issuer's file has both
-			fmt.Fprintf(out, "  %s\n", cmp.Or(i.KeyFile, "key as before"))
+			fmt.Fprintf(f.answer, "  %s\n", cmp.Or(i.KeyFile, "key as before"))
 		}
-		fmt.Fprintf(out, "  %s\n", i.CertFile)
+		fmt.Fprintf(f.answer, "  %s\n", i.CertFile)
 	}
-	_, err := fmt.Fprintf(out, "edition %d of %s; authority %s\n", folder.Trust.Edition, trust, ca)
+	_, err = fmt.Fprintf(f.answer, "edition %d of %s; authority %s\n", f.folder.Trust.Edition, trust, ca)
 	return err
 }
 
-func pkiInit(_ context.Context, args []string, out io.Writer) error {
-	f := newPKI("pki init")
+func pkiInit(f *pkiFlags, args []string) error {
 	fabric := f.fs.String("fabric", "f1", "`NAME` of the fabric")
 	domain := f.fs.String("domain", "ringlight", "`DOMAIN` of the names in certificates, spiffe://DOMAIN/f1/n/7")
-	if _, err := cli.ParseNone(f.fs, args, f.help()); err != nil {
+	_, err := cli.ParseNone(f.fs, args, f.help())
+	if err != nil {
 		return err
 	}
 	var under []pki.Passphrase
 	if f.words != "" {
 		under = append(under, f.passphrase(true))
 	}
-	folder, err := pki.Init(f.dir, *fabric, *domain, under...)
-	if err != nil {
-		return pkiError(err)
-	}
-	return f.tell(folder, out, nil)
+	f.folder, err = pki.Init(f.dir, *fabric, *domain, under...)
+	return f.tell(nil, err)
 }
 
-func pkiPlanner(_ context.Context, args []string, out io.Writer) error {
-	f := newPKI("pki planner").issuing(true)
-	folder, h, err := f.holder(args, proto.HolderPlanner)
+func pkiPlanner(f *pkiFlags, args []string) error {
+	h, err := f.issuing().reached().holder(args, proto.HolderPlanner)
 	if err != nil {
 		return err
 	}
-	return f.issue(folder, proto.RolePlanner, out, h)
+	return f.issue(proto.RolePlanner, h)
 }
 
-func pkiBroker(_ context.Context, args []string, out io.Writer) error {
-	f := newPKI("pki broker").issuing(true)
-	folder, h, err := f.holder(args, proto.HolderPlanner)
+func pkiBroker(f *pkiFlags, args []string) error {
+	h, err := f.issuing().reached().holder(args, proto.HolderPlanner)
 	if err != nil {
 		return err
 	}
-	one, err := folder.Broker(f.request(0), h.ID)
-	if err != nil {
-		return pkiError(err)
-	}
-	return f.tell(folder, out, []pki.Issued{one})
+	one, err := f.folder.Broker(f.request(0), h.ID)
+	return f.tell([]pki.Issued{one}, err)
 }
 
 // holder is one, where the name is that of a holder.
-func (f *pkiFlags) holder(args []string, kind proto.HolderKind) (folder *pki.Folder, h proto.Holder, err error) {
-	folder, name, err := f.one(args, "one name")
+func (f *pkiFlags) holder(args []string, kind proto.HolderKind) (h proto.Holder, err error) {
+	name, err := f.one(args, "one name")
 	if err != nil {
-		return nil, h, err
+		return h, err
 	}
+	fabric := f.folder.Trust.Fabric
 	if !strings.Contains(name, "/") {
-		name = folder.Trust.Fabric + "/" + string(kind) + "/" + name
+		name = fabric + "/" + string(kind) + "/" + name
 	}
 	h, err = proto.ParseHolder(name)
-	if err == nil && (h.Fabric != folder.Trust.Fabric || h.Kind != kind) {
-		err = wrongUsage("name", folder.Trust.Fabric+"/"+string(kind)+"/NAME", "%q", name)
+	if err == nil && (h.Fabric != fabric || h.Kind != kind) {
+		err = wrongUsage("name", fabric+"/"+string(kind)+"/NAME", "%q", name)
 	}
-	return folder, h, pkiError(err)
+	return h, err
 }
 
-func pkiNode(_ context.Context, args []string, out io.Writer) error {
-	f := newPKI("pki node").issuing(true)
-	folder, words, err := f.open(args, true)
+func pkiNode(f *pkiFlags, args []string) error {
+	names, err := f.issuing().reached().nodes(args)
 	if err != nil {
 		return err
 	}
-	names, err := nodesOf(folder, words)
+	return f.issue(proto.RoleNode, names...)
+}
+
+// nodes is open, to sign, where nodes must stand.
+func (f *pkiFlags) nodes(args []string) ([]proto.Holder, error) {
+	words, err := f.open(args, true)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return f.issue(folder, proto.RoleNode, out, names...)
+	return f.nodesOf(words)
 }
 
 // nodesOf are the nodes that words such as 7 and 0-63 name.
-func nodesOf(folder *pki.Folder, words []string) (names []proto.Holder, err error) {
+func (f *pkiFlags) nodesOf(words []string) (names []proto.Holder, err error) {
 	if len(words) == 0 {
 		return nil, wrongUsage("node", "numbers, such as 7 or 0-63", "none")
 	}
@@ -209,7 +213,7 @@ func nodesOf(folder *pki.Folder, words []string) (names []proto.Holder, err erro
 			return nil, wrongUsage("node", fmt.Sprintf("numbers, such as 7 or 0-63, at most %d", maxNodesAtOnce), "%q", w)
 		}
 		for n := a; n <= b; n++ {
-			names = append(names, proto.Topics{Fabric: folder.Trust.Fabric}.NodeHolder(proto.NodeID(n)))
+			names = append(names, proto.Topics{Fabric: f.folder.Trust.Fabric}.NodeHolder(proto.NodeID(n)))
 		}
 	}
 	return names, nil
@@ -218,10 +222,9 @@ func nodesOf(folder *pki.Folder, words []string) (names []proto.Holder, err erro
 // maxNodesAtOnce bounds one command. chosen: a cell, and its switches.
 const maxNodesAtOnce = 16_384
 
-func pkiOperator(_ context.Context, args []string, out io.Writer) error {
-	f := newPKI("pki operator").issuing(false)
+func pkiOperator(f *pkiFlags, args []string) error {
 	f.fs.StringVar(&f.role, "role", "view", "`ROLE`: view asks; operate also drains, holds and moves single nodes and sides; admin also changes jobs and the fabric")
-	folder, h, err := f.holder(args, proto.HolderOperator)
+	h, err := f.issuing().holder(args, proto.HolderOperator)
 	if err != nil {
 		return err
 	}
@@ -229,28 +232,19 @@ func pkiOperator(_ context.Context, args []string, out io.Writer) error {
 	if !ok {
 		return wrongUsage("role", "view, operate or admin", "%q", f.role)
 	}
-	return f.issue(folder, role, out, h)
+	return f.issue(role, h)
 }
 
-func pkiRenew(_ context.Context, args []string, out io.Writer) error {
-	f := newPKI("pki renew")
-	f.fs.IntVar(&f.days, "days", 365, "`NUMBER` of days that the certificate is good for")
-	folder, words, err := f.open(args, true)
-	if err != nil {
-		return err
+func pkiRenew(f *pkiFlags, args []string) error {
+	words, err := f.lasting().open(args, true)
+	if err == nil && len(words) == 0 {
+		err = wrongUsage("cert", "PEM files with certificates", "none")
 	}
-	if len(words) == 0 {
-		return wrongUsage("cert", "PEM files with certificates", "none")
+	list := make([]pki.Issued, len(words))
+	for i := 0; i < len(words) && err == nil; i++ {
+		list[i], err = f.folder.Renew(words[i], f.days)
 	}
-	var list []pki.Issued
-	for _, file := range words {
-		one, err := folder.Renew(file, f.days)
-		if err != nil {
-			return pkiError(err)
-		}
-		list = append(list, one)
-	}
-	return f.tell(folder, out, list)
+	return f.tell(list, err)
 }
 
 // trustedJSON is the form that scripts rely on.
@@ -275,83 +269,76 @@ func trustedOf(t *seal.Trust) []trustedJSON {
 	return out
 }
 
-func pkiList(_ context.Context, args []string, out io.Writer) error {
-	f := newPKI("pki list")
-	folder, err := f.none(args, false)
-	if err != nil {
+func pkiList(f *pkiFlags, args []string) error {
+	if err := f.none(args, false); err != nil {
 		return err
 	}
-	t := folder.Trust
+	t := f.folder.Trust
 	if f.json {
-		return printJSON(out, map[string]any{"fabric": t.Fabric, "edition": t.Edition, "root": seal.IDOf(t.Root[:]).String(), "keys": trustedOf(t)})
+		return printJSON(f.answer, map[string]any{"fabric": t.Fabric, "edition": t.Edition, "root": seal.IDOf(t.Root[:]).String(), "keys": trustedOf(t)})
 	}
-	fmt.Fprintf(out, "fabric %s, edition %d, root %s\n", t.Fabric, t.Edition, seal.IDOf(t.Root[:]))
-	rows(out, "NAME\tROLE\tKEY", trustedOf(t), func(k trustedJSON) string {
+	fmt.Fprintf(f.answer, "fabric %s, edition %d, root %s\n", t.Fabric, t.Edition, seal.IDOf(t.Root[:]))
+	rows(f.answer, "NAME\tROLE\tKEY", trustedOf(t), func(k trustedJSON) string {
 		return fmt.Sprintf("%s\t%s\t%s", k.Name, k.Role, k.ID)
 	})
 	return nil
 }
 
-// changed tells what an edition changed.
-func (f *pkiFlags) changed(folder *pki.Folder, out io.Writer, verb, name string, ids []seal.KeyID) error {
+// changed tells what an edition changed, unless err says why it did not.
+func (f *pkiFlags) changed(verb, name string, ids []seal.KeyID, err error) error {
+	if err != nil {
+		return err
+	}
 	list := []string{}
 	for _, id := range ids {
 		list = append(list, id.String())
 	}
-	for _, name := range folder.Unlisted() {
+	for _, name := range f.folder.Unlisted() {
 		fmt.Fprintf(os.Stderr, "ocsctl: mosquitto refuses certificates of %s: append its list of revoked ones, with its key's id, to %s, then: ocsctl pki trust sign\n", name, filepath.Join(f.dir, "crl.pem"))
 	}
-	_, trust := folder.Files()
+	_, trust := f.folder.Files()
 	if f.json {
-		return printJSON(out, map[string]any{verb: list, "name": name, "trust": trust, "edition": folder.Trust.Edition})
+		return printJSON(f.answer, map[string]any{verb: list, "name": name, "trust": trust, "edition": f.folder.Trust.Edition})
 	}
-	_, err := fmt.Fprintf(out, "edition %d of %s %s %s: %s\n", folder.Trust.Edition, trust, verb, name, cmp.Or(strings.Join(list, ", "), "by name, no key of it is in this folder"))
+	_, err = fmt.Fprintf(f.answer, "edition %d of %s %s %s: %s\n", f.folder.Trust.Edition, trust, verb, name, cmp.Or(strings.Join(list, ", "), "by name, no key of it is in this folder"))
 	return err
 }
 
-func pkiRevoke(_ context.Context, args []string, out io.Writer) error {
-	f := newPKI("pki revoke")
+func pkiRevoke(f *pkiFlags, args []string) error {
 	f.fs.StringVar(&f.key, "key", "", "only the key whose `NUMBER` begins so")
-	folder, name, err := f.one(args, "one name, as ocsctl pki list has it")
+	name, err := f.one(args, "one name, as ocsctl pki list has it")
 	if err != nil {
 		return err
 	}
-	gone, err := folder.Revoke(name, f.key)
-	if err != nil {
-		return pkiError(err)
-	}
-	return f.changed(folder, out, "revokes", name, gone)
+	gone, err := f.folder.Revoke(name, f.key)
+	return f.changed("revokes", name, gone, err)
 }
 
-func pkiSign(_ context.Context, args []string, out io.Writer) error {
-	f := newPKI("pki trust sign")
+func pkiSign(f *pkiFlags, args []string) error {
 	renew := f.fs.Bool("new-root", false, "with a new root, sealed by the former ones too")
-	folder, err := f.none(args, true)
-	if err != nil {
+	if err := f.none(args, true); err != nil {
 		return err
 	}
+	sign := f.folder.Seal
 	if *renew {
-		err = folder.NewRoot()
-	} else {
-		err = folder.Seal()
+		sign = f.folder.NewRoot
 	}
-	if err != nil {
-		return pkiError(err)
+	if err := sign(); err != nil {
+		return err
 	}
-	root := seal.IDOf(folder.Trust.Root[:])
-	return f.changed(folder, out, "sealed_by", "root", slices.Insert(folder.Trust.Roots()[1:], 0, root))
+	t := f.folder.Trust
+	return f.changed("sealed_by", "root", slices.Insert(t.Roots()[1:], 0, seal.IDOf(t.Root[:])), nil)
 }
 
-func pkiACL(_ context.Context, args []string, out io.Writer) error {
-	f := newPKI("pki acl")
+func pkiACL(f *pkiFlags, args []string) error {
 	broker := f.fs.String("broker", "mosquitto", "`KIND` of broker: mosquitto or nats; the planner's own has these rights by itself")
-	folder, words, err := f.open(args, false)
+	words, err := f.open(args, false)
 	if err != nil {
 		return err
 	}
-	write, known := map[string]func(io.Writer) error{"mosquitto": folder.Mosquitto, "nats": folder.NATS}[*broker]
+	write, known := map[string]func(io.Writer) error{"mosquitto": f.folder.Mosquitto, "nats": f.folder.NATS}[*broker]
 	if len(words) > 0 || !known {
 		return wrongUsage("broker", "mosquitto or nats", "%q", strings.TrimSpace(*broker+" "+strings.Join(words, " ")))
 	}
-	return write(out)
+	return write(f.answer)
 }
