@@ -59,18 +59,11 @@ func readJobTopology(raw json.RawMessage, servers, gpusPerServer int) (*proto.Jo
 
 // inTopology names the field of an error as one of the topology.
 func inTopology(err error) error {
-	var bad *topo.Error
-	var model *model.Error
-	var wire *proto.Error
-	switch {
-	case errors.As(err, &bad) && bad.Field == "servers":
-		return wrongUsage("servers", bad.Limit, "%s", bad.Reason)
-	case errors.As(err, &bad):
-		return wrongUsage("topology."+bad.Field, bad.Limit, "%s", bad.Reason)
-	case errors.As(err, &model):
-		return wrongUsage("topology.model."+model.Field, model.Limit, "%s", model.Reason)
-	case errors.As(err, &wire):
-		return wrongUsage("topology."+wire.Field, wire.Limit, "%s", wire.Reason)
+	if bad, ok := errors.AsType[*topo.Error](err); ok && bad.Field == "servers" {
+		return usageAt("", err)
+	}
+	if bad, ok := errors.AsType[*model.Error](err); ok {
+		return wrongUsage("topology.model."+bad.Field, bad.Limit, "%s", bad.Reason)
 	}
 	return usageAt("topology.", err)
 }

@@ -14,15 +14,18 @@ import (
 	"time"
 
 	"ringlight/cmd/cli"
+	"ringlight/planner/topo"
+	"ringlight/planner/wiring"
 	"ringlight/proto"
 )
 
-// planVerb reads its own words and writes to out.
-type planVerb func(in io.Reader, words []string, out io.Writer) error
+// planVerb makes an answer of a file; next reads a further one. There may be an answer
+// beside an error: why there is no plan.
+type planVerb func(text []byte, next func() ([]byte, error)) (answer any, err error)
 
 type planRow struct {
 	run   planVerb
-	files int // that it reads
+	files int // that it takes
 	short string
 	forms []string
 }
@@ -53,9 +56,12 @@ func (v planRow) command(name string) func(context.Context, []string, cli.Termin
 		if len(words) > v.files || v.files > 1 && len(words) < v.files {
 			return wrongUsage("plan "+name, fmt.Sprintf("%d files", v.files), "%d words", len(words))
 		}
+		if v.files > 1 && words[0] == "-" && words[1] == "-" {
+			return wrongUsage("file", "stdin for one plan only", "- is there twice")
+		}
 		var answer bytes.Buffer
 		begun, ended := time.Now(), make(chan error, 1)
-		go func() { ended <- v.run(t.In, words, &answer) }()
+		go func() { ended <- v.answer(planFiles(t.In, words), &answer) }()
 		select {
 		case err = <-ended:
 		case <-ctx.Done():
@@ -67,6 +73,19 @@ func (v planRow) command(name string) func(context.Context, []string, cli.Termin
 		}
 		return errors.Join(planTable(answer.Bytes(), t.Out), err)
 	}
+}
+
+// answer prints what the verb makes of files, if anything.
+func (v planRow) answer(next func() ([]byte, error), out io.Writer) error {
+	text, err := next()
+	if err != nil {
+		return err
+	}
+	answer, err := v.run(text, next)
+	if answer == nil {
+		return err
+	}
+	return errors.Join(printJSON(out, answer), err)
 }
 
 // planTable shows a plan to a person: a line a key, a line an element of what is
@@ -113,12 +132,15 @@ func planNames() []string { return slices.Sorted(maps.Keys(planVerbs)) }
 // in running groups, written out.
 const maxPlanInput = 32 << 20
 
-// planInput reads a file, or stdin for "-" or no name.
-func planInput(in io.Reader, words []string, at int) ([]byte, error) {
-	if len(words) <= at {
-		return readInput(in, "-", maxPlanInput)
+// planFiles reads files one by one, stdin for "-" or no name.
+func planFiles(in io.Reader, words []string) func() ([]byte, error) {
+	return func() ([]byte, error) {
+		name := "-"
+		if len(words) > 0 {
+			name, words = words[0], words[1:]
+		}
+		return readInput(in, name, maxPlanInput)
 	}
-	return readInput(in, words[at], maxPlanInput)
 }
 
 // readInput reads a file, or stdin for "-", of so many bytes at most.
@@ -131,15 +153,6 @@ func readInput(stdin io.Reader, name string, most int) ([]byte, error) {
 		return nil, wrongUsage("file", fmt.Sprintf("at most %d bytes", most), "more is there")
 	}
 	return data, nil
-}
-
-// planRead reads the input of a verb with one file.
-func planRead(stdin io.Reader, words []string, keys []planKey) error {
-	data, err := planInput(stdin, words, 0)
-	if err != nil {
-		return err
-	}
-	return decodePlan(data, keys)
 }
 
 // planKey is one key of an input.
@@ -214,10 +227,22 @@ func decodeKey(data []byte, dec *json.Decoder, k planKey) error {
 	return nil
 }
 
-// usageAt puts what holds a key before the name of what is wrong in there.
+// usageAt puts what the planner's mathematics refuse into this command's terms, and what
+// holds a key, with a dot, before the name of what is wrong in there.
 func usageAt(at string, err error) error {
-	if usage := new(usageError); errors.As(err, &usage) {
+	var usage *usageError
+	var cables *wiring.Error
+	var links *topo.Error
+	var wire *proto.Error
+	switch {
+	case errors.As(err, &usage):
 		return wrongUsage(at+usage.Field, usage.Limit, "%s", usage.Message)
+	case errors.As(err, &cables):
+		return wrongUsage(at+cables.Field, cables.Limit, "%s", cables.Reason)
+	case errors.As(err, &links):
+		return wrongUsage(at+links.Field, links.Limit, "%s", links.Reason)
+	case errors.As(err, &wire):
+		return wrongUsage(at+wire.Field, wire.Limit, "%s", wire.Reason)
 	}
 	return err
 }

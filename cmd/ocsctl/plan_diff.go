@@ -3,7 +3,6 @@ package main
 import (
 	"encoding/json"
 	"fmt"
-	"io"
 	"slices"
 
 	"ringlight/planner/fabric"
@@ -27,21 +26,18 @@ type diffOutput struct {
 	SidesSwitched int          `json:"sides_switched"`
 }
 
-func planDiff(stdin io.Reader, words []string, out io.Writer) error {
-	if words[0] == "-" && words[1] == "-" {
-		return wrongUsage("file", "stdin for one plan only", "- is there twice")
+func planDiff(text []byte, next func() ([]byte, error)) (any, error) {
+	before, err := readGroups(text)
+	if err == nil {
+		text, err = next()
 	}
-	var plans [2][][]proto.NodeID
-	for i := range plans {
-		data, err := planInput(stdin, words, i)
-		if err != nil {
-			return err
-		}
-		if plans[i], err = readGroups(data); err != nil {
-			return err
-		}
+	if err != nil {
+		return nil, err
 	}
-	before, after := plans[0], plans[1]
+	after, err := readGroups(text)
+	if err != nil {
+		return nil, err
+	}
 	o := diffOutput{Changed: []diffChange{}, Ended: []int{}, New: []int{}, Moved: ring.Moved(before, after), SidesSwitched: sidesSwitched(before, after)}
 	same := ring.Same(before, after)
 	for i, j := range same {
@@ -59,7 +55,7 @@ func planDiff(stdin io.Reader, words []string, out io.Writer) error {
 			o.New = append(o.New, j)
 		}
 	}
-	return printJSON(out, o)
+	return o, nil
 }
 
 // readGroups reads the groups of a plan; the other keys may be there.

@@ -3,7 +3,6 @@ package main
 import (
 	"encoding/json"
 	"fmt"
-	"io"
 
 	"ringlight/planner/ring"
 	"ringlight/proto"
@@ -42,29 +41,22 @@ type explainRing struct {
 	Idle       []explainIdle      `json:"idle"`
 }
 
-func planExplain(stdin io.Reader, words []string, out io.Writer) error {
-	data, err := planInput(stdin, words, 0)
-	if err != nil {
-		return err
-	}
+func planExplain(text []byte, _ func() ([]byte, error)) (any, error) {
 	var kind struct{ Degree json.RawMessage }
-	if json.Unmarshal(data, &kind) == nil && kind.Degree != nil {
-		return explainTopology(data, out)
+	if json.Unmarshal(text, &kind) == nil && kind.Degree != nil {
+		return explainTopology(text)
 	}
 	var in orchestrateInput
-	if err := decodePlan(data, in.keys()); err != nil {
-		return err
+	if err := decodePlan(text, in.keys()); err != nil {
+		return nil, err
 	}
 	if in.NodesPerToR != 0 || in.NodesPerDomain != 0 || in.GPUsTotal != 0 || in.Method != "" {
-		if err := in.check(); err != nil {
-			return err
-		}
-		return in.explain(out)
+		return in.explain()
 	}
 	if err := in.ringInput.check(); err != nil {
-		return err
+		return nil, err
 	}
-	return printJSON(out, in.ringInput.explain())
+	return in.ringInput.explain(), nil
 }
 
 var ruleTexts = map[ring.Rule]string{
@@ -144,10 +136,10 @@ type explainJob struct {
 	Groups  []explainPlaced `json:"groups"`
 }
 
-func (in *orchestrateInput) explain(out io.Writer) error {
-	res := in.solve()
-	if !res.OK() {
-		return in.fails(res.Most, out)
+func (in *orchestrateInput) explain() (any, error) {
+	res, none, err := in.solve()
+	if err != nil {
+		return none, err
 	}
 	job := in.job()
 	o := explainJob{Rule: res.Rule, Text: res.Text(), Groups: []explainPlaced{}}
@@ -187,5 +179,5 @@ func (in *orchestrateInput) explain(out io.Writer) error {
 		}
 		o.Groups = append(o.Groups, p)
 	}
-	return printJSON(out, o)
+	return o, nil
 }

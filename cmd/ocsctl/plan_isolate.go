@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 
 	"ringlight/cmd/cli"
@@ -95,10 +94,15 @@ func (l *intLists) matrix(field string) ([][]int, error) {
 	if !l.there {
 		return nil, wrongUsage(field, "an array of arrays of integers", "there is none")
 	}
-	if l.wrong != "" {
-		return nil, wrongUsage(field+l.wrong, "an array of integers, at most nine digits each", "something else")
+	return l.lists, l.sound(field)
+}
+
+// sound says what is wrong with those that are there.
+func (l *intLists) sound(field string) error {
+	if l.wrong == "" {
+		return nil
 	}
-	return l.lists, nil
+	return wrongUsage(field+l.wrong, "an array of integers, at most nine digits each", "something else")
 }
 
 // isolateUsage puts what the planner's mathematics refuses into this command's
@@ -121,21 +125,14 @@ type isolateOutput struct {
 	Cost     int      `json:"cost"`
 }
 
-func planIsolate(stdin io.Reader, words []string, out io.Writer) error {
-	data, err := planInput(stdin, words, 0)
+func planIsolate(text []byte, _ func() ([]byte, error)) (any, error) {
+	in, state, err := readIsolate(text)
 	if err != nil {
-		return err
-	}
-	in, state, err := readIsolate(data)
-	if err != nil {
-		return err
+		return nil, err
 	}
 	p, why := state.Place(in.GPUsTotal)
 	if why != isolate.Fits {
-		if err := printJSON(out, map[string]string{"cause": why.String()}); err != nil {
-			return err
-		}
-		return &cli.NoSolution{Why: fmt.Sprintf("gpus_total: %d GPUs cannot be placed now: %s", in.GPUsTotal, map[isolate.Cause]string{
+		return map[string]string{"cause": why.String()}, &cli.NoSolution{Why: fmt.Sprintf("gpus_total: %d GPUs cannot be placed now: %s", in.GPUsTotal, map[isolate.Cause]string{
 			isolate.ByGPU: "too few idle servers", isolate.ByNetwork: "servers enough, no virtual Clos"}[why])}
 	}
 	o := isolateOutput{Stage: p.Stage, L: p.L, S: p.S, Cost: p.Cost, Servers: [][3]int{}, Links: [][2]int{}, Circuits: [][]any{}, Map: append([]int{}, p.Map...)}
@@ -148,7 +145,7 @@ func planIsolate(stdin io.Reader, words []string, out io.Writer) error {
 	for _, c := range p.Circuits {
 		o.Circuits = append(o.Circuits, []any{c.Switch, side(c.A), c.A.Number, side(c.B), c.B.Number})
 	}
-	return printJSON(out, o)
+	return o, nil
 }
 
 func side(e isolate.End) string {

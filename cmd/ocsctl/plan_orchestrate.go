@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"io"
 
 	"ringlight/cmd/cli"
 	"ringlight/planner/ring"
@@ -55,12 +54,21 @@ func (in *orchestrateInput) job() ring.Job {
 	}
 }
 
-// solve runs the method that the input asks for.
-func (in *orchestrateInput) solve() ring.Orchestration {
-	if in.Method == "paper" {
-		return ring.OrchestratePaper(in.job())
+// solve checks the input and runs the method that it asks for. none is the answer to a
+// job that does not fit.
+func (in *orchestrateInput) solve() (res ring.Orchestration, none any, err error) {
+	if err := in.check(); err != nil {
+		return res, nil, err
 	}
-	return ring.Orchestrate(in.job())
+	run := ring.Orchestrate
+	if in.Method == "paper" {
+		run = ring.OrchestratePaper
+	}
+	if res = run(in.job()); !res.OK() {
+		best := res.Most * in.TP
+		return res, unsolved{[][]proto.NodeID{}, best}, &cli.NoSolution{Why: fmt.Sprintf("gpus_total: %d GPUs do not fit: at most %d in groups of %d", in.GPUsTotal, best, in.TP)}
+	}
+	return res, nil, nil
 }
 
 type orchestrateOutput struct {
@@ -78,30 +86,19 @@ type unsolved struct {
 	BestGPUsTotal int              `json:"best_gpus_total"`
 }
 
-func (in *orchestrateInput) fails(most int, out io.Writer) error {
-	best := most * in.TP
-	if err := printJSON(out, unsolved{[][]proto.NodeID{}, best}); err != nil {
-		return err
-	}
-	return &cli.NoSolution{Why: fmt.Sprintf("gpus_total: %d GPUs do not fit: at most %d in groups of %d", in.GPUsTotal, best, in.TP)}
-}
-
-func planOrchestrate(stdin io.Reader, words []string, out io.Writer) error {
+func planOrchestrate(text []byte, _ func() ([]byte, error)) (any, error) {
 	var in orchestrateInput
-	if err := planRead(stdin, words, in.keys()); err != nil {
-		return err
+	if err := decodePlan(text, in.keys()); err != nil {
+		return nil, err
 	}
-	if err := in.check(); err != nil {
-		return err
-	}
-	res := in.solve()
-	if !res.OK() {
-		return in.fails(res.Most, out)
+	res, none, err := in.solve()
+	if err != nil {
+		return none, err
 	}
 	o := orchestrateOutput{Groups: res.Groups, InnerSets: [][]int{}, CrossToRFlows: res.CrossToR, InnerFlows: res.Inner, UnalignedGroups: res.Unaligned}
 	o.InnerSets = append(o.InnerSets, res.Sets...)
 	if in.Running != nil {
 		o.Moved = new(ring.Moved(in.running(), res.Groups))
 	}
-	return printJSON(out, o)
+	return o, nil
 }

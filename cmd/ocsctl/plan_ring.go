@@ -1,8 +1,8 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
-	"io"
 	"slices"
 
 	"ringlight/cmd/cli"
@@ -42,13 +42,8 @@ func (in *ringInput) check() error {
 		}
 		return nil
 	}
-	if err := span("nodes", in.Nodes, 1, fabric.MaxNodes, ""); err != nil {
-		return err
-	}
-	if err := span("gpus_per_node", in.GPUsPerNode, 1, maxPlanGPUs, ""); err != nil {
-		return err
-	}
-	if err := span("k", in.K, 1, in.GPUsPerNode, " (gpus_per_node)"); err != nil {
+	if err := cmp.Or(span("nodes", in.Nodes, 1, fabric.MaxNodes, ""), span("gpus_per_node", in.GPUsPerNode, 1, maxPlanGPUs, ""),
+		span("k", in.K, 1, in.GPUsPerNode, " (gpus_per_node)")); err != nil {
 		return err
 	}
 	if in.Topology != fabric.Line && in.Topology != fabric.Ring {
@@ -177,22 +172,20 @@ type ringOutput struct {
 	LostToWiring int              `json:"lost_to_wiring"`
 }
 
-func planRing(stdin io.Reader, words []string, out io.Writer) error {
+func planRing(text []byte, _ func() ([]byte, error)) (any, error) {
 	var in ringInput
-	if err := planRead(stdin, words, append(in.keys(), planKey{"ring_sizes", &in.RingSizes, "an array of objects with tp and rings"})); err != nil {
-		return err
+	err := decodePlan(text, append(in.keys(), planKey{"ring_sizes", &in.RingSizes, "an array of objects with tp and rings"}))
+	if err == nil {
+		err = in.check()
 	}
-	if err := in.check(); err != nil {
-		return err
+	if err == nil {
+		err = in.checkSizes()
 	}
-	if err := in.checkSizes(); err != nil {
-		return err
+	if err != nil {
+		return nil, err
 	}
-	o := ringOutput{Groups: [][]proto.NodeID{}, Idle: []proto.NodeID{}, LostToWiring: ring.LostToWiring(in.problem(), in.demands()...)}
 	groups, moved := in.place()
-	o.Groups, o.Moved = append(o.Groups, groups...), moved
-	o.Idle = append(o.Idle, in.idle(groups)...)
-	return printJSON(out, o)
+	return ringOutput{listOf(groups), in.idle(groups), moved, ring.LostToWiring(in.problem(), in.demands()...)}, nil
 }
 
 // idle lists the nodes that are well and in no group.
@@ -203,7 +196,7 @@ func (in *ringInput) idle(groups [][]proto.NodeID) []proto.NodeID {
 			busy[n] = true
 		}
 	}
-	var out []proto.NodeID
+	out := []proto.NodeID{}
 	for n, b := range busy {
 		if !b {
 			out = append(out, proto.NodeID(n))

@@ -233,7 +233,7 @@ func FuzzPlan(f *testing.F) {
 				return // right, but slow
 			}
 			var out bytes.Buffer
-			err := verb(bytes.NewReader(data), nil, &out)
+			err := planRow{run: verb}.answer(planFiles(bytes.NewReader(data), nil), &out)
 			var use *usageError
 			var none *cli.NoSolution
 			if err != nil && !errors.As(err, &none) && (!errors.As(err, &use) || use.Field == "" || use.Limit == "") {

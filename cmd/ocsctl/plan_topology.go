@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 
 	"ringlight/cmd/cli"
 	"ringlight/planner/topo"
@@ -60,10 +59,7 @@ func readTopology(data []byte) (*topologyInput, *topo.Topology, error) {
 		in.MP = append(in.MP, topo.Demand(d))
 	}
 	t, err := topo.Find(in.Request)
-	if refused, ok := errors.AsType[*topo.Error](err); ok {
-		err = wrongUsage(refused.Field, refused.Limit, "%s", refused.Reason)
-	}
-	return in, t, err
+	return in, t, usageAt("", err)
 }
 
 func (in *topologyInput) addGroup(field string, g topologyGroup) error {
@@ -108,14 +104,10 @@ type topologyOutput struct {
 	Fullest int64        `json:"fullest_link_bytes"`
 }
 
-func planTopology(stdin io.Reader, words []string, out io.Writer) error {
-	data, err := planInput(stdin, words, 0)
+func planTopology(text []byte, _ func() ([]byte, error)) (any, error) {
+	_, t, err := readTopology(text)
 	if err != nil {
-		return err
-	}
-	_, t, err := readTopology(data)
-	if err != nil {
-		return err
+		return nil, err
 	}
 	o := topologyOutput{Rings: [][]int{}, Links: [][3]int{}, Fullest: t.Fullest,
 		Hops: topologyHops{float64(t.Hops.Sum) / float64(t.Hops.Pairs), t.Hops.Max}, Tax: float64(t.Carried) / float64(t.Asked)}
@@ -127,7 +119,7 @@ func planTopology(stdin io.Reader, words []string, out io.Writer) error {
 	for _, l := range t.Links() {
 		o.Links = append(o.Links, [3]int{l.A, l.B, l.Count})
 	}
-	return printJSON(out, o)
+	return o, nil
 }
 
 type explainedRing struct {
@@ -151,10 +143,10 @@ type explainTopologyOutput struct {
 }
 
 // explainTopology says what each layer carries and by which way traffic goes.
-func explainTopology(data []byte, out io.Writer) error {
-	in, t, err := readTopology(data)
+func explainTopology(text []byte) (any, error) {
+	in, t, err := readTopology(text)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	o := explainTopologyOutput{Method: t.Method, Degree: t.Reduce, Reduce: t.FullestReduce, Send: t.FullestSend,
 		Text:  fmt.Sprintf("%d of %d interfaces are for rings, the others for matchings of servers that send each other most", t.Reduce, in.Degree),
@@ -183,5 +175,5 @@ func explainTopology(data []byte, out io.Writer) error {
 	for _, d := range in.MP {
 		o.Relayed = append(o.Relayed, t.Routes.Path(d.From, d.To))
 	}
-	return printJSON(out, o)
+	return o, nil
 }

@@ -1,10 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"runtime"
 	"sync"
@@ -60,7 +60,7 @@ func readWiring(data []byte) (*wiringInput, error) {
 		return nil, wrongUsage("steps", fmt.Sprintf("0 to %d", maxSteps), "%d", *n)
 	}
 	if err := wiring.ValidateSize(in.Pods, in.SpinePorts); err != nil {
-		return nil, wiringUsage("", err)
+		return nil, usageAt("", err)
 	}
 	if in.Groups == nil {
 		return nil, wrongUsage("groups", "an array of objects", "there is none")
@@ -83,17 +83,13 @@ func (in *wiringInput) group(at string, raw []byte) (g wiring.Group, err error) 
 	if err := decodePlan(raw, []planKey{
 		{"links", &links, "[[i,j,count],..]"}, {"old_even", &old, "spine_ports/2 rows of pods"},
 	}); err != nil {
-		return g, wiringUsage(at, err)
+		return g, usageAt(at, err)
 	}
 	if !links.there {
 		return g, wrongUsage(at+"links", "[[i,j,count],..]", "there is none")
 	}
-	const integers = "an array of integers, at most nine digits each"
-	if links.wrong != "" {
-		return g, wrongUsage(at+"links"+links.wrong, integers, "something else")
-	}
-	if old.wrong != "" {
-		return g, wrongUsage(at+"old_even"+old.wrong, integers, "something else")
+	if err := cmp.Or(links.sound(at+"links"), old.sound(at+"old_even")); err != nil {
+		return g, err
 	}
 	list := make([]wiring.Link, len(links.lists))
 	for n, l := range links.lists {
@@ -103,23 +99,14 @@ func (in *wiringInput) group(at string, raw []byte) (g wiring.Group, err error) 
 		list[n] = wiring.Link{I: int32(l[0]), J: int32(l[1]), Count: int32(l[2])}
 	}
 	if g.Topology, err = wiring.NewTopology(in.Pods, list); err != nil {
-		return g, wiringUsage(at, err)
+		return g, usageAt(at, err)
 	}
 	if g.Old = wiring.NewHalf(in.Pods, in.SpinePorts/2); old.there {
 		if g.Old, err = wiring.HalfFrom("old_even", in.Pods, in.SpinePorts/2, old.lists); err != nil {
-			return g, wiringUsage(at, err)
+			return g, usageAt(at, err)
 		}
 	}
-	return g, wiringUsage(at, g.Validate())
-}
-
-// wiringUsage puts what the planner's mathematics refuses into this command's
-// terms; at is the group, with a dot.
-func wiringUsage(at string, err error) error {
-	if refused, ok := errors.AsType[*wiring.Error](err); ok {
-		return wrongUsage(at+refused.Field, refused.Limit, "%s", refused.Reason)
-	}
-	return usageAt(at, err)
+	return g, usageAt(at, g.Validate())
 }
 
 type wiringGroup struct {
@@ -134,19 +121,15 @@ type wiringOutput struct {
 	Steps  int64         `json:"steps"`
 }
 
-func planWiring(stdin io.Reader, words []string, out io.Writer) error {
-	data, err := planInput(stdin, words, 0)
+func planWiring(text []byte, _ func() ([]byte, error)) (any, error) {
+	in, err := readWiring(text)
 	if err != nil {
-		return err
-	}
-	in, err := readWiring(data)
-	if err != nil {
-		return err
+		return nil, err
 	}
 	start := time.Now()
 	halves, bounds, steps, err := in.configure(start)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	o := wiringOutput{Groups: make([]wiringGroup, len(halves)), Steps: steps}
 	for n, h := range halves {
@@ -156,7 +139,7 @@ func planWiring(stdin io.Reader, words []string, out io.Writer) error {
 		}
 	}
 	o.MS = (time.Since(start) + time.Millisecond - 1).Milliseconds()
-	return printJSON(out, o)
+	return o, nil
 }
 
 // configure runs the method over all groups; bounds are of the circuits that

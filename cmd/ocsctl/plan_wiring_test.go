@@ -265,7 +265,7 @@ func FuzzPlanWiring(f *testing.F) {
 			return // right, but slow
 		}
 		var out bytes.Buffer
-		if err := planWiring(bytes.NewReader(data), nil, &out); err != nil {
+		if err := planVerbs["wiring"].answer(planFiles(bytes.NewReader(data), nil), &out); err != nil {
 			t.Fatalf("%q: %v", data, err)
 		}
 		var a wiringAnswer
