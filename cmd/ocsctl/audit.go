@@ -103,9 +103,8 @@ const auditEvery = time.Second
 func auditFollow(ctx context.Context, cl *client, out io.Writer, last uint64) error {
 	place := uint64(1) << 52 // behind all: the head alone is told
 	for {
-		var text strings.Builder
-		err := cl.Pages(ctx, proto.OpRequest{Noun: proto.NounAudit, Bundle: -1, Page: place}, func(r *proto.OpReply) { text.WriteString(string(r.Text)) })
-		lines, records, head := audit.Parse(text.String())
+		text, err := cl.text(ctx, proto.OpRequest{Noun: proto.NounAudit, Bundle: -1, Page: place})
+		lines, records, head := audit.Parse(text)
 		switch {
 		case ctx.Err() != nil:
 			return nil
@@ -142,11 +141,9 @@ const maxAuditFile = 256 << 20
 // auditText reads the chain: of a file, or of the planner.
 func (c *clientFlags) auditText(ctx context.Context, file []string) (string, error) {
 	if len(file) == 0 {
-		var text strings.Builder
-		err := c.with(ctx, func(cl *client) error {
-			return cl.Pages(ctx, proto.OpRequest{Noun: proto.NounAudit, Bundle: -1}, func(r *proto.OpReply) { text.WriteString(string(r.Text)) })
+		return found(ctx, c, func(cl *client) (string, error) {
+			return cl.text(ctx, proto.OpRequest{Noun: proto.NounAudit, Bundle: -1})
 		})
-		return text.String(), err
 	}
 	raw, long, err := cli.ReadBounded(os.Stdin, file[0], maxAuditFile)
 	switch {

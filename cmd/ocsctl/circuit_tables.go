@@ -62,12 +62,11 @@ func circuitRoutes(ctx context.Context, c *clientFlags, id proto.JobID, output s
 			}
 		}
 		for _, id := range ids {
-			var text strings.Builder
-			q := proto.OpRequest{Noun: proto.NounTables, Job: id, Name: proto.TablesAsRoutes}
-			if err := cl.Pages(ctx, q, func(r *proto.OpReply) { text.WriteString(string(r.Text)) }); err != nil {
+			text, err := cl.text(ctx, proto.OpRequest{Noun: proto.NounTables, Job: id, Name: proto.TablesAsRoutes})
+			if err != nil {
 				return err
 			}
-			of, err := job.WriteRoutes([]byte(text.String()), output)
+			of, err := job.WriteRoutes([]byte(text), output)
 			if err != nil {
 				return cli.AsUsage(err)
 			}

@@ -151,16 +151,13 @@ func (c *clientFlags) dial(ctx context.Context, follow ...string) (*client, erro
 		return nil, wrongUsage("broker", "", "%v", err)
 	}
 	cl.Link = link
-	if err := cl.Connect(ctx); err != nil {
-		link.Close()
-		return nil, err
+	if err = cl.Connect(ctx); err == nil {
+		cl.Topics.Fabric, err = cl.findFabric(ctx, c.broker, c.fabric, every)
 	}
-	name, err := cl.findFabric(ctx, c.broker, c.fabric, every)
 	if err != nil {
 		link.Close()
 		return nil, err
 	}
-	cl.Topics = proto.Topics{Fabric: name}
 	return cl, nil
 }
 
@@ -255,6 +252,13 @@ func every[S, J any](ctx context.Context, cl *client, q proto.OpRequest, of func
 	return out, err
 }
 
+// text asks for all pages of a text.
+func (cl *client) text(ctx context.Context, q proto.OpRequest) (string, error) {
+	var text strings.Builder
+	err := cl.Pages(ctx, q, func(r *proto.OpReply) { text.WriteString(string(r.Text)) })
+	return text.String(), err
+}
+
 // list asks for all pages of one answer, and for nothing else. In q a node may stand
 // that was told by name.
 func list[S, J any](ctx context.Context, c *clientFlags, q *proto.OpRequest, of func(*proto.OpReply) []S, form func(*S) J) ([]J, error) {
@@ -306,12 +310,10 @@ func (c *clientFlags) change(ctx context.Context, q *proto.OpRequest) (*proto.Op
 type listing[S, J any] struct {
 	noun, help string
 	plural     string // "": with an s
-	least      uint64 // number
-	named      bool   // nodes, which have names
 	from       uint64 // page that the list begins with
 	keep       func(one *J, f *filters) bool
 	list       proto.Noun
-	show       func(id uint32) proto.OpRequest
+	show       func(word string, q *proto.OpRequest) error // makes the question of one
 	of         func(*proto.OpReply) []S
 	form       func(*S) J
 	table      func(out io.Writer, all []J)
@@ -327,19 +329,13 @@ func (l listing[S, J]) run(ctx context.Context, c *clientFlags, args []string, o
 	}
 	q, one := proto.OpRequest{Noun: l.list, Page: l.from}, len(words) == 2 && words[0] == "show"
 	if one {
-		q = l.show(0)
-		if l.named {
-			err = c.nodeArg(l.noun, words[1], &q.Node)
-		} else {
-			var id uint32
-			id, err = number(l.noun, words[1], l.least)
-			q = l.show(id)
-		}
-		if err != nil {
-			return err
-		}
+		q = proto.OpRequest{}
+		err = l.show(words[1], &q)
 	} else if len(words) != 1 || words[0] != "list" {
-		return wrongUsage(l.noun, "list, or show "+strings.ToUpper(l.noun), "%q", strings.Join(words, " "))
+		err = wrongUsage(l.noun, "list, or show "+strings.ToUpper(l.noun), "%q", strings.Join(words, " "))
+	}
+	if err != nil {
+		return err
 	}
 	all, err := list(ctx, c, &q, l.of, l.form)
 	if err != nil {

@@ -27,12 +27,10 @@ type costJSON struct {
 }
 
 func costOf(id proto.NodeID, verb string, dry bool, c *proto.Cost) costJSON {
-	j := costJSON{Node: id, Verb: verb, DryRun: dry, Done: !dry, Rings: []proto.RingID{}, Joins: []proto.NodeID{}}
-	if c != nil {
-		j.Rings, j.Jobs, j.Links, j.FewerGPU, j.DarkUS, j.Stages = append(j.Rings, c.Rings...), c.Jobs, c.Links, c.GPUs, c.DarkMicros, c.Stages
-		j.Joins = append(j.Joins, c.Joins...)
+	if c == nil {
+		c = new(proto.Cost)
 	}
-	return j
+	return costJSON{Node: id, Verb: verb, DryRun: dry, Done: !dry, Rings: listOf(c.Rings), Jobs: c.Jobs, Links: c.Links, FewerGPU: c.GPUs, DarkUS: c.DarkMicros, Joins: listOf(c.Joins), Stages: c.Stages}
 }
 
 func (c *clientFlags) printCost(out io.Writer, j *costJSON) {

@@ -105,11 +105,11 @@ func ringList(text string) (out []proto.RingID, err error) {
 
 // description asks for all parts of what is planned for.
 func (cl *client) description(ctx context.Context) (*fabric.Fabric, error) {
-	var text strings.Builder
-	if err := cl.Pages(ctx, proto.OpRequest{Noun: proto.NounDescription, Bundle: -1}, func(r *proto.OpReply) { text.WriteString(string(r.Text)) }); err != nil {
+	text, err := cl.text(ctx, proto.OpRequest{Noun: proto.NounDescription, Bundle: -1})
+	if err != nil {
 		return nil, err
 	}
-	f, err := fabric.Parse([]byte(text.String()))
+	f, err := fabric.Parse([]byte(text))
 	if err != nil {
 		return nil, fmt.Errorf("the planner's description: %w", err)
 	}

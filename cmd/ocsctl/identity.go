@@ -32,22 +32,22 @@ func (c *clientFlags) identify(cl *client, to *mqtt.Config) error {
 		e := proto.AsError(err)
 		return cli.Usage(e.Field, e.Limit, "%s", e.Reason)
 	}
-	if c.fabric != "" && c.fabric != h.Fabric {
-		return wrongUsage("fabric", h.Fabric+", of which the certificate is", "%q", c.fabric)
-	}
 	if c.ca == "" && !guard.Encrypted(c.broker) {
 		to.CertFile, to.KeyFile = "", "" // for seals alone
 	}
 	to.Guard = s
-	c.become(cl, to, h)
-	return nil
+	return c.become(cl, to, h, "certificate")
 }
 
-// become asks under a name.
-func (c *clientFlags) become(cl *client, to *mqtt.Config, h proto.Holder) {
+// become asks under the name in a certificate or of a user.
+func (c *clientFlags) become(cl *client, to *mqtt.Config, h proto.Holder, by string) error {
+	if c.fabric != "" && c.fabric != h.Fabric {
+		return wrongUsage("fabric", h.Fabric+", of which the "+by+" is", "%q", c.fabric)
+	}
 	// Two terminals of one operator are two clients: the broker knows them by this.
 	to.ClientID = h.OperatorClient(strings.TrimPrefix(cl.Name, "ctl-"))
 	cl.Name, c.fabric = h.ID, h.Fabric
+	return nil
 }
 
 // logIn lets the user of a password say who asks, where it is an operator's name: a
@@ -61,11 +61,7 @@ func (c *clientFlags) logIn(cl *client, to *mqtt.Config) error {
 	if err != nil || h.Kind != proto.HolderOperator {
 		return nil // of a site with names of its own
 	}
-	if c.fabric != "" && c.fabric != h.Fabric {
-		return wrongUsage("fabric", h.Fabric+", of which the user is", "%q", c.fabric)
-	}
-	c.become(cl, to, h)
-	return nil
+	return c.become(cl, to, h, "user")
 }
 
 // author says who asks for an act: the name in the certificate, else the

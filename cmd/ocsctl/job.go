@@ -378,40 +378,42 @@ func jobFiles(ctx context.Context, args []string, out io.Writer) error {
 	}
 	texts := map[string][]byte{}
 	var files []string
-	for _, name := range job.Files {
+	take := func(name, as string) error {
 		text, err := c.File(ctx, v.ID, name, split, v.Generation)
+		if err == nil {
+			files, texts[as] = append(files, as), text
+		}
+		return refused(err)
+	}
+	for _, name := range job.Files {
+		err := take(name, name)
 		if e := proto.AsError(err); e != nil && e.Field == "name" {
 			fmt.Fprintf(os.Stderr, "no %s: %v\n", name, err)
-			continue
 		} else if err != nil {
-			return refused(err)
+			return err
 		}
-		files, texts[name] = append(files, name), text
 	}
 	if *routes != "" {
-		if texts["routes.json"], err = c.File(ctx, v.ID, "routes.json", split, v.Generation); err != nil {
-			return refused(err)
+		if err := take("routes.json", "routes.json"); err != nil {
+			return err
 		}
 		of, err := job.Routes(texts["routes.json"], *routes)
 		if err != nil {
 			return refused(err)
 		}
 		for _, name := range of {
-			if texts[name], err = c.File(ctx, v.ID, name, split, v.Generation); err != nil {
-				return refused(err)
+			if err := take(name, name); err != nil {
+				return err
 			}
 		}
-		files = append(append(files, "routes.json"), of...)
 	}
 	for _, name := range v.TopoFiles() {
-		text, err := c.File(ctx, v.ID, name, split, v.Generation)
+		err := take(name, strings.ReplaceAll(name, "/", "_")) // of a host's name
 		if e := proto.AsError(err); e != nil && e.Field == "gpu_table" {
 			break // nobody has described the hosts
 		} else if err != nil {
-			return refused(err)
+			return err
 		}
-		name = strings.ReplaceAll(name, "/", "_") // of a host's name
-		files, texts[name] = append(files, name), text
 	}
 	if err := os.MkdirAll(*dir, 0o755); err != nil {
 		return err

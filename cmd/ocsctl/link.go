@@ -79,6 +79,8 @@ func linkOf(s *proto.LinkStatus) linkJSON {
 	return linkJSON{s.Fibre, end(&s.A), end(&s.B), s.State.String(), known(&s.Ring), moment(s.SinceMillis), moment(s.NextMillis), last}
 }
 
+func linksIn(r *proto.OpReply) []proto.LinkStatus { return r.Links }
+
 func link(ctx context.Context, c *clientFlags, args []string, out io.Writer) error {
 	var f filters
 	f.register(c.flags)
@@ -87,27 +89,24 @@ func link(ctx context.Context, c *clientFlags, args []string, out io.Writer) err
 	switch {
 	case err != nil:
 		return err
-	case len(words) == 1 && words[0] == "list":
-		links, err := list(ctx, c, &proto.OpRequest{Noun: proto.NounLinks}, func(r *proto.OpReply) []proto.LinkStatus { return r.Links }, linkOf)
+	case len(words) == 1 && (words[0] == "list" || words[0] == "qualify" && !*all):
+		links, err := list(ctx, c, &proto.OpRequest{Noun: proto.NounLinks}, linksIn, linkOf)
 		if err != nil {
 			return err
+		}
+		if words[0] == "qualify" {
+			found := []qualifiedJSON{}
+			for i := range links {
+				if links[i].Qualified != nil {
+					found = append(found, *links[i].Qualified)
+				}
+			}
+			return c.printQualified(out, found)
 		}
 		links = slices.DeleteFunc(links, func(l linkJSON) bool {
 			return f.state != "" && f.state != l.State || f.ring != 0 && (l.Ring == nil || uint(*l.Ring) != f.ring)
 		})
 		return c.print(out, map[string][]linkJSON{"links": links}, func() { linkRows(out, links) })
-	case len(words) == 1 && words[0] == "qualify" && !*all:
-		links, err := list(ctx, c, &proto.OpRequest{Noun: proto.NounLinks}, func(r *proto.OpReply) []proto.LinkStatus { return r.Links }, linkOf)
-		if err != nil {
-			return err
-		}
-		found := []qualifiedJSON{}
-		for i := range links {
-			if links[i].Qualified != nil {
-				found = append(found, *links[i].Qualified)
-			}
-		}
-		return c.printQualified(out, found)
 	case len(words) > 0 && words[0] == "qualify" && *all == (len(words) == 1):
 		return qualify(ctx, c, words[1:], out)
 	case len(words) == 2 && words[0] == "clear":
@@ -162,29 +161,23 @@ func qualify(ctx context.Context, c *clientFlags, names []string, out io.Writer)
 }
 
 func (c *clientFlags) printQualified(out io.Writer, all []qualifiedJSON) error {
-	return c.print(out, map[string][]qualifiedJSON{"links": all}, func() { qualifiedRows(out, all) })
-}
-
-func qualifiedRows(out io.Writer, all []qualifiedJSON) {
-	rows(out, "FIBRE\tRESULT\tAT\tBER\tLOSS DB\tWHY", all, func(x qualifiedJSON) string {
-		ber, loss := "-", "-"
-		if x.BER != nil {
-			ber = fmt.Sprintf("%.1e", *x.BER)
-		}
-		if x.LossDB != nil {
-			loss = fmt.Sprintf("%.1f", *x.LossDB)
-		}
-		return fmt.Sprintf("%s\t%s\t%s\t%s\t%s\t%s", x.Fibre, x.Result, localTime(x.At), ber, loss, x.Text)
+	return c.print(out, map[string][]qualifiedJSON{"links": all}, func() {
+		rows(out, "FIBRE\tRESULT\tAT\tBER\tLOSS DB\tWHY", all, func(x qualifiedJSON) string {
+			ber, loss := "-", "-"
+			if x.BER != nil {
+				ber = fmt.Sprintf("%.1e", *x.BER)
+			}
+			if x.LossDB != nil {
+				loss = fmt.Sprintf("%.1f", *x.LossDB)
+			}
+			return fmt.Sprintf("%s\t%s\t%s\t%s\t%s\t%s", x.Fibre, x.Result, localTime(x.At), ber, loss, x.Text)
+		})
 	})
 }
 
 func linkRows(out io.Writer, all []linkJSON) {
 	rows(out, "FIBRE\tENDS\tSTATE\tRING\tSINCE\tNEXT TRY", all, func(l linkJSON) string {
-		ring := "-"
-		if l.Ring != nil {
-			ring = fmt.Sprint(*l.Ring)
-		}
-		return fmt.Sprintf("%s\t%d/%d %s, %d/%d %s\t%s\t%s\t%s\t%s", l.Fibre, l.A.Node, l.A.Bundle, l.A.Port, l.B.Node, l.B.Bundle, l.B.Port, l.State, ring, localTime(l.Since), localTime(l.NextTry))
+		return fmt.Sprintf("%s\t%d/%d %s, %d/%d %s\t%s\t%s\t%s\t%s", l.Fibre, l.A.Node, l.A.Bundle, l.A.Port, l.B.Node, l.B.Bundle, l.B.Port, l.State, orDash(l.Ring), localTime(l.Since), localTime(l.NextTry))
 	})
 }
 

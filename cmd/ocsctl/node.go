@@ -107,9 +107,10 @@ func node(ctx context.Context, c *clientFlags, args []string, out io.Writer) err
 		}
 	}
 	return listing[proto.NodeStatus, nodeJSON]{
-		noun: "node", named: true, help: help("node"), list: proto.NounNodes,
-		show: func(id uint32) proto.OpRequest {
-			return proto.OpRequest{Noun: proto.NounNode, Node: proto.NodeID(id)}
+		noun: "node", help: help("node"), list: proto.NounNodes,
+		show: func(word string, q *proto.OpRequest) error {
+			q.Noun = proto.NounNode
+			return c.nodeArg("node", word, &q.Node)
 		},
 		of:   func(r *proto.OpReply) []proto.NodeStatus { return r.Nodes },
 		form: nodeOf, table: nodeRows, print: printNode,
@@ -126,19 +127,8 @@ func nodeRows(out io.Writer, nodes []nodeJSON) {
 		head, name = "NODE\tNAME", func(n *nodeJSON) string { return "\t" + dash(n.Name) }
 	}
 	rows(out, head+"\tONLINE\tMODE\tRING\tGENERATION\tWANTED\tUSABLE", nodes, func(n nodeJSON) string {
-		ring := "-"
-		if n.Ring != nil {
-			ring = strconv.FormatUint(uint64(*n.Ring), 10)
-		}
-		return fmt.Sprintf("%d%s\t%s\t%s\t%s\t%d\t%d\t%s", n.Node, name(&n), yesNo(n.Online), modeWords(n.Mode), ring, n.Generation, n.WantGeneration, usableText(n.Usable, n.Reason))
+		return fmt.Sprintf("%d%s\t%s\t%s\t%s\t%d\t%d\t%s", n.Node, name(&n), yesNo(n.Online), modeWords(n.Mode), orDash(n.Ring), n.Generation, n.WantGeneration, usableText(n.Usable, n.Reason))
 	})
-}
-
-func dBm(p *proto.MilliDBm) string {
-	if p == nil {
-		return "-"
-	}
-	return p.String()
 }
 
 func printNode(out io.Writer, n *nodeJSON) {
@@ -148,7 +138,7 @@ func printNode(out io.Writer, n *nodeJSON) {
 	}
 	fmt.Fprintln(out)
 	rows(out, "BUNDLE\tPATH\tSTATE\tCAUSE\tMEASURED\tEXPECTED\tLOSSES\tCALIBRATED", n.Bundles, func(b bundleJSON) string {
-		return fmt.Sprintf("%d\t%s\t%s\t%s\t%s\t%s\t%d\t%s", b.Bundle, b.Path, b.State, b.Cause, dBm(b.Measured), dBm(b.Expected), b.Flaps, yesNo(b.Calibrated))
+		return fmt.Sprintf("%d\t%s\t%s\t%s\t%s\t%s\t%d\t%s", b.Bundle, b.Path, b.State, b.Cause, orDash(b.Measured), orDash(b.Expected), b.Flaps, yesNo(b.Calibrated))
 	})
 	for _, b := range n.Bundles {
 		if b.why != strings.ReplaceAll(b.Cause, "_", " ") {
@@ -161,11 +151,11 @@ func printNode(out io.Writer, n *nodeJSON) {
 	if len(n.Sides) > 0 {
 		fmt.Fprintln(out)
 		rows(out, "SIDE\tSTATE\tREQUEST\tPLANNED\tIN USE\tPEER", n.Sides, func(s sideJSON) string {
-			current, peer := "-", "-"
-			if s.Peer != nil {
-				current, peer = strconv.Itoa(int(s.Current)), strconv.FormatUint(uint64(*s.Peer), 10)
+			current := &s.Current
+			if s.Peer == nil {
+				current = nil
 			}
-			return fmt.Sprintf("%s\t%s\t%s\t%d\t%s\t%s", s.Side, s.State, s.Request, s.Working, current, peer)
+			return fmt.Sprintf("%s\t%s\t%s\t%d\t%s\t%s", s.Side, s.State, s.Request, s.Working, orDash(current), orDash(s.Peer))
 		})
 	}
 	for _, a := range n.Alarms {

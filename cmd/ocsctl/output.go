@@ -27,6 +27,14 @@ func help(name string) string { return cli.Help(helpTexts, name) }
 // listOf is a list as scripts want it: empty, not null.
 func listOf[T any](list []T) []T { return append([]T{}, list...) }
 
+// orDash is what is known, - where nothing is.
+func orDash[T any](v *T) string {
+	if v == nil {
+		return "-"
+	}
+	return fmt.Sprint(*v)
+}
+
 // rows writes a table: its head, and a line for each of all.
 func rows[T any](out io.Writer, head string, all []T, line func(T) string) {
 	table(out, func(w io.Writer) {

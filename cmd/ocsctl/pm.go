@@ -74,7 +74,7 @@ func pm(ctx context.Context, c *clientFlags, args []string, out io.Writer) error
 
 // pmNamed finds the ends of a fibre, or a node that was told by name.
 func (c *clientFlags) pmNamed(ctx context.Context, cl *client, word, length string) (ends []pmEnd, err error) {
-	links, err := every(ctx, cl, proto.OpRequest{Noun: proto.NounLinks, Bundle: -1}, func(r *proto.OpReply) []proto.LinkStatus { return r.Links }, linkOf)
+	links, err := every(ctx, cl, proto.OpRequest{Noun: proto.NounLinks, Bundle: -1}, linksIn, linkOf)
 	if err != nil {
 		return nil, err
 	}

@@ -60,9 +60,11 @@ func endOf(e *proto.JointEnd) endJSON {
 
 func ringNoun(ctx context.Context, c *clientFlags, args []string, out io.Writer) error {
 	return listing[proto.RingStatus, ringJSON]{
-		noun: "ring", help: help("ring"), least: 1, list: proto.NounRings,
-		show: func(id uint32) proto.OpRequest {
-			return proto.OpRequest{Noun: proto.NounRing, Ring: proto.RingID(id)}
+		noun: "ring", help: help("ring"), list: proto.NounRings,
+		show: func(word string, q *proto.OpRequest) error {
+			id, err := number("ring", word, 1)
+			q.Noun, q.Ring = proto.NounRing, proto.RingID(id)
+			return err
 		},
 		of:   func(r *proto.OpReply) []proto.RingStatus { return r.Rings },
 		form: ringOf, table: ringRows, print: printRing,
@@ -90,7 +92,7 @@ func printRing(out io.Writer, r *ringJSON) {
 			}
 			for i, e := range []endJSON{x.A, x.B} {
 				first := [2]string{fmt.Sprintf("%d-%d", x.A.Node, x.B.Node), "  " + lit}[i]
-				fmt.Fprintf(w, "%s\t%d/%d %s\t%s\t%s\t%s\t%d\t%s\n", first, e.Node, e.Bundle, e.Path, e.State, dBm(e.Measured), dBm(e.Expected), e.Losses, dash([2]string{x.Fibre, x.Fibre}[i]))
+				fmt.Fprintf(w, "%s\t%d/%d %s\t%s\t%s\t%s\t%d\t%s\n", first, e.Node, e.Bundle, e.Path, e.State, orDash(e.Measured), orDash(e.Expected), e.Losses, dash(x.Fibre))
 			}
 		}
 	})

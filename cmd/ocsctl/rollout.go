@@ -46,12 +46,10 @@ func rolloutNoun(ctx context.Context, c *clientFlags, args []string, out io.Writ
 	if err != nil {
 		return err
 	}
-	verb := ""
-	if len(words) > 0 {
-		verb = words[0]
-	}
-	named := verb == "plan" || verb == "run"
-	if !named && verb != "stop" && verb != "status" || len(words) > 2 || named != (len(words) == 2) {
+	verb := strings.Join(words[:min(1, len(words))], "")
+	noun, known := map[string]proto.Noun{"plan": proto.NounRollout, "run": proto.NounRollout, "stop": proto.NounRolloutStop, "status": proto.NounRolloutStatus}[verb]
+	named := noun == proto.NounRollout && known
+	if !known || len(words) > 2 || named != (len(words) == 2) {
 		return wrongUsage("rollout", "plan VERSION, run VERSION, status, stop", "%q", cli.Clip(strings.Join(words, " ")))
 	}
 	if *wait && verb != "run" {
@@ -60,22 +58,14 @@ func rolloutNoun(ctx context.Context, c *clientFlags, args []string, out io.Writ
 	if *firmware && !named {
 		return wrongUsage("firmware", "with plan or run", "%s", verb)
 	}
-	q := proto.OpRequest{Author: c.author(), Firmware: *firmware}
+	q := proto.OpRequest{Noun: noun, DryRun: verb == "plan", Author: c.author(), Firmware: *firmware}
 	if named {
 		if q.Software = words[1]; proto.Release(q.Software) == "" || proto.Clip(q.Software) != q.Software {
 			return wrongUsage("software", fmt.Sprintf("what ocs-agent version prints, at most %d bytes", proto.MaxText), "%q", cli.Clip(q.Software))
 		}
 	}
-	switch verb {
-	case "plan":
-		q.Noun, q.DryRun = proto.NounRollout, true
+	if q.DryRun {
 		return c.rolloutPlan(ctx, q, out)
-	case "run":
-		q.Noun = proto.NounRollout
-	case "stop":
-		q.Noun = proto.NounRolloutStop
-	case "status":
-		q.Noun = proto.NounRolloutStatus
 	}
 	return c.with(ctx, func(cl *client) error {
 		r, err := cl.Ask(ctx, q)

@@ -125,11 +125,7 @@ func (w *weighed) device(s *proto.NodeStatus) {
 
 func (w *weighed) steps() sealJSON {
 	planner := func(step string, f proto.Features, refused []sealRefused) sealStep {
-		s := sealStep{Step: "planner " + step, Of: 1, Refused: refused}
-		if w.planner.Has(f) {
-			s.Done = 1
-		}
-		return s
+		return sealStep{"planner " + step, int(one(w.planner.Has(f))), 1, refused}
 	}
 	unheard := w.plain
 	for i := range w.alarms {
@@ -149,10 +145,7 @@ func (w *weighed) steps() sealJSON {
 	}
 	for i := range j.Steps {
 		s := &j.Steps[i]
-		if s.Refused == nil {
-			s.Refused = []sealRefused{}
-		}
-		if s.Done < s.Of && j.Next == 0 {
+		if s.Refused = listOf(s.Refused); s.Done < s.Of && j.Next == 0 {
 			j.Next = i + 1
 		}
 	}

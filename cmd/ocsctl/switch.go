@@ -69,8 +69,10 @@ func switchFrom(s *proto.NodeStatus) switchJSON {
 func switches(ctx context.Context, c *clientFlags, args []string, out io.Writer) error {
 	return listing[proto.NodeStatus, switchJSON]{
 		noun: "switch", plural: "switches", help: help("switch"), from: uint64(proto.FirstSwitch), list: proto.NounNodes,
-		show: func(id uint32) proto.OpRequest {
-			return proto.OpRequest{Noun: proto.NounNode, Node: min(proto.FirstSwitch+proto.NodeID(id), 1<<32-1)}
+		show: func(word string, q *proto.OpRequest) error {
+			id, err := number("switch", word, 0)
+			q.Noun, q.Node = proto.NounNode, min(proto.FirstSwitch+proto.NodeID(id), 1<<32-1)
+			return err
 		},
 		of:   func(r *proto.OpReply) []proto.NodeStatus { return r.Nodes },
 		form: switchFrom, table: switchRows, print: printSwitch,

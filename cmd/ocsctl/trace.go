@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"slices"
 	"strconv"
@@ -120,8 +121,7 @@ func (x *chrome) name(pid int, process string, tid uint64, thread string) {
 // generation makes the slices of planner and nodes.
 func (x *chrome) generation(marks []proto.TraceMark) {
 	var own [proto.TraceSwitched + 1]uint64
-	nodes := map[proto.NodeID]*[proto.TraceSwitched + 1]uint64{}
-	var order []proto.NodeID
+	nodes := map[proto.NodeID][proto.TraceSwitched + 1]uint64{}
 	end, text := uint64(0), ""
 	for _, m := range marks {
 		switch {
@@ -131,22 +131,19 @@ func (x *chrome) generation(marks []proto.TraceMark) {
 			own[m.Stage] = m.AtMicros
 			text += m.Text
 		default:
-			if nodes[*m.Node] == nil {
-				nodes[*m.Node] = new([proto.TraceSwitched + 1]uint64)
-				order = append(order, *m.Node)
-			}
-			nodes[*m.Node][m.Stage] = m.AtMicros
+			at := nodes[*m.Node]
+			at[m.Stage] = m.AtMicros
+			nodes[*m.Node] = at
 		}
 		end = max(end, m.AtMicros)
 	}
-	slices.Sort(order)
 	if own[proto.TracePrepare] == 0 {
 		return
 	}
 	x.name(pidPlanner, "planner", 1, "generation")
 	x.slice(pidPlanner, 1, "generation", own[proto.TraceAsked], end, map[string]any{"what": text})
 	x.parts(pidPlanner, 1, end, []part{{"wait and plan", own[proto.TraceAsked]}, {"prepare", own[proto.TracePrepare]}, {"store", own[proto.TraceDecided]}, {"told, until all confirm", own[proto.TraceStored]}})
-	for _, id := range order {
+	for _, id := range slices.Sorted(maps.Keys(nodes)) {
 		at, tid := nodes[id], uint64(id)
 		name := fmt.Sprintf("node %d", id)
 		if id.IsSwitch() {

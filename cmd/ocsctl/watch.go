@@ -57,18 +57,17 @@ type ledgerJSON struct {
 func watch(ctx context.Context, c *clientFlags, args []string, out io.Writer) error {
 	lines := c.flags.Int("n", 0, "stop after this many lines; 0: never")
 	f := watchFilter{c.flags.String("node", "", "only of this `NODE`, or switch-N"), c.flags.String("kind", "", "only this `EVENT`: Switched, Closed, ..., online, offline, planner"),
-		c.flags.String("severity", "ok", "only from this `SEVERITY` on: ok, warning or critical"), c.flags.Bool("all", false, "each line of each node that a plan moves, too"), nil}
+		c.flags.String("severity", "ok", "only from this `SEVERITY` on: ok, warning or critical"), c.flags.Bool("all", false, "each line of each node that a plan moves, too"), 0}
 	if err := c.readNone(args, help("watch")); err != nil {
 		return err
 	}
-	var only proto.NodeID
 	if *f.node != "" {
-		if err := c.placeArg(*f.node, &only, nil); err != nil {
+		if err := c.placeArg(*f.node, &f.only, nil); err != nil {
 			return err
 		}
 	}
-	if err := f.check(); err != nil {
-		return err
+	if _, known := severities[strings.ToLower(*f.severity)]; !known {
+		return wrongUsage("severity", "ok, warning or critical", "%q", *f.severity)
 	}
 	scope := proto.Topics{Fabric: proto.AnyFabric}
 	if c.fabric != "" {
@@ -82,7 +81,6 @@ func watch(ctx context.Context, c *clientFlags, args []string, out io.Writer) er
 	if err := c.findNamed(ctx, cl); err != nil {
 		return err
 	}
-	f.only = &only
 	last := map[speaker]string{} // beats are not news
 	plans := planLines{}
 	for shown := 0; *lines == 0 || shown < *lines; {
@@ -188,20 +186,13 @@ func (l *watchJSON) who() string {
 type watchFilter struct {
 	node, kind, severity *string
 	all                  *bool
-	only                 *proto.NodeID // that of node
+	only                 proto.NodeID // that of node
 }
 
 var severities = map[string]int{"ok": 0, "warning": 1, "critical": 2}
 
-func (f *watchFilter) check() error {
-	if _, known := severities[strings.ToLower(*f.severity)]; !known {
-		return wrongUsage("severity", "ok, warning or critical", "%q", *f.severity)
-	}
-	return nil
-}
-
 func (f *watchFilter) passes(l *watchJSON) bool {
-	if *f.node != "" && (l.Node == nil || *l.Node != *f.only) {
+	if *f.node != "" && (l.Node == nil || *l.Node != f.only) {
 		return false
 	}
 	if *f.kind != "" && !strings.EqualFold(*f.kind, l.Kind) && !strings.EqualFold(*f.kind, l.Event[strings.LastIndexByte(l.Event, '.')+1:]) {
