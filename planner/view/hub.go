@@ -71,20 +71,16 @@ func (v *View) Load() Load {
 	return l
 }
 
-// awake makes sure that the picture is kept up to date; it is when it returns.
-func (h *hub) awake(ctx context.Context) error {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.used = h.now()
-	if h.running {
-		return nil
+// awake makes sure that the picture is kept up to date; it is when it returns. It is
+// called with mu held.
+func (h *hub) awake(ctx context.Context) (err error) {
+	if h.used = h.now(); !h.running {
+		if err = h.look(ctx, true); err == nil {
+			h.running = true
+			go h.run()
+		}
 	}
-	if err := h.look(ctx, true); err != nil {
-		return err
-	}
-	h.running = true
-	go h.run()
-	return nil
+	return err
 }
 
 // run looks until nobody has watched for a while.
@@ -176,32 +172,28 @@ func (h *hub) release() {
 
 // planned is what is planned for now, and its text's digest.
 func (h *hub) planned(ctx context.Context) (*fabric.Fabric, proto.Digest, error) {
-	if err := h.awake(ctx); err != nil {
-		return nil, proto.Digest{}, err
-	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.fabric, h.edition, nil
+	err := h.awake(ctx)
+	return h.fabric, h.edition, err
 }
 
 // snapshot is the picture as a frame, and of which fabric it is.
 func (h *hub) snapshot(ctx context.Context) ([]byte, proto.Digest, error) {
-	if err := h.awake(ctx); err != nil {
-		return nil, proto.Digest{}, err
-	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.picture.snapshot(), h.edition, nil
+	err := h.awake(ctx)
+	return h.picture.snapshot(), h.edition, err
 }
 
 // join adds a viewer who knows everything up to a sequence number: he is told
 // what came since. A closed channel means that he must take a snapshot.
 func (h *hub) join(ctx context.Context, seq uint64, peer string) (chan message, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	if err := h.awake(ctx); err != nil {
 		return nil, err
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
 	if !limit.Room(h.viewers, maxViewers, peer) {
 		h.load.Refused++
 		return nil, errFull
