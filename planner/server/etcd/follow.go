@@ -47,9 +47,7 @@ func (s *Store) readOnce(ctx context.Context) (int64, error) {
 	}
 	at, h, rev := r.Header.Revision, head{Format: storeFormat}, int64(0)
 	state := map[string][]byte{}
-	s.mu.Lock()
-	have := s.head
-	s.mu.Unlock()
+	have := s.last()
 	if len(r.Kvs) > 0 {
 		if h, err = parseHead(r.Kvs[0].Value); err != nil {
 			return 0, fmt.Errorf("etcd: %w: %w", errDamaged, err)
@@ -57,9 +55,7 @@ func (s *Store) readOnce(ctx context.Context) (int64, error) {
 		rev = r.Kvs[0].ModRevision
 	}
 	if h.Seq == have.Seq && h.Sum == have.Sum && h.Seq > 0 { // nothing was missed
-		s.mu.Lock()
-		s.headRev, s.head = rev, h
-		s.mu.Unlock()
+		s.locked(func() { s.headRev, s.head = rev, h })
 		return at, nil
 	}
 	from, last := uint64(0), sum{}

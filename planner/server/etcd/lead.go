@@ -120,9 +120,7 @@ func (s *Store) rule() {
 			}
 			s.away(err)
 			if errors.Is(err, rpctypes.ErrLeaseNotFound) {
-				s.mu.Lock()
-				s.dethroned()
-				s.mu.Unlock()
+				s.locked(s.dethroned)
 			}
 			s.pause(s.ctx)
 		}
@@ -133,9 +131,8 @@ func (s *Store) rule() {
 }
 
 func (s *Store) renew() error {
-	s.mu.Lock()
-	id := s.leaseID
-	s.mu.Unlock()
+	var id clientv3.LeaseID
+	s.locked(func() { id = s.leaseID })
 	ctx, cancel := context.WithTimeout(s.ctx, attempt)
 	defer cancel()
 	r, err := s.client.KeepAliveOnce(ctx, id)
@@ -205,9 +202,7 @@ func (s *Store) guard() ([]clientv3.Cmp, bool) {
 func (s *Store) Commit(records []planner.Record) error {
 	s.writing.Lock()
 	defer s.writing.Unlock()
-	s.mu.Lock()
-	last := s.head
-	s.mu.Unlock()
+	last := s.last()
 	packed := pack(records)
 	parts := split(packed)
 	h := head{Format: storeFormat, Seq: last.Seq + 1, Term: last.Term, Parts: len(parts), Snapshot: last.Snapshot}
@@ -217,9 +212,7 @@ func (s *Store) Commit(records []planner.Record) error {
 			_, _ = fmt.Sscan(string(r.Value), &h.Term) // for people
 		}
 	}
-	s.mu.Lock()
-	s.written = h.Sum
-	s.mu.Unlock()
+	s.locked(func() { s.written = h.Sum })
 	for i, part := range parts[:len(parts)-1] {
 		if err := s.write(h, false, clientv3.OpPut(s.walKey(h.Seq, i), withParts(part, len(parts)))); err != nil {
 			return err
@@ -229,10 +222,10 @@ func (s *Store) Commit(records []planner.Record) error {
 	if err := s.write(h, true, clientv3.OpPut(s.walKey(h.Seq, i), withParts(parts[i], len(parts))), clientv3.OpPut(s.key("head"), h.encode())); err != nil {
 		return err
 	}
-	s.mu.Lock()
-	s.apply(records)
-	s.head, s.standing.Batches = h, h.Seq
-	s.mu.Unlock()
+	s.locked(func() {
+		s.apply(records)
+		s.head, s.standing.Batches = h, h.Seq
+	})
 	if h.Seq%s.cfg.every == 0 {
 		return s.snapshot()
 	}
@@ -253,9 +246,7 @@ func (s *Store) write(h head, moves bool, ops ...clientv3.Op) error {
 		rev, held, err := s.try(guard, ops)
 		if err == nil && held {
 			if moves {
-				s.mu.Lock()
-				s.headRev = rev
-				s.mu.Unlock()
+				s.locked(func() { s.headRev = rev })
 			}
 			return nil
 		}
@@ -272,10 +263,8 @@ func (s *Store) write(h head, moves bool, ops ...clientv3.Op) error {
 		case moves && done:
 			return nil
 		case lost || time.Since(began) >= lease && !s.cfg.unguarded:
-			s.mu.Lock()
-			id := s.leaseID
-			s.dethroned()
-			s.mu.Unlock()
+			var id clientv3.LeaseID
+			s.locked(func() { id = s.leaseID; s.dethroned() })
 			if !lost {
 				s.revoke(id)
 			}
@@ -290,9 +279,7 @@ func (s *Store) write(h head, moves bool, ops ...clientv3.Op) error {
 
 // fails notes why the write that is under way does not succeed.
 func (s *Store) fails(err error) {
-	s.mu.Lock()
-	s.unwritten = err
-	s.mu.Unlock()
+	s.locked(func() { s.unwritten = err })
 	if err != nil {
 		s.away(err)
 	}
@@ -339,9 +326,7 @@ func (s *Store) snapshot() error {
 	if err != nil {
 		return err
 	}
-	s.mu.Lock()
-	h := s.head
-	s.mu.Unlock()
+	h := s.last()
 	packed := pack(state)
 	parts := split(packed)
 	for i, part := range parts {
@@ -355,8 +340,6 @@ func (s *Store) snapshot() error {
 		clientv3.OpDelete(s.key("snap/"), clientv3.WithRange(s.key("snap/%016x/", h.Seq)))); err != nil {
 		return err
 	}
-	s.mu.Lock()
-	s.head = h
-	s.mu.Unlock()
+	s.locked(func() { s.head = h })
 	return nil
 }

@@ -21,7 +21,7 @@ func (p Place) Read(ctx context.Context) (st planner.State, err error) {
 			return err
 		}
 		if s.head.Seq == 0 {
-			return refuse("a store that is there", "there is none in etcd under %s", s.key(""))
+			return proto.Wrong("store", "a store that is there", "there is none in etcd under %s", s.key(""))
 		}
 		st, err = s.Load()
 		return err
@@ -36,7 +36,7 @@ func (p Place) Make(ctx context.Context, st planner.State) error {
 			return err
 		}
 		if s.head.Seq > 0 {
-			return refuse("a place where no store is yet", "there is one in etcd under %s", s.key(""))
+			return proto.Wrong("store", "a place where no store is yet", "there is one in etcd under %s", s.key(""))
 		}
 		term, err := st.Number("term")
 		if err != nil {
@@ -53,7 +53,7 @@ func (p Place) Make(ctx context.Context, st planner.State) error {
 			}
 			_, held, err := s.try(alone, ops)
 			if err == nil && !held {
-				err = refuse("a place where no store is yet", "a planner has begun one in etcd under %s meanwhile", s.key(""))
+				err = proto.Wrong("store", "a place where no store is yet", "a planner has begun one in etcd under %s meanwhile", s.key(""))
 			}
 			if err != nil {
 				return err

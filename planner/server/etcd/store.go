@@ -61,10 +61,6 @@ func Parse(text string) (endpoints []string, ok bool) {
 	return strings.Split(list, ","), ok
 }
 
-func refuse(limit, format string, args ...any) error {
-	return &proto.Error{Code: proto.Invalid, Field: "store", Limit: limit, Reason: fmt.Sprintf(format, args...)}
-}
-
 // Check reports what Open would refuse, without connecting.
 func (c *Config) Check() error {
 	_, err := c.client()
@@ -74,25 +70,25 @@ func (c *Config) Check() error {
 func (c *Config) client() (clientv3.Config, error) {
 	out := clientv3.Config{Endpoints: c.Endpoints, DialTimeout: attempt, DialKeepAliveTime: 2 * lease, DialKeepAliveTimeout: lease, Logger: zap.NewNop()}
 	if c.Name == "" || strings.HasPrefix(c.Name, "/") || strings.HasSuffix(c.Name, "/") {
-		return out, &proto.Error{Code: proto.Invalid, Field: "store_name", Limit: "a name without a slash at its ends", Reason: fmt.Sprintf("%q", c.Name)}
+		return out, proto.Wrong("store_name", "a name without a slash at its ends", "%q", c.Name)
 	}
 	secure := 0
 	for _, e := range c.Endpoints {
 		u, err := url.Parse(e)
 		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.Path != "" && u.Path != "/" || u.RawQuery != "" {
-			return out, refuse("bolt:FILE, or etcd:URL,URL with http://host:port or https://host:port", "%q", e)
+			return out, proto.Wrong("store", "bolt:FILE, or etcd:URL,URL with http://host:port or https://host:port", "%q", e)
 		}
 		if u.Scheme == "https" {
 			secure++
 		} else if !c.Insecure && !mqtt.IsLoopback(u.Hostname()) {
-			return out, refuse("https:// beyond loopback, or -insecure", "%q is not encrypted", e)
+			return out, proto.Wrong("store", "https:// beyond loopback, or -insecure", "%q is not encrypted", e)
 		}
 	}
 	switch files := c.CAFile != "" || c.CertFile != "" || c.KeyFile != ""; {
 	case secure != 0 && secure != len(c.Endpoints):
-		return out, refuse("all http:// or all https://", "%d of %d are https", secure, len(c.Endpoints))
+		return out, proto.Wrong("store", "all http:// or all https://", "%d of %d are https", secure, len(c.Endpoints))
 	case secure == 0 && files:
-		return out, refuse("https:// with -store-ca, -store-cert or -store-key", "%q", strings.Join(c.Endpoints, ","))
+		return out, proto.Wrong("store", "https:// with -store-ca, -store-cert or -store-key", "%q", strings.Join(c.Endpoints, ","))
 	case secure == 0:
 		return out, nil
 	}
@@ -106,18 +102,18 @@ func (c *Config) tls() (*tls.Config, error) {
 	if c.CAFile != "" {
 		pem, err := os.ReadFile(c.CAFile)
 		if err != nil {
-			return nil, &proto.Error{Code: proto.Invalid, Field: "store_ca", Limit: "a readable PEM file", Reason: err.Error()}
+			return nil, proto.Wrong("store_ca", "a readable PEM file", "%v", err)
 		}
 		t.RootCAs = x509.NewCertPool()
 		if !t.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, &proto.Error{Code: proto.Invalid, Field: "store_ca", Limit: "PEM certificates", Reason: "none in " + c.CAFile}
+			return nil, proto.Wrong("store_ca", "PEM certificates", "none in %s", c.CAFile)
 		}
 	}
 	if c.CertFile == "" && c.KeyFile == "" {
 		return t, nil
 	}
 	if _, err := tls.LoadX509KeyPair(c.CertFile, c.KeyFile); err != nil {
-		return nil, &proto.Error{Code: proto.Invalid, Field: "store_cert", Limit: "a readable pair -store-cert and -store-key", Reason: err.Error()}
+		return nil, proto.Wrong("store_cert", "a readable pair -store-cert and -store-key", "%v", err)
 	}
 	t.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
 		pair, err := tls.LoadX509KeyPair(c.CertFile, c.KeyFile) // again: short-lived ones are replaced in place
@@ -168,17 +164,13 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := s.admit(ctx, found); err != nil {
+	at := int64(0)
+	if err = s.admit(ctx, found); err == nil {
+		at, err = s.read(ctx)
+	}
+	if err != nil {
 		s.stop()
 		return nil, err
-	}
-	at, err := s.read(ctx)
-	for ; err != nil; at, err = s.read(ctx) {
-		if fatal(err) || ctx.Err() != nil {
-			s.stop()
-			return nil, err
-		}
-		s.pause(ctx)
 	}
 	s.done.Add(2)
 	go s.follow(at)
@@ -196,7 +188,7 @@ func dial(ctx context.Context, cfg Config) (*Store, error) {
 	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
 	s := &Store{cfg: cfg, vacant: make(chan struct{}, 1), changed: make(chan struct{}), state: map[string][]byte{}, parts: map[string][]byte{}}
 	if s.client, err = clientv3.New(c); err != nil {
-		return nil, refuse("a cluster of etcd", "%v", err)
+		return nil, proto.Wrong("store", "a cluster of etcd", "%v", err)
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	for said := false; ; {
@@ -227,12 +219,12 @@ func (s *Store) onlyCluster(ctx context.Context) (id uint64, err error) {
 		go func() {
 			ctx, cancel := context.WithTimeout(ctx, attempt)
 			defer cancel()
-			r, err := s.client.Status(ctx, e)
-			if err != nil {
-				answers <- answer{e, 0, err}
-				return
+			a := answer{endpoint: e}
+			var r *clientv3.StatusResponse
+			if r, a.err = s.client.Status(ctx, e); a.err == nil {
+				a.id = r.Header.ClusterId
 			}
-			answers <- answer{e, r.Header.ClusterId, nil}
+			answers <- a
 		}()
 	}
 	first := answer{}
@@ -244,7 +236,7 @@ func (s *Store) onlyCluster(ctx context.Context) (id uint64, err error) {
 		case first.id == 0:
 			first = a
 		case first.id != a.id:
-			return 0, refuse("endpoints of one cluster", "%s is of cluster %x, %s of %x", first.endpoint, first.id, a.endpoint, a.id)
+			return 0, proto.Wrong("store", "endpoints of one cluster", "%s is of cluster %x, %s of %x", first.endpoint, first.id, a.endpoint, a.id)
 		}
 	}
 	if first.id != 0 {
@@ -274,7 +266,7 @@ func (s *Store) admit(ctx context.Context, how admission) error {
 			return nil
 		}
 		if len(r.Kvs) > 0 && how != adopt {
-			return refuse("the cluster that the store was made in; for one that was restored or copied on purpose, ocs-planner store adopt",
+			return proto.Wrong("store", "the cluster that the store was made in; for one that was restored or copied on purpose, ocs-planner store adopt",
 				"it was made in cluster %s, this is %s", r.Kvs[0].Value, ours)
 		}
 		_, err = s.client.Put(ctx, key, ours)
@@ -287,7 +279,7 @@ func (s *Store) same(h *pb.ResponseHeader) error {
 	if h.GetClusterId() == s.cluster {
 		return nil
 	}
-	return refuse("endpoints of one cluster", "a member of cluster %x answered, the store is in %x", h.GetClusterId(), s.cluster)
+	return proto.Wrong("store", "endpoints of one cluster", "a member of cluster %x answered, the store is in %x", h.GetClusterId(), s.cluster)
 }
 
 // fatal: trying again changes nothing.
@@ -326,6 +318,19 @@ func (s *Store) Standing() (server.Standing, <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.standing, s.changed
+}
+
+// locked runs f with mu held.
+func (s *Store) locked(f func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f()
+}
+
+// last is the head, as it was read or written last.
+func (s *Store) last() (h head) {
+	s.locked(func() { h = s.head })
+	return h
 }
 
 // told is called with mu held when the standing is another one.
