@@ -140,12 +140,9 @@ func brokerOptions(log *slog.Logger) *mochi.Options {
 }
 
 func (c *BrokerConfig) check() (*tls.Config, error) {
-	refuse := func(field, limit, format string, args ...any) (*tls.Config, error) {
-		return nil, &proto.Error{Code: proto.Invalid, Field: field, Limit: limit, Reason: fmt.Sprintf(format, args...)}
-	}
 	host, _, err := net.SplitHostPort(c.Listen)
 	if err != nil {
-		return refuse("listen", "host:port", "%v", err)
+		return nil, proto.Wrong("listen", "host:port", "%v", err)
 	}
 	if c.Passwords != "" {
 		if _, err := openLogins(c.Passwords); err != nil {
@@ -157,12 +154,12 @@ func (c *BrokerConfig) check() (*tls.Config, error) {
 	}
 	if c.CAFile == "" && c.CertFile == "" && c.KeyFile == "" {
 		if !c.Insecure && !mqtt.IsLoopback(host) {
-			return refuse("listen", "a loopback address, or -ca -cert -key, or -insecure", "%q is open to others and not encrypted", c.Listen)
+			return nil, proto.Wrong("listen", "a loopback address, or -ca -cert -key, or -insecure", "%q is open to others and not encrypted", c.Listen)
 		}
 		return nil, nil
 	}
 	if c.CAFile == "" || c.CertFile == "" || c.KeyFile == "" {
-		return refuse("cert", "-ca, -cert and -key together", "one is missing")
+		return nil, proto.Wrong("cert", "-ca, -cert and -key together", "one is missing")
 	}
 	return cert.Server(c.CAFile, c.CertFile, c.KeyFile)
 }

@@ -45,6 +45,7 @@ const (
 	healthPath   = "/healthz"
 	readyPath    = "/readyz"
 	leaderPath   = "/leader"
+	notLeading   = "does not lead"
 )
 
 // HTTPConfig of the HTTP server.
@@ -63,24 +64,21 @@ func (c *HTTPConfig) Check() error {
 }
 
 func (c *HTTPConfig) tls() (*tls.Config, error) {
-	refuse := func(limit, reason string) (*tls.Config, error) {
-		return nil, &proto.Error{Code: proto.Invalid, Field: "http", Limit: limit, Reason: reason}
-	}
 	if path, ok := strings.CutPrefix(c.Addr, unixPrefix); ok {
 		if path == "" {
-			return refuse("host:port, or unix:PATH", "no path")
+			return nil, proto.Wrong("http", "host:port, or unix:PATH", "no path")
 		}
 		return nil, nil
 	}
 	host, _, err := net.SplitHostPort(c.Addr)
 	if err != nil {
-		return refuse("host:port, or unix:PATH", err.Error())
+		return nil, proto.Wrong("http", "host:port, or unix:PATH", "%v", err)
 	}
 	if mqtt.IsLoopback(host) {
 		return nil, nil
 	}
 	if c.CAFile == "" || c.CertFile == "" || c.KeyFile == "" {
-		return refuse("a loopback address, unix:PATH, or -ca, -cert and -key", fmt.Sprintf("%q is open to others; it is served to those with a certificate alone", c.Addr))
+		return nil, proto.Wrong("http", "a loopback address, unix:PATH, or -ca, -cert and -key", "%q is open to others; it is served to those with a certificate alone", c.Addr)
 	}
 	return cert.Server(c.CAFile, c.CertFile, c.KeyFile)
 }
@@ -323,38 +321,30 @@ func (s *server) serveHTTP() (stop func() error, err error) {
 
 // routes are what the HTTP server shows.
 func (s *server) routes(mux *http.ServeMux) {
-	mux.HandleFunc("GET "+healthPath, func(w http.ResponseWriter, r *http.Request) {
-		var o planner.Overview
-		if err := s.Read(r.Context(), func(p *planner.Planner) { o = p.Overview() }); err != nil {
-			http.Error(w, err.Error(), http.StatusServiceUnavailable)
-			return
-		}
-		fmt.Fprintf(w, "ok: term %d, generation %d\n", o.Term, o.Generation)
-	})
-	mux.HandleFunc("GET "+leaderPath, func(w http.ResponseWriter, r *http.Request) { // for balancers
-		var leads bool
-		if err := s.Read(r.Context(), func(*planner.Planner) { leads = s.leads() }); err != nil || !leads {
-			http.Error(w, "does not lead", http.StatusServiceUnavailable)
-			return
-		}
-		fmt.Fprintln(w, "leads")
-	})
-	mux.HandleFunc("GET "+readyPath, func(w http.ResponseWriter, r *http.Request) {
-		var o planner.Overview
-		var leads bool
-		var not string
-		var is proto.HealthState
-		err := s.Read(r.Context(), func(p *planner.Planner) {
-			o, leads = p.Overview(), s.leads()
-			is, not = p.Alarms.NotReady(leads)
+	// not is why the answer is none, down the same where the planner has ended.
+	page := func(path, down string, look func(p *planner.Planner) (says, not string)) {
+		mux.HandleFunc("GET "+path, func(w http.ResponseWriter, r *http.Request) {
+			says, not := "", ""
+			if err := s.Read(r.Context(), func(p *planner.Planner) { says, not = look(p) }); err != nil {
+				not = cmp.Or(down, err.Error())
+			}
+			if not != "" {
+				http.Error(w, not, http.StatusServiceUnavailable)
+				return
+			}
+			fmt.Fprintln(w, says)
 		})
-		if err != nil {
-			not = err.Error()
-		}
-		if not != "" {
-			http.Error(w, not, http.StatusServiceUnavailable)
-			return
-		}
-		fmt.Fprintf(w, "ok: %s, term %d, generation %d; the fabric is %s\n", map[bool]string{true: "leads", false: "follows"}[leads], o.Term, o.Generation, is)
+	}
+	page(healthPath, "", func(p *planner.Planner) (says, not string) {
+		o := p.Overview()
+		return fmt.Sprintf("ok: term %d, generation %d", o.Term, o.Generation), ""
+	})
+	page(leaderPath, notLeading, func(*planner.Planner) (says, not string) { // for balancers
+		return "leads", map[bool]string{false: notLeading}[s.leads()]
+	})
+	page(readyPath, "", func(p *planner.Planner) (says, not string) {
+		o, leads := p.Overview(), s.leads()
+		is, not := p.Alarms.NotReady(leads)
+		return fmt.Sprintf("ok: %s, term %d, generation %d; the fabric is %s", map[bool]string{true: "leads", false: "follows"}[leads], o.Term, o.Generation, is), not
 	})
 }

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"net/http"
 	"os"
 	"time"
@@ -150,7 +151,7 @@ type scraper struct {
 const maxScrapes = 4
 
 // scraped lends a scraper to each request in turn.
-func scraped(s *server, me *self.Process, load func() view.Load, write func(*scraper, http.ResponseWriter, *http.Request)) http.HandlerFunc {
+func scraped(s *server, me *self.Process, load func() view.Load, write func(*scraper, context.Context) error) http.HandlerFunc {
 	free := make(chan *scraper, maxScrapes)
 	for range maxScrapes {
 		own := *me
@@ -161,18 +162,22 @@ func scraped(s *server, me *self.Process, load func() view.Load, write func(*scr
 		case c := <-free:
 			defer func() { free <- c }()
 			c.page.Text = c.page.Text[:0]
-			write(c, w, r)
+			if err := write(c, r.Context()); err != nil {
+				http.Error(w, err.Error(), http.StatusServiceUnavailable)
+				return
+			}
+			w.Header().Set("Content-Type", metricsType)
+			_, _ = w.Write(c.page.Text) // who went away asks again
 		case <-r.Context().Done():
 		}
 	}
 }
 
-func (c *scraper) fabric(w http.ResponseWriter, r *http.Request) {
+func (c *scraper) fabric(ctx context.Context) error {
 	var census *planner.Census
 	var v vitals
-	if err := c.s.Read(r.Context(), func(p *planner.Planner) { census, v = planner.CensusOf(p), c.s.vitals() }); err != nil {
-		http.Error(w, err.Error(), http.StatusServiceUnavailable)
-		return
+	if err := c.s.Read(ctx, func(p *planner.Planner) { census, v = planner.CensusOf(p), c.s.vitals() }); err != nil {
+		return err
 	}
 	if info, err := os.Stat(c.s.cfg.State); err == nil {
 		v.storeBytes = info.Size()
@@ -183,21 +188,15 @@ func (c *scraper) fabric(w http.ResponseWriter, r *http.Request) {
 	metric.AppendAll(&c.page, Measures, &v)
 	metric.AppendAll(&c.page, self.Measures, c.self)
 	metric.AppendAll(&c.page, guard.Measures, &v.seals)
-	c.write(w)
+	return nil
 }
 
-func (c *scraper) perNode(w http.ResponseWriter, r *http.Request) {
-	if err := c.s.Read(r.Context(), func(p *planner.Planner) { c.nodes = planner.NodesOf(p, c.nodes[:0]) }); err != nil {
-		http.Error(w, err.Error(), http.StatusServiceUnavailable)
-		return
+func (c *scraper) perNode(ctx context.Context) error {
+	err := c.s.Read(ctx, func(p *planner.Planner) { c.nodes = planner.NodesOf(p, c.nodes[:0]) })
+	if err == nil {
+		metric.AppendAll(&c.page, planner.NodeMeasures, c.nodes)
 	}
-	metric.AppendAll(&c.page, planner.NodeMeasures, c.nodes)
-	c.write(w)
-}
-
-func (c *scraper) write(w http.ResponseWriter) {
-	w.Header().Set("Content-Type", metricsType)
-	_, _ = w.Write(c.page.Text) // who went away asks again
+	return err
 }
 
 // scrapes adds the two pages.

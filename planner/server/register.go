@@ -105,7 +105,7 @@ func openRegister(name string) (*register, error) {
 	_, missing := os.Stat(name)
 	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
-		return nil, &proto.Error{Code: proto.Invalid, Field: "state", Limit: "a file that can be written", Reason: err.Error()}
+		return nil, proto.Wrong("state", "a file that can be written", "%v", err)
 	}
 	r := &register{name: name, file: f, fresh: missing != nil, keys: map[seal.KeyID]entry{}, nodes: map[proto.NodeID][]seal.KeyID{}, tokens: map[proto.NodeID]entry{}, thief: map[proto.KeyName]entry{}}
 	raw, err := os.ReadFile(name)

@@ -165,7 +165,7 @@ func Run(ctx context.Context, cfg Config) (err error) {
 // Check reports what Run would refuse before it attempts anything.
 func (c *Config) Check() error {
 	if c.State == "" {
-		return &proto.Error{Code: proto.Invalid, Field: "state", Limit: "a file", Reason: "empty"}
+		return proto.Wrong("state", "a file", "empty")
 	}
 	if err := c.checkOutlets(); err != nil {
 		return err
@@ -180,19 +180,19 @@ func (c *Config) Check() error {
 	}
 	if c.Broker == "" {
 		if c.Open != nil {
-			return &proto.Error{Code: proto.Invalid, Field: "broker", Limit: "-broker, the one of all copies of the planner", Reason: "none: a broker in this process goes with it, and the store is for those that take its place"}
+			return proto.Wrong("broker", "-broker, the one of all copies of the planner", "none: a broker in this process goes with it, and the store is for those that take its place")
 		}
 		b := c.embedded()
 		if c.Passwords != "" && c.PasswordFile == "" {
-			return &proto.Error{Code: proto.Invalid, Field: "password_file", Limit: "with passwords: the planner logs in, too", Reason: "none"}
+			return proto.Wrong("password_file", "with passwords: the planner logs in, too", "none")
 		}
 		return b.Check()
 	}
 	if c.Passwords != "" {
-		return &proto.Error{Code: proto.Invalid, Field: "passwords", Limit: "of the embedded broker", Reason: "another broker has users of its own"}
+		return proto.Wrong("passwords", "of the embedded broker", "another broker has users of its own")
 	}
 	if c.Listen != "" {
-		return &proto.Error{Code: proto.Invalid, Field: "listen", Limit: "-listen or -broker", Reason: "both are given"}
+		return proto.Wrong("listen", "-listen or -broker", "both are given")
 	}
 	l := c.link(c.Broker, planner.Config{Fabric: fabric.Default(), PlannerID: 1, Life: 1})
 	return l.Check()

@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"crypto/ed25519"
 	"crypto/x509"
 	"net"
 	"net/http"
@@ -37,7 +36,7 @@ func (c *Config) tls() (ca, cert, key string) {
 // checkSeals reports what is wrong with how messages are sealed.
 func (c *Config) checkSeals() error {
 	if c.Seals.Issuer != "" && (!c.Seals.Mode.On() || c.CAFile == "") {
-		return &proto.Error{Code: proto.Invalid, Field: "issuer", Limit: "with seal warn or enforce, and ca", Reason: "one of them is missing"}
+		return proto.Wrong("issuer", "with seal warn or enforce, and ca", "one of them is missing")
 	}
 	return c.Seals.Mode.Check()
 }
@@ -269,10 +268,7 @@ func (d Door) May(who *x509.Certificate, q *proto.OpRequest) error {
 		return nil
 	}
 	if who != nil {
-		if id, ok := seal.IDOfCertificate(who); ok {
-			k, _ := d.guard.Trust().Find(id)
-			role = k.Role
-		}
+		role = d.role(who)
 		name += " has the role " + role.String()
 	}
 	if role >= q.Needs() {
@@ -292,13 +288,14 @@ func (s *server) admin(r *http.Request) bool {
 	if at, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr); ok && at.Network() == "unix" {
 		return true
 	}
-	if r.TLS == nil || len(r.TLS.PeerCertificates) == 0 {
-		return false
+	return r.TLS != nil && len(r.TLS.PeerCertificates) > 0 && s.role(r.TLS.PeerCertificates[0]) == proto.RoleAdmin
+}
+
+// role is that which the trust document gives the holder of a certificate; 0: none.
+func (s *server) role(who *x509.Certificate) proto.Role {
+	id, ok := seal.IDOfCertificate(who)
+	if k, known := s.guard.Trust().Find(id); ok && known {
+		return k.Role
 	}
-	key, ok := r.TLS.PeerCertificates[0].PublicKey.(ed25519.PublicKey)
-	if !ok {
-		return false
-	}
-	k, known := s.guard.Trust().Find(seal.IDOf(key))
-	return known && k.Role == proto.RoleAdmin
+	return 0
 }

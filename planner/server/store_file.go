@@ -76,7 +76,7 @@ type File string
 func (f File) Read(context.Context) (planner.State, error) {
 	path := string(f)
 	if _, err := os.Stat(path); err != nil {
-		return nil, &proto.Error{Code: proto.Invalid, Field: "state", Limit: "the file of a store", Reason: err.Error()}
+		return nil, proto.Wrong("state", "the file of a store", "%v", err)
 	}
 	s, err := openBolt(path)
 	if err != nil {
@@ -128,38 +128,35 @@ func ExportStore(ctx context.Context, at Place, out io.Writer) (StoreHead, error
 
 // ImportStore makes a new store of what Export wrote, whole or not at all.
 func ImportStore(ctx context.Context, in io.Reader, at Place) (StoreHead, error) {
-	refuse := func(limit, format string, args ...any) (StoreHead, error) {
-		return StoreHead{}, &proto.Error{Code: proto.Invalid, Field: "import", Limit: limit, Reason: fmt.Sprintf(format, args...)}
-	}
 	lines := bufio.NewScanner(in)
 	lines.Buffer(nil, maxExportLine)
 	var want StoreHead
 	if !lines.Scan() || proto.DecodeFile(lines.Bytes(), &want) != nil || want.Format == 0 {
-		return refuse("what ocs-planner store export wrote", "line 1: no head of an export")
+		return StoreHead{}, proto.Wrong("import", "what ocs-planner store export wrote", "line 1: no head of an export")
 	}
 	if want.Format > storeFormat {
-		return refuse(fmt.Sprintf("format 1 to %d", storeFormat), "line 1: format %d is of a later version of ocs-planner", want.Format)
+		return StoreHead{}, proto.Wrong("import", fmt.Sprintf("format 1 to %d", storeFormat), "line 1: format %d is of a later version of ocs-planner", want.Format)
 	}
 	var st planner.State
 	for n := 2; lines.Scan(); n++ {
 		var l storeLine
 		if err := proto.DecodeFile(lines.Bytes(), &l); err != nil {
-			return refuse("what ocs-planner store export wrote", "line %d: %v", n, err)
+			return StoreHead{}, proto.Wrong("import", "what ocs-planner store export wrote", "line %d: %v", n, err)
 		}
 		if len(st) > 0 && l.Key <= st[len(st)-1].Key {
-			return refuse("keys in order", "line %d: %q", n, l.Key)
+			return StoreHead{}, proto.Wrong("import", "keys in order", "line %d: %q", n, l.Key)
 		}
 		st = append(st, planner.Record{Key: l.Key, Value: l.Value})
 	}
 	if err := lines.Err(); err != nil {
-		return refuse("lines of at most 64 MiB", "%v", err)
+		return StoreHead{}, proto.Wrong("import", "lines of at most 64 MiB", "%v", err)
 	}
 	head, err := headOf(st)
 	if err != nil {
 		return head, err
 	}
 	if head.Records != want.Records || head.SHA256 != want.SHA256 {
-		return refuse("the records that were exported", "%d records, %d were written; sha256 %s, want %s", head.Records, want.Records, head.SHA256, want.SHA256)
+		return StoreHead{}, proto.Wrong("import", "the records that were exported", "%d records, %d were written; sha256 %s, want %s", head.Records, want.Records, head.SHA256, want.SHA256)
 	}
 	return head, at.Make(ctx, st)
 }
