@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -124,21 +125,16 @@ func boardCommand(_ context.Context, args []string) error {
 		for _, a := range advice {
 			fmt.Fprintln(os.Stderr, "advice:", a)
 		}
-		if common.json {
-			return printJSON(map[string]any{"name": f.Name, "buses": len(b.Buses), "bundles": len(b.Bundles), "modules": b.Modules(), "ports": b.Ports(), "problems": []string{}, "advice": advice})
-		}
-		if b.Mirrors != nil {
-			fmt.Printf("%s: %d buses, %d ports of mirrors: good\n", f.Name, len(b.Buses), b.Ports())
-			return nil
-		}
-		fmt.Printf("%s: %d buses, %d bundles, %d modules: good\n", f.Name, len(b.Buses), len(b.Bundles), b.Modules())
-		return nil
+		said := map[string]any{"name": f.Name, "buses": len(b.Buses), "bundles": len(b.Bundles), "modules": b.Modules(), "ports": b.Ports(), "problems": []string{}, "advice": advice}
+		return answer(common.json, said, func() {
+			if b.Mirrors != nil {
+				fmt.Printf("%s: %d buses, %d ports of mirrors: good\n", f.Name, len(b.Buses), b.Ports())
+			} else {
+				fmt.Printf("%s: %d buses, %d bundles, %d modules: good\n", f.Name, len(b.Buses), len(b.Bundles), b.Modules())
+			}
+		})
 	}
-	if common.json {
-		return printJSON(f)
-	}
-	showBoard(f, &b)
-	return nil
+	return answer(common.json, f, func() { showBoard(f, &b) })
 }
 
 // boardFault tells all that is wrong with a file, each by its field.
@@ -151,14 +147,9 @@ func (c *common) boardFault(file string, err error) error {
 		}
 		problems = append(problems, p)
 	}
-	if c.json {
-		if err := printJSON(map[string]any{"problems": problems}); err != nil {
-			return err
-		}
-	}
 	err = cli.AsUsage(fmt.Errorf("%s: %s:\n%w", file, proto.Count(len(problems), "problem"), err))
 	if c.json {
-		return cli.Answered(err)
+		return cmp.Or(printJSON(map[string]any{"problems": problems}), cli.Answered(err))
 	}
 	return err
 }

@@ -64,17 +64,11 @@ func bringup(_ context.Context, args []string) error {
 			return err
 		}
 	}
-	if common.json {
-		if err := printJSON(r); err != nil {
-			return err
-		}
-	} else {
-		r.Table(os.Stdout)
+	err = answer(common.json, r, func() { r.Table(os.Stdout) })
+	if err == nil && r.Failed > 0 {
+		err = cli.Answered(errBringUp)
 	}
-	if r.Failed > 0 {
-		return cli.Answered(errBringUp)
-	}
-	return nil
+	return err
 }
 
 func (c *Config) origin(now time.Time) bench.Origin {

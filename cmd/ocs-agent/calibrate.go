@@ -254,13 +254,11 @@ func (c *Config) calibrateDiff(only int, asJSON bool) error {
 	if len(diffs) == 0 {
 		return fmt.Errorf("%s holds no two calibrations of a bundle to compare", c.State)
 	}
-	if asJSON {
-		return printJSON(map[string]any{"bundles": diffs})
-	}
-	for i := range diffs {
-		printDiff(&diffs[i])
-	}
-	return nil
+	return answer(asJSON, map[string]any{"bundles": diffs}, func() {
+		for i := range diffs {
+			printDiff(&diffs[i])
+		}
+	})
 }
 
 func printDiff(d *bundleDiff) {

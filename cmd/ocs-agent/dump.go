@@ -49,11 +49,9 @@ func dumpModule(_ context.Context, args []string) error {
 	if err := errors.Join(err, f.Close()); err != nil {
 		return err
 	}
-	if common.json {
-		return printJSON(map[string]any{"bundle": *b, "module": *m, "file": *out, "bytes": len(image)})
-	}
-	fmt.Printf("%s: %d bytes, identifier %#02x, CMIS %d.%d\n", *out, len(image), image[0], image[1]>>4, image[1]&15)
-	return nil
+	return answer(common.json, map[string]any{"bundle": *b, "module": *m, "file": *out, "bytes": len(image)}, func() {
+		fmt.Printf("%s: %d bytes, identifier %#02x, CMIS %d.%d\n", *out, len(image), image[0], image[1]>>4, image[1]&15)
+	})
 }
 
 // errNoMemory is a module without a memory to dump.

@@ -87,18 +87,14 @@ func edges(n int, line, latch string, deadline time.Duration, asJSON bool) error
 	}
 	res.Edges, res.Lost, res.ElapsedMS = len(entered), board.LostEdges(), time.Since(started).Milliseconds()
 	res.Entered, res.Written = latencyOf(entered), latencyOf(written)
-	if asJSON {
-		if err := printJSON(res); err != nil {
-			return err
-		}
-	} else {
+	err = answer(asJSON, res, func() {
 		fmt.Printf("edges: %d answered, %d lost, %d wrong; edge to write entered %v, to written %v, %.1f s (%s)\n", res.Edges, res.Lost, res.Wrong,
 			res.Entered, res.Written, float64(res.ElapsedMS)/1000, res.Machine)
+	})
+	if err == nil && (res.Lost > 0 || res.Wrong > 0) {
+		err = cli.Answered(fmt.Errorf("edges: %d lost and %d wrong of %d", res.Lost, res.Wrong, res.Edges))
 	}
-	if res.Lost > 0 || res.Wrong > 0 {
-		return cli.Answered(fmt.Errorf("edges: %d lost and %d wrong of %d", res.Lost, res.Wrong, res.Edges))
-	}
-	return nil
+	return err
 }
 
 // answerAll writes the level of every edge to the latch, reads it back, and

@@ -118,6 +118,15 @@ func printJSON(v any) error {
 	return enc.Encode(v)
 }
 
+// answer prints one as JSON, or for people.
+func answer(asJSON bool, v any, text func()) error {
+	if asJSON {
+		return printJSON(v)
+	}
+	text()
+	return nil
+}
+
 // answered turns a refusal of the agent into an error.
 func answered(ans *agent.Answer, err error) (*agent.Answer, error) {
 	if err == nil && ans.Err != nil {

@@ -166,8 +166,9 @@ func (c *Config) switchConfig(cfg *agent.Config) (err error) {
 	}
 	b := &c.Board.Box
 	cfg.BoxPorts = c.Board.Ports
+	cfg.Box = &box.Config{Ports: c.Board.Ports, Deadline: b.deadline()}
 	if b.Protocol == "scpi" {
-		cfg.Box = &box.Config{Client: scpi.NewClient(), End: '\n', Ports: c.Board.Ports, Deadline: b.deadline()}
+		cfg.Box.Client, cfg.Box.End = scpi.NewClient(), '\n'
 		return nil
 	}
 	password := ""
@@ -180,14 +181,14 @@ func (c *Config) switchConfig(cfg *agent.Config) (err error) {
 	}
 	if b.Protocol == protocolSONiC {
 		host, _ := b.address()
-		cfg.Box = &box.Config{Client: sonic.NewClient(sonic.Config{Host: host, Dialect: cmp.Or(sonic.Dialect(b.Dialect), sonic.Auto), User: b.User, Password: password}), Ports: c.Board.Ports, Deadline: b.deadline()}
+		cfg.Box.Client = sonic.NewClient(sonic.Config{Host: host, Dialect: cmp.Or(sonic.Dialect(b.Dialect), sonic.Auto), User: b.User, Password: password})
 		return nil
 	}
 	login := tl1.Config{Password: password, Names: tl1.DefaultNames(c.Board.Ports), User: b.User, Group: b.Group}
 	if b.Protocol == "tl1-patch" {
 		login.Names, login.Patch = tl1.PatchNames(c.Board.Ports, c.Board.Ports), true
 	}
-	cfg.Box = &box.Config{Client: tl1.NewClient(login), End: ';', Ports: c.Board.Ports, Deadline: b.deadline()}
+	cfg.Box.Client, cfg.Box.End = tl1.NewClient(login), ';'
 	return nil
 }
 
@@ -272,9 +273,5 @@ func port(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	if common.json {
-		return printJSON(ans.Status.Switch)
-	}
-	printSwitch(ans.Status.Switch)
-	return nil
+	return answer(common.json, ans.Status.Switch, func() { printSwitch(ans.Status.Switch) })
 }

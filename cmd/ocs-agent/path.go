@@ -57,18 +57,16 @@ func (c *Config) setPath(ctx context.Context, b proto.BundleID, p proto.Path, as
 		return err
 	}
 	s := ans.Status.Bundles[b]
-	if asJSON {
-		return printJSON(struct {
-			Bundle   agent.BundleStatus `json:"bundle"`
-			TookUS   int64              `json:"took_us"`
-			BusUS    uint32             `json:"bus_us"`
-			SettleUS uint32             `json:"settle_us"`
-		}{s, ans.Took.Microseconds(), ans.Ledger.BusMicros, ans.Ledger.SettleMicros})
-	}
-	fmt.Printf("bundle %d is on %s after %v of board time (bus %d us, settle %d us)\n", b, s.Path, ans.Took.Round(time.Microsecond),
-		ans.Ledger.BusMicros, ans.Ledger.SettleMicros)
-	printBundle(&s, c.healthPeriod())
-	return nil
+	said := struct {
+		Bundle   agent.BundleStatus `json:"bundle"`
+		TookUS   int64              `json:"took_us"`
+		BusUS    uint32             `json:"bus_us"`
+		SettleUS uint32             `json:"settle_us"`
+	}{s, ans.Took.Microseconds(), ans.Ledger.BusMicros, ans.Ledger.SettleMicros}
+	return answer(asJSON, said, func() {
+		fmt.Printf("bundle %d is on %s after %v of board time (bus %d us, settle %d us)\n", b, s.Path, ans.Took.Round(time.Microsecond), said.BusUS, said.SettleUS)
+		printBundle(&s, c.healthPeriod())
+	})
 }
 
 // host passes the host's report on its GPUs to the running agent.
@@ -88,12 +86,8 @@ func host(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	_, err = answered(agent.AskSocket(cfg.socketPath(), agent.Question{Verb: "host_" + verb, Text: *reason}))
-	if err == nil && common.json {
-		return printJSON(map[string]string{"host": verb})
+	if _, err = answered(agent.AskSocket(cfg.socketPath(), agent.Question{Verb: "host_" + verb, Text: *reason})); err != nil {
+		return err
 	}
-	if err == nil {
-		fmt.Println("told")
-	}
-	return err
+	return answer(common.json, map[string]string{"host": verb}, func() { fmt.Println("told") })
 }

@@ -61,15 +61,14 @@ func (c *Config) reach(name string, poke bool, value uint32, asJSON bool) error 
 	default:
 		return err
 	}
-	if asJSON {
-		return printJSON(map[string]any{"register": name, "bits": reg.Bits, "value": value, "meaning": reg.Meaning(value)})
-	}
-	text := fmt.Sprintf("%s  0x%0*x  %d", name, reg.Bits/4, value, value)
-	if meaning := reg.Meaning(value); meaning != "" {
-		text += "  " + meaning
-	}
-	fmt.Println(text)
-	return nil
+	meaning := reg.Meaning(value)
+	return answer(asJSON, map[string]any{"register": name, "bits": reg.Bits, "value": value, "meaning": meaning}, func() {
+		text := fmt.Sprintf("%s  0x%0*x  %d", name, reg.Bits/4, value, value)
+		if meaning != "" {
+			text += "  " + meaning
+		}
+		fmt.Println(text)
+	})
 }
 
 func (c *Config) reachBoard(a *agent.Config, reg *ocs.Register, poke bool, value uint32) (uint32, error) {

@@ -35,16 +35,14 @@ func pm(_ context.Context, args []string) error {
 		}
 		all, q.Value = append(all, ans.Bins...), ans.Next
 	}
-	if common.json {
-		r := proto.Records{Subject: strings.Join(words, ""), Bins: []proto.BinJSON{}}
-		for i := range all {
-			r.Bins = append(r.Bins, all[i].JSON(""))
-		}
-		return printJSON(r)
-	}
-	fmt.Println(proto.BinsHead)
+	r := proto.Records{Subject: strings.Join(words, ""), Bins: []proto.BinJSON{}}
 	for i := range all {
-		fmt.Println(all[i].Line())
+		r.Bins = append(r.Bins, all[i].JSON(""))
 	}
-	return nil
+	return answer(common.json, r, func() {
+		fmt.Println(proto.BinsHead)
+		for i := range all {
+			fmt.Println(all[i].Line())
+		}
+	})
 }

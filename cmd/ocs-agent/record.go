@@ -47,11 +47,7 @@ func recordCommand(ctx context.Context, args []string) error {
 	if *out == "-" {
 		return nil
 	}
-	if common.json {
-		return printJSON(map[string]any{"file": *out, "bytes": n})
-	}
-	fmt.Printf("%s: %d bytes\n", *out, n)
-	return nil
+	return answer(common.json, map[string]any{"file": *out, "bytes": n}, func() { fmt.Printf("%s: %d bytes\n", *out, n) })
 }
 
 // simulatedRecording is how long an agent on a simulated board is recorded
@@ -129,9 +125,5 @@ func release(_ context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	if common.json {
-		return printJSON(map[string]int{"released": ans.Released})
-	}
-	fmt.Printf("%d released\n", ans.Released)
-	return nil
+	return answer(common.json, map[string]int{"released": ans.Released}, func() { fmt.Printf("%d released\n", ans.Released) })
 }

@@ -42,17 +42,11 @@ func replayCommand(_ context.Context, args []string) error {
 		}
 		return err
 	}
-	if common.json {
-		if err := printJSON(res); err != nil {
-			return err
-		}
-	} else {
-		printReplay(res)
+	err = answer(common.json, res, func() { printReplay(res) })
+	if err == nil && res.Diverged != nil {
+		err = cli.Answered(errDiverged)
 	}
-	if res.Diverged != nil {
-		return cli.Answered(errDiverged)
-	}
-	return nil
+	return err
 }
 
 func readLimited(file string, most int64) ([]byte, error) {

@@ -200,11 +200,8 @@ func restartWhenAllowed(_ context.Context, args []string) error {
 	was := before.Status.Reported.Session
 	for until := time.Now().Add(backPatience); time.Now().Before(until); time.Sleep(backPatience / 200) {
 		if ans, err := answered(agent.AskSocket(path, agent.Question{Verb: "status"})); err == nil && ans.Status.Reported.Session != was {
-			if common.json {
-				return printJSON(map[string]any{"restarted": true, "node": ans.Status.Reported.Node})
-			}
-			fmt.Printf("node %d: started anew, the light as it was found\n", ans.Status.Reported.Node)
-			return nil
+			node := ans.Status.Reported.Node
+			return answer(common.json, map[string]any{"restarted": true, "node": node}, func() { fmt.Printf("node %d: started anew, the light as it was found\n", node) })
 		}
 	}
 	return fmt.Errorf("the agent went, and none answers at %s within %v", path, backPatience)

@@ -141,16 +141,14 @@ func (c *Config) selftest(asJSON bool) error {
 			return err
 		}
 	}
-	if asJSON {
-		return printJSON(map[string]any{"steps": steps, "board_ms": boardTime.Milliseconds(), "wall_ms": time.Since(started).Milliseconds()})
-	}
-	fmt.Println("bundle path       decide    bus settle  verified")
-	for _, s := range steps {
-		fmt.Printf("%6d %-9s %5d us %3d us %3d us %6d us\n", s.Bundle, s.Path, s.DecideUS, s.BusUS, s.SettleUS, s.TookUS)
-	}
-	fmt.Printf("selftest passed: every path of %d bundles, %v of wall time (decide is a modelled constant)\n", c.Board.Bundles,
-		time.Since(started).Round(time.Millisecond))
-	return nil
+	wall := time.Since(started)
+	return answer(asJSON, map[string]any{"steps": steps, "board_ms": boardTime.Milliseconds(), "wall_ms": wall.Milliseconds()}, func() {
+		fmt.Println("bundle path       decide    bus settle  verified")
+		for _, s := range steps {
+			fmt.Printf("%6d %-9s %5d us %3d us %3d us %6d us\n", s.Bundle, s.Path, s.DecideUS, s.BusUS, s.SettleUS, s.TookUS)
+		}
+		fmt.Printf("selftest passed: every path of %d bundles, %v of wall time (decide is a modelled constant)\n", c.Board.Bundles, wall.Round(time.Millisecond))
+	})
 }
 
 func (b *simBench) step(id proto.BundleID, p proto.Path) (selftestStep, error) {

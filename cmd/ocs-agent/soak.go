@@ -101,13 +101,11 @@ func (c *Config) soak(n int, texts []string, deadline time.Duration, write, asJS
 	if err := res.run(s, open, n); err != nil {
 		return err
 	}
-	if asJSON {
-		if err := printJSON(res); err != nil {
-			return err
-		}
-	} else {
+	if err := answer(asJSON, res, func() {
 		fmt.Printf("soak: %d transactions by %d workers on %d buses, %d collections: %d errors, %d wrong reads, %.1f s (%s)\n",
 			res.Transactions, res.Workers, res.Buses, res.Collections, res.Errors, res.Wrong, float64(res.ElapsedMS)/1000, res.Machine)
+	}); err != nil {
+		return err
 	}
 	for _, f := range res.Failures {
 		fmt.Fprintln(os.Stderr, f)
