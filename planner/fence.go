@@ -92,6 +92,7 @@ func (p *Planner) onPlanner(m *proto.PlannerState, retained bool) {
 	default:
 		if r := p.others.ended(m, p.j.Now); r != nil {
 			r.behind = behind(p.election.stored, m.Stored)
+			above{p}.Voiced() // who heard it first takes nothing of ours
 		}
 	}
 }
@@ -277,10 +278,10 @@ func (p *Planner) voices() {
 	}
 	for _, t := range p.tables() {
 		t.Numbers.Alone()
-		if d := t.Numbers.Forged(); d != nil && p.state == serving && p.j.Now >= p.overAt {
+		if term, why := t.Numbers.Behind(p.others.gaveWay); why != "" && p.state == serving && p.j.Now >= p.overAt {
 			p.overWait = min(max(2*p.overWait, overFirst), overLast)
-			p.overAt = p.j.Now + p.overWait
-			p.overtaken(fmt.Sprintf("node %d carries a plan that was never given", d.ID), false)
+			p.overAt, p.seenTerm = p.j.Now+p.overWait, max(p.seenTerm, term)
+			p.overtaken(why, false)
 			return
 		}
 	}

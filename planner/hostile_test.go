@@ -497,3 +497,34 @@ func TestOneVoiceMovesNothing(t *testing.T) {
 		t.Errorf("cleared: %+v", o)
 	}
 }
+
+// Goal: where two planners had one term, and one gave way, a node that heard that one first is
+// in its ring again by itself; where the other was never heard to have it, nothing moves.
+// Method: a node takes nothing of ours, as its term is of the other's life; its ring loses a
+// member.
+func TestWhoHeardTheOtherPlannerFirstIsToldAgain(t *testing.T) {
+	for _, heard := range []bool{true, false} {
+		w := small(t, 18, 2, 32, 2)
+		life := w.p.j.Life + 1
+		m := proto.PlannerState{Version: proto.Version, Planner: life, Life: life, Online: true, Term: w.p.j.Term, PeriodMillis: 2000, Fabric: w.fab.Name, Layout: layoutOf(w.fab)}
+		for m.Seq = 1; heard && m.Seq < 3; m.Seq++ {
+			w.hear(w.topics.Planner(), proto.TopicPlanner, &m)
+			w.run(BeatPeriod)
+		}
+		w.nodes[3].life, w.nodes[3].lastSent = life, nil
+		w.report(&w.nodes[3])
+		if m.Online, m.Standby = false, true; heard {
+			w.hear(w.topics.Planner(), proto.TopicPlanner, &m)
+		}
+		w.run(time.Second)
+		w.die(4)
+		w.run(20 * time.Second)
+		term := proto.Term(1)
+		if heard {
+			term = 2
+		}
+		if o := w.p.Overview(); o.Term != term || heard && (o.InService != 2 || w.nodes[3].life != w.p.j.Life) {
+			t.Errorf("heard %t: %+v %+v", heard, o, w.p.Rings.Placed.Statuses())
+		}
+	}
+}

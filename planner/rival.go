@@ -105,6 +105,11 @@ func (x *rivals) ended(m *proto.PlannerState, now time.Duration) (r *rival) {
 	return r
 }
 
+// gaveWay: one of that life had the term, and stands by.
+func (x *rivals) gaveWay(t proto.Term, life uint64) bool {
+	return slices.ContainsFunc(x.list, func(r rival) bool { return r.life == life && r.term == t && r.standby })
+}
+
 // live is one that is proven to be in service, nil when none is. Those of our
 // election do not count.
 func (x *rivals) live(now time.Duration) *rival {

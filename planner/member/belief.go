@@ -127,18 +127,22 @@ func (n *Numbers) ungiven(m *proto.Reported) (g proto.Generation) {
 	return g
 }
 
-// Forged finds a device that carries a plan of our term which was never given, and
-// whose word bears no seal: whoever reaches the broker may have told it so. It takes
-// only what is newer, so the planner has to raise its term for it; of sealed
-// devices none can have been told so, and none moves a term.
-func (n *Numbers) Forged() *Device {
+// Behind finds a device that takes no plan of our term and will take one of a higher, and tells
+// why: it carries one of ours which was never given, and its word bears no seal - whoever reaches
+// the broker may have told it so; it takes only what is newer, and of sealed devices none can have
+// been told so. Or it had its term from another planner that was heard to have it, as spoke
+// says of a life, before that one gave way.
+func (n *Numbers) Behind(spoke func(t proto.Term, life uint64) bool) (t proto.Term, why string) {
 	for i := range n.t.Devices {
-		d := &n.t.Devices[i]
-		if d.voice.of == n.t.j.Term && d.voice.gen > n.Gen && !d.sealed && d.Online() && d.Report.Gen == d.voice.gen && d.Report.Term == d.voice.of {
-			return d
+		switch d, v := &n.t.Devices[i], n.t.Devices[i].voice; {
+		case !d.Online():
+		case v.of == n.t.j.Term && v.gen > n.Gen && !d.sealed && d.Report.Gen == v.gen && d.Report.Term == v.of:
+			return v.of, fmt.Sprintf("node %d carries a plan that was never given", d.ID)
+		case n.speaks(v) && v.life != 0 && spoke(v.term, v.life):
+			return v.term, fmt.Sprintf("node %d has term %d from another planner, which gave way", d.ID, v.term)
 		}
 	}
-	return nil
+	return 0, ""
 }
 
 // Contradicted reports whether the devices show that the store they were
