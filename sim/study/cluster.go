@@ -3,6 +3,7 @@ package study
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"ringlight/proto"
 )
@@ -61,6 +62,16 @@ func within(spans ...span) error {
 	for _, s := range spans {
 		if s.value < s.lo || s.value > s.hi {
 			return invalid(s.flag, fmt.Sprintf("%d to %d", s.lo, s.hi), "%d is out of range", s.value)
+		}
+	}
+	return nil
+}
+
+// someOf refuses what is none of all, or there twice.
+func someOf(flag string, some, all []string) error {
+	for i, s := range some {
+		if !slices.Contains(all, s) || slices.Contains(some[:i], s) {
+			return invalid(flag, "each of "+strings.Join(all, ",")+" at most once", "%q is not", s)
 		}
 	}
 	return nil

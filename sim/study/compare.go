@@ -63,11 +63,10 @@ type CompareConfig struct {
 // and K = 2 as in [IHBD] sec 6. Setup is what [LUMOS] Table 3 has for routes
 // to converge. chosen: a checkpoint every half hour, ten minutes to reload.
 func DefaultCompare() CompareConfig {
-	c := CompareConfig{Cluster: DefaultJCTCluster(16), PodLeaves: 4, Ring: 32, Hops: 2, ScaleUp: serverFaster * referenceGbps, Budget: BudgetBandwidth,
+	return CompareConfig{Cluster: DefaultJCTCluster(16), PodLeaves: 4, Ring: 32, Hops: 2, ScaleUp: serverFaster * referenceGbps, Budget: BudgetBandwidth,
 		Workload: workload.Config{Kind: "w1", Jobs: 5000}, Load: 750, Loads: []int{500, 600, 700, 800, 900},
 		FaultRate: 1, FaultRates: []int{0, 1, 2, 4, 8}, Checkpoint: 30 * time.Minute, Reload: 10 * time.Minute, Setup: 2400 * time.Millisecond,
 		Systems: Systems, Runs: 5, Seed: 1}
-	return c
 }
 
 // Limits of the study, all chosen.
@@ -107,10 +106,8 @@ func (c CompareConfig) Validate() error {
 	case c.List == nil && c.Load == 0:
 		return invalid("load", "above 0 with a generator", "it has no arrivals of its own")
 	}
-	for i, s := range c.Systems {
-		if !slices.Contains(Systems, s) || slices.Contains(c.Systems[:i], s) {
-			return invalid("systems", "each of "+strings.Join(Systems, ",")+" at most once", "%q is not", s)
-		}
+	if err := someOf("systems", c.Systems, Systems); err != nil {
+		return err
 	}
 	for _, s := range c.Systems {
 		if _, err := c.priced(s); err != nil {

@@ -63,7 +63,6 @@ func Disruption(cfg ClusterConfig, ks []int, powers bool, moves fabric.Moves) (*
 			}
 		}
 	}
-	sums := make([]disruption, len(res.Rows))
 	err := cfg.each(&res.Header, func(_ int, c *cluster, s schedule) {
 		events := c.events(s)
 		for i, row := range res.Rows {
@@ -72,14 +71,14 @@ func Disruption(cfg ClusterConfig, ks []int, powers bool, moves fabric.Moves) (*
 				spans := fabric.Powers(row.K)
 				o.K, o.Lacks = spans[row.K-1], ring.LacksOf(spans)
 			}
-			sums[i].replay(o, row.TP/c.GPUsPerNode, ring.MovesOf(moves), events)
+			res.Rows[i].replay(o, row.TP/c.GPUsPerNode, ring.MovesOf(moves), events)
 		}
 	})
 	if err != nil {
 		return nil, err
 	}
 	for i := range res.Rows {
-		res.Rows[i].fill(&sums[i], cfg.Nodes)
+		res.Rows[i].average(cfg.Nodes)
 	}
 	res.Study = "disruption"
 	res.describe()
@@ -107,17 +106,6 @@ func (c *cluster) events(s schedule) []outEvent {
 	return out
 }
 
-// disruption is what a placement from nothing after each event does to
-// running groups, and what mending them does. A group is touched when its
-// members change or when it ends; new groups do not count.
-type disruption struct {
-	faults, repairs toll
-	scratch, ours   int // usable nodes in no whole group, summed over the events
-}
-
-// toll counts what events of one kind cost.
-type toll struct{ events, scratch, ours int }
-
 // mender is running groups of one size, mended event by event.
 type mender struct {
 	t     *ring.Tracker
@@ -144,7 +132,7 @@ type touch struct{ all, moved, along int } // moved: whole ones that lost no nod
 func (m *mender) look(ids ...proto.RingID) (did touch) {
 	r := m.t.Look(ids, false)
 	did.along = r.Along
-	touched := len(r.Gone)
+	did.all = len(r.Gone)
 	for _, id := range r.Gone {
 		delete(m.whole, id)
 	}
@@ -153,22 +141,23 @@ func (m *mender) look(ids ...proto.RingID) (did touch) {
 		if m.whole[g.ID] && !slices.ContainsFunc(m.t.Members(g.ID), func(n proto.NodeID) bool { return !m.t.Usable(n) }) {
 			did.moved++
 		}
-		if touched++; g.ID == 0 {
+		if did.all++; g.ID == 0 {
 			g.ID = m.next
 			m.next++
-			touched--
+			did.all--
 		}
 		if delete(m.whole, g.ID); len(g.Nodes) == m.size {
 			m.whole[g.ID] = true
 		}
 	}
 	m.t.Carry(r)
-	did.all = touched
 	return did
 }
 
-// replay counts events, which change one node each.
-func (d *disruption) replay(o ring.Order, size, moves int, events []outEvent) {
+// replay adds up what events do, which change one node each: what a placement from nothing
+// after each does to running groups, and what mending them does. A group is touched when its
+// members change or when it ends; new groups do not count.
+func (d *DisruptionRow) replay(o ring.Order, size, moves int, events []outEvent) {
 	down := make([]bool, o.Nodes)
 	usable := func(n proto.NodeID) bool { return !down[n] }
 	m := newMender(ring.Mend{Order: o, Sizes: []ring.Demand{{Size: size, Want: o.Nodes / size}}, Moves: moves, Usable: usable, Free: usable, Spread: true})
@@ -176,19 +165,21 @@ func (d *disruption) replay(o ring.Order, size, moves int, events []outEvent) {
 	m.look()
 	placed, well := ring.Place(anew), o.Nodes
 	for _, e := range events {
-		of := &d.faults
+		events, ours, scratch := &d.Faults, &d.OursFault, &d.PaperFault
 		if down[e.node] = !e.back; e.back {
-			of = &d.repairs
+			events, ours, scratch = &d.Repairs, &d.OursRepair, &d.PaperRepair
 			well++
 		} else {
 			well--
 		}
 		m.t.Refresh(e.node)
-		touched := m.look(m.t.Concerned(e.node)...).all
+		*events++
+		*ours += float64(m.look(m.t.Concerned(e.node)...).all)
 		now := ring.Place(anew)
-		of.events, of.ours, of.scratch = of.events+1, of.ours+touched, of.scratch+notIn(placed, now)
+		*scratch += float64(notIn(placed, now))
 		placed = now
-		d.ours, d.scratch = d.ours+well-size*len(m.whole), d.scratch+well-size*len(now)
+		d.OursWaste += float64(well - size*len(m.whole))
+		d.PaperWaste += float64(well - size*len(now))
 	}
 }
 
@@ -215,13 +206,13 @@ func (r DisruptionRow) hops() string {
 	return fmt.Sprint(r.K)
 }
 
-func (r *DisruptionRow) fill(d *disruption, nodes int) {
-	r.Faults, r.Repairs = d.faults.events, d.repairs.events
-	faults, repairs := max(1, r.Faults), max(1, r.Repairs)
-	r.PaperFault, r.OursFault = share(d.faults.scratch, faults), share(d.faults.ours, faults)
-	r.PaperRepair, r.OursRepair = share(d.repairs.scratch, repairs), share(d.repairs.ours, repairs)
-	all := max(1, r.Faults+r.Repairs) * nodes
-	r.PaperWaste, r.OursWaste = share(d.scratch, all), share(d.ours, all)
+// average makes means over the events, and shares of the nodes, of what was added up.
+func (r *DisruptionRow) average(nodes int) {
+	faults, repairs := float64(max(1, r.Faults)), float64(max(1, r.Repairs))
+	r.PaperFault, r.OursFault = r.PaperFault/faults, r.OursFault/faults
+	r.PaperRepair, r.OursRepair = r.PaperRepair/repairs, r.OursRepair/repairs
+	all := float64(max(1, r.Faults+r.Repairs) * nodes)
+	r.PaperWaste, r.OursWaste = r.PaperWaste/all, r.OursWaste/all
 }
 
 func (r *DisruptionResult) describe() {

@@ -34,16 +34,16 @@ func walk(nodes, mean, events int, seed uint64) []outEvent {
 // Method: 2,448 nodes, TP-32, a walk round 2.3 % faulty nodes.
 func TestMendingDisturbsLess(t *testing.T) {
 	for _, k := range []int{2, 3} {
-		var d disruption
+		var d DisruptionRow
 		d.replay(ring.Order{Nodes: 2448, K: k, Wrap: true, Shared: k == 3}, 8, ring.Any, walk(2448, 56, 3000, 4))
-		if d.scratch != d.ours {
-			t.Errorf("K=%d: idle nodes %d and %d: not the same waste", k, d.ours, d.scratch)
+		if int(d.PaperWaste) != int(d.OursWaste) {
+			t.Errorf("K=%d: idle nodes %.0f and %.0f: not the same waste", k, d.OursWaste, d.PaperWaste)
 		}
-		per := func(x, y int) string {
-			return fmt.Sprintf("%.1f a fault, %.1f a repair", share(x, d.faults.events), share(y, d.repairs.events))
+		per := func(x, y float64) string {
+			return fmt.Sprintf("%.1f a fault, %.1f a repair", x/float64(d.Faults), y/float64(d.Repairs))
 		}
-		t.Logf("K=%d: from nothing %s; mended %s", k, per(d.faults.scratch, d.repairs.scratch), per(d.faults.ours, d.repairs.ours))
-		if 3*(d.faults.ours+d.repairs.ours) > d.faults.scratch+d.repairs.scratch {
+		t.Logf("K=%d: from nothing %s; mended %s", k, per(d.PaperFault, d.PaperRepair), per(d.OursFault, d.OursRepair))
+		if 3*(d.OursFault+d.OursRepair) > d.PaperFault+d.PaperRepair {
 			t.Errorf("K=%d: %+v", k, d)
 		}
 	}
@@ -62,13 +62,13 @@ func TestMendingOverPowers(t *testing.T) {
 		all := ring.Order{Nodes: 408, K: spans[k-1], Shared: k == 3}
 		some := all
 		some.Lacks = ring.LacksOf(spans)
-		var a, b disruption
+		var a, b DisruptionRow
 		few := ring.MovesOf(fabric.MoveFew)
 		a.replay(all, 8, few, walk(408, 20, 200, 4))
 		b.replay(some, 8, few, walk(408, 20, 200, 4))
-		t.Logf("%v: idle nodes %d mended, %d placed from nothing; with all spans %d, %d", spans, b.ours, b.scratch, a.ours, a.scratch)
-		if b.scratch < a.scratch || b.ours < b.scratch || 2*b.ours > 3*a.ours {
-			t.Errorf("%v: idle nodes %d mended, %d placed from nothing; with all spans %d, %d", spans, b.ours, b.scratch, a.ours, a.scratch)
+		t.Logf("%v: idle nodes %.0f mended, %.0f placed from nothing; with all spans %.0f, %.0f", spans, b.OursWaste, b.PaperWaste, a.OursWaste, a.PaperWaste)
+		if b.PaperWaste < a.PaperWaste || b.OursWaste < b.PaperWaste || 2*b.OursWaste > 3*a.OursWaste {
+			t.Errorf("%v: idle nodes %.0f mended, %.0f placed from nothing; with all spans %.0f, %.0f", spans, b.OursWaste, b.PaperWaste, a.OursWaste, a.PaperWaste)
 		}
 	}
 }
@@ -76,12 +76,12 @@ func TestMendingOverPowers(t *testing.T) {
 // Goal: few moves buy little disruption with little waste.
 // Method: the same walk with K = 3, at most eight whole groups moved for one.
 func TestFewMovesBuyQuiet(t *testing.T) {
-	var d disruption
+	var d DisruptionRow
 	d.replay(ring.Order{Nodes: 2448, K: 3, Wrap: true, Shared: true}, 8, ring.MovesOf(fabric.MoveFew), walk(2448, 56, 3000, 4))
-	touched, n := d.faults.ours+d.repairs.ours, d.faults.events+d.repairs.events
-	extra := d.ours - d.scratch
-	t.Logf("%.2f groups touched an event, %.2f %% of the nodes idle more", float64(touched)/float64(n), 100*float64(extra)/float64(n)/2448)
+	touched, n := d.OursFault+d.OursRepair, float64(d.Faults+d.Repairs)
+	extra := d.OursWaste - d.PaperWaste
+	t.Logf("%.2f groups touched an event, %.2f %% of the nodes idle more", touched/n, 100*extra/n/2448)
 	if touched > 4*n || extra < 0 || extra*20 > n*2448 {
-		t.Errorf("%d groups touched in %d events, %d idle nodes more", touched, n, extra)
+		t.Errorf("%.0f groups touched in %.0f events, %.0f idle nodes more", touched, n, extra)
 	}
 }

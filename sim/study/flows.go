@@ -23,6 +23,12 @@ const (
 // FlowPatterns is the order of rows.
 var FlowPatterns = []string{PatternRing, PatternHalving, PatternTree, PatternAllToAll}
 
+// flowPatterns are what ranks say to each other of which each has so many bytes.
+var flowPatterns = map[string]func(ranks int, bytes int64) []flow.Exchange{
+	PatternRing: flow.Ring, PatternHalving: flow.HalvingDoubling, PatternTree: flow.DoubleBinaryTree,
+	PatternAllToAll: func(ranks int, bytes int64) []flow.Exchange { return flow.AllToAll(ranks, bytes/int64(ranks)) },
+}
+
 // Limits of the study, all chosen: some ten times what is asked of it.
 const (
 	maxFlowJobs       = 10000
@@ -54,8 +60,8 @@ type FlowsConfig struct {
 	Sets          int           `flag:"sets" usage:"sets of jobs, a pattern, on which models of sharing are compared; 0: none"`
 	Live          int           `flag:"live" usage:"flows under way at once whose memory is measured; 0: none"`
 	Faults        FaultsConfig
-	Clock         func() time.Duration // processor time; nil: nobody asks
-	Memory        func() int64         // bytes in use; nil: nobody asks
+	Clock         Clock        // processor time
+	Memory        func() int64 // bytes in use; nil: nobody asks
 	Drawn
 }
 
@@ -120,7 +126,7 @@ type flowRun struct {
 
 // run plays so many jobs of one pattern.
 func (c FlowsConfig) run(pattern string, sharing flow.Sharing, jobs int, abridged bool) (*FlowsRow, error) {
-	began := c.clock()
+	began := c.Clock.read()
 	r := &flowRun{cfg: c, pattern: pattern, draw: detmath.Stream(c.Seed, 1), servers: map[flow.Job][]int{}, hash: sha256.New()}
 	var err error
 	if r.net, r.sim, err = c.network(sharing); err != nil {
@@ -150,8 +156,7 @@ func (c FlowsConfig) run(pattern string, sharing flow.Sharing, jobs int, abridge
 	row := &FlowsRow{Pattern: pattern, Sharing: sharing.String(), Abridged: abridged, Jobs: jobs, Flows: n.Flows, Rounds: n.Rounds,
 		Events: n.Events, Solved: n.Solved, JCTMeanUS: (r.sum / time.Duration(jobs)).Microseconds(), Hash: fmt.Sprintf("%x", r.hash.Sum(nil))}
 	if c.Clock != nil {
-		took := c.clock() - began - r.routing
-		row.took(took, r.routing)
+		row.took(c.Clock.read()-began-r.routing, r.routing)
 	}
 	return row, nil
 }
@@ -166,13 +171,6 @@ func (c FlowsConfig) network(sharing flow.Sharing) (*flow.LeafSpine, *flow.Sim, 
 	return net, sim, err
 }
 
-func (c FlowsConfig) clock() time.Duration {
-	if c.Clock == nil {
-		return 0
-	}
-	return c.Clock()
-}
-
 // size of the next job, in servers.
 func (r *flowRun) size() int {
 	lo, hi := r.cfg.MinGPUs/r.cfg.GPUsPerServer, r.cfg.MaxGPUs/r.cfg.GPUsPerServer
@@ -181,7 +179,7 @@ func (r *flowRun) size() int {
 
 // add starts a job on free servers.
 func (r *flowRun) add(job, size int) error {
-	began := r.cfg.clock()
+	began := r.cfg.Clock.read()
 	if r.cfg.Packed {
 		slices.Sort(r.free)
 	} else {
@@ -193,7 +191,7 @@ func (r *flowRun) add(job, size int) error {
 	if err != nil {
 		return err
 	}
-	r.routing += r.cfg.clock() - began
+	r.routing += r.cfg.Clock.read() - began
 	id, err := r.sim.Add(sc)
 	r.servers[id] = mine
 	return err
@@ -202,19 +200,7 @@ func (r *flowRun) add(job, size int) error {
 func (r *flowRun) script(job int, servers []int) (*flow.Script, error) {
 	c := r.cfg
 	placed := flow.Placed{Route: r.net.ECMP(c.Seed, job), GPUs: gpusOf(servers, c.GPUsPerServer)}
-	n, bytes := len(placed.GPUs), int64(c.Megabytes)*1e6
-	var e []flow.Exchange
-	switch r.pattern {
-	case PatternRing:
-		e = flow.Ring(n, bytes)
-	case PatternHalving:
-		e = flow.HalvingDoubling(n, bytes)
-	case PatternTree:
-		e = flow.DoubleBinaryTree(n, bytes)
-	case PatternAllToAll:
-		e = flow.AllToAll(n, bytes/int64(n))
-	}
-	rounds, err := placed.Rounds(e)
+	rounds, err := placed.Rounds(flowPatterns[r.pattern](len(placed.GPUs), int64(c.Megabytes)*1e6))
 	if err != nil {
 		return nil, err
 	}

@@ -3,7 +3,6 @@ package study
 import (
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"time"
 
@@ -127,7 +126,7 @@ type JCTConfig struct {
 	Steps      int      `flag:"steps" usage:"steps of compute and collectives that a job is cut into"`
 	Runs       int      `flag:"runs" usage:"times that the jobs are drawn"`
 	Seed       uint64
-	Clock      func() time.Duration // tells how long a decision takes; nil: nobody asks
+	Clock      Clock // of a decision
 }
 
 // Limits of the study; chosen: ten times the paper's.
@@ -167,15 +166,11 @@ func (c JCTConfig) Validate() error {
 	case len(c.Strategies) == 0 || len(c.Queues) == 0 || len(c.Gaps) == 0:
 		return invalid("strategies", "at least one strategy, queue and lambda", "none given")
 	}
-	for i, s := range c.Strategies {
-		if !slices.Contains(Strategies, s) || slices.Contains(c.Strategies[:i], s) {
-			return invalid("strategies", "each of "+strings.Join(Strategies, ",")+" at most once", "%q is not", s)
-		}
+	if err := someOf("strategies", c.Strategies, Strategies); err != nil {
+		return err
 	}
-	for i, q := range c.Queues {
-		if _, ok := isolate.OrderOf(q); !ok || slices.Contains(c.Queues[:i], q) {
-			return invalid("queue", "each of "+strings.Join(QueueOrders(), ",")+" at most once", "%q is not", q)
-		}
+	if err := someOf("queue", c.Queues, QueueOrders()); err != nil {
+		return err
 	}
 	if _, err := flow.ParseSharing(c.Sharing); err != nil {
 		return invalid("sharing", "one of "+strings.Join(flow.Sharings(), ", "), "%q is not", c.Sharing)

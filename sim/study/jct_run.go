@@ -59,7 +59,7 @@ type jctRun struct {
 	jobs    []workload.Job
 	queue   *isolate.Queue
 	traffic *jctTraffic // of jobs that meet others; nil: there are none
-	clock   func() time.Duration
+	clock   Clock
 	took    []time.Duration
 	over    []int // jobs on more than one leaf
 	steps   int
@@ -143,13 +143,10 @@ func (r *jctRun) leave(job int) {
 
 // seat asks the queue and notes how long it takes.
 func (r *jctRun) seat(now time.Duration) (out []seated, err error) {
-	var before time.Duration
-	if r.clock != nil {
-		before = r.clock()
-	}
+	before := r.clock.read()
 	starts := r.queue.Start(now.Milliseconds())
 	if r.clock != nil {
-		r.took = append(r.took, r.clock()-before)
+		r.took = append(r.took, r.clock.read()-before)
 	}
 	for _, s := range starts {
 		job, p := int(s.Job.ID), s.Placement

@@ -255,15 +255,12 @@ func (j *lumosJob) sched(perServer int) sched.Job {
 func drawLumos(jobs []workload.Job, in LumosInputs, seed uint64) []lumosJob {
 	const stream = 0x4c554d4f53
 	r := detmath.Stream(seed, stream)
-	out := make([]lumosJob, len(jobs))
-	for i, j := range jobs {
+	return each(jobs, func(j workload.Job) lumosJob {
 		model, pp, ep := llms[r.Below(len(llms))], 4<<r.Below(4), 1<<r.Below(4)
 		times := func(share int64) int64 { return share * int64(800+r.Below(401)) * int64(in.Share) / 1_000_000 }
 		k := lumosJob{Job: j, reduce: times(model.reduce), exchange: times(model.exchange), forward: times(model.forward), collective: in.collective()}
-		out[i] = k
 		if j.GPUs < gpusPerServer {
-			out[i].reduce, out[i].exchange, out[i].forward = 0, 0, 0
-			continue
+			return lumosJob{Job: j, collective: k.collective}
 		}
 		n := (int(j.GPUs) + gpusPerServer - 1) / gpusPerServer
 		for pp > 1 && n%pp != 0 {
@@ -282,9 +279,8 @@ func drawLumos(jobs []workload.Job, in LumosInputs, seed uint64) []lumosJob {
 		if k.pp == 1 {
 			k.forward = 0
 		}
-		out[i] = k
-	}
-	return out
+		return k
+	})
 }
 
 // lumosJobs are the jobs of a cell, the same for every network.

@@ -30,10 +30,8 @@ type PhasesConfig struct {
 // DefaultPhases is eight GPUs of a rail on four interfaces, by switches from the
 // fastest to the slowest.
 func DefaultPhases() PhasesConfig {
-	c := PhasesConfig{Servers: 32, GPUsPerServer: 8, Degree: 4, Gbps: 100, Stages: []int{1, 4}, Drawn: Drawn{Seed: 1},
+	return PhasesConfig{Servers: 32, GPUsPerServer: 8, Degree: 4, Gbps: 100, Models: each([]string{"dlrm", "bert", "vgg", "gpt-moe"}, model.Named), Stages: []int{1, 4},
 		Dark: []time.Duration{10 * time.Microsecond, 100 * time.Microsecond, time.Millisecond, 10 * time.Millisecond, 50 * time.Millisecond}}
-	c.Models = each([]string{"dlrm", "bert", "vgg", "gpt-moe"}, model.Named)
-	return c
 }
 
 // Validate checks the sizes.

@@ -28,9 +28,8 @@ type ReconfigConfig struct {
 
 // DefaultReconfig is the paper's: every 50 ms, 10 ms dark.
 func DefaultReconfig() ReconfigConfig {
-	c := ReconfigConfig{Servers: 128, GPUsPerServer: 4, Degree: 4, Gbps: 100, Period: 50 * time.Millisecond, Dark: 10 * time.Millisecond, Iterations: 20, Drawn: Drawn{Seed: 1}}
-	c.Models = each([]string{"candle", "vgg", "bert", "dlrm", "ncf", "resnet50"}, model.Named)
-	return c
+	return ReconfigConfig{Servers: 128, GPUsPerServer: 4, Degree: 4, Gbps: 100, Models: each([]string{"candle", "vgg", "bert", "dlrm", "ncf", "resnet50"}, model.Named),
+		Period: 50 * time.Millisecond, Dark: 10 * time.Millisecond, Iterations: 20, Drawn: Drawn{Seed: 1}}
 }
 
 // Validate checks the sizes.

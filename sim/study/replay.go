@@ -60,6 +60,16 @@ func (p Progress) report(done, of int) {
 	}
 }
 
+// Clock tells how long something takes, as the difference of two times; nil: nobody asks.
+type Clock func() time.Duration
+
+func (c Clock) read() time.Duration {
+	if c == nil {
+		return 0
+	}
+	return c()
+}
+
 // Drawn is what any study is told that draws.
 type Drawn struct {
 	Seed uint64

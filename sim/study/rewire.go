@@ -34,14 +34,14 @@ const (
 // RewireConfig is sequences of logical topologies, one for each pair of an
 // idle share and a churn.
 type RewireConfig struct {
-	Pods       int                  `flag:"pods" usage:"pods"`
-	Groups     int                  `flag:"groups" usage:"spines of a pod, each the like-numbered spine's group of switches"`
-	SpinePorts int                  `flag:"spine-ports" usage:"ports of a spine towards its switches, even; as many switches in a group"`
-	Idle       []float64            `flag:"idle" usage:"ports that stay idle"`
-	Churn      []float64            `flag:"churn" usage:"links that change from one topology to the next"`
-	Length     int                  `flag:"length" usage:"topologies after the first in every sequence"`
-	Steps      int                  `flag:"steps" usage:"steps of the search for one topology, all groups; 0: 120 a link"`
-	Clock      func() time.Duration // tells how long a method takes; nil: nobody asks
+	Pods       int       `flag:"pods" usage:"pods"`
+	Groups     int       `flag:"groups" usage:"spines of a pod, each the like-numbered spine's group of switches"`
+	SpinePorts int       `flag:"spine-ports" usage:"ports of a spine towards its switches, even; as many switches in a group"`
+	Idle       []float64 `flag:"idle" usage:"ports that stay idle"`
+	Churn      []float64 `flag:"churn" usage:"links that change from one topology to the next"`
+	Length     int       `flag:"length" usage:"topologies after the first in every sequence"`
+	Steps      int       `flag:"steps" usage:"steps of the search for one topology, all groups; 0: 120 a link"`
+	Clock      Clock     // of a method
 	Drawn
 }
 
@@ -206,17 +206,14 @@ func (s *sequence) begin(m *rewireMethod, t wiring.Topology) wiring.Half {
 // configure lets a method change its configuration into the wanted one.
 func (s *sequence) configure(m *rewireMethod) (err error) {
 	halves := make([]wiring.Half, len(m.halves))
-	var start time.Duration
-	if s.Clock != nil {
-		start = s.Clock()
-	}
+	start := s.Clock.read()
 	for h, t := range s.wanted {
 		if halves[h], err = s.next(m.Method, wiring.Group{Topology: t, Old: m.halves[h]}, h); err != nil {
 			return err
 		}
 	}
 	if s.Clock != nil {
-		m.took = append(m.took, s.Clock()-start)
+		m.took = append(m.took, s.Clock.read()-start)
 	}
 	s.judge(m, halves)
 	m.halves = halves

@@ -23,9 +23,8 @@ type TopologyConfig struct {
 
 // DefaultTopology is the paper's: 128 servers of four GPUs.
 func DefaultTopology() TopologyConfig {
-	c := TopologyConfig{Servers: 128, GPUsPerServer: 4, Degrees: []int{4, 8}, Gbps: topoGbps(), Batches: []int{64, 128, 256, 512, 1024, 2048}, Shared: 5, Drawn: Drawn{Seed: 1}}
-	c.Models = each([]string{"candle", "vgg", "bert", "dlrm", "ncf", "resnet50", "gpt-moe"}, model.Named)
-	return c
+	return TopologyConfig{Servers: 128, GPUsPerServer: 4, Degrees: []int{4, 8}, Gbps: topoGbps(), Models: each([]string{"candle", "vgg", "bert", "dlrm", "ncf", "resnet50", "gpt-moe"}, model.Named),
+		Batches: []int{64, 128, 256, 512, 1024, 2048}, Shared: 5, Drawn: Drawn{Seed: 1}}
 }
 
 // Validate checks the sizes.
