@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"slices"
 	"strconv"
@@ -19,16 +18,17 @@ import (
 
 func core(ctx context.Context, args []string, t cli.Terminal) error {
 	cfg := live.CoreConfig{Changes: 6, Seed: 1, Listen: "127.0.0.1:0"}
+	var seeds live.CoreSeedsConfig
 	fs := cli.NewFlags("core")
 	coreOf := fabric.CoreFlags(fs, "kind", live.DemoCore(4), live.DemoLeafSpine())
 	fs.IntVar(&cfg.Changes, "changes", cfg.Changes, "changes of the job list after the first one")
 	fs.Uint64Var(&cfg.Seed, "seed", cfg.Seed, "seed of jobs and mirrors")
 	fs.BoolVar(&cfg.Hold, "hold", false, "keep everything running afterwards, broker on "+holdAddress)
 	mix := fs.String("collectives", proto.CollectiveRing.String(), "what jobs do, any of these: ring, halving-doubling, double-tree, all-to-all")
-	runs := fs.Int("runs", 0, "over 0: instead of in real time, so many seeds on a virtual clock, an agent killed in the middle of every stage")
+	fs.IntVar(&seeds.Runs, "runs", 0, "over 0: instead of in real time, so many seeds on a virtual clock, an agent killed in the middle of every stage")
 	ahead := fs.Bool("look-ahead", true, "with -runs, of a direct core: provision jobs beside those whose servers they get, and flip")
-	phases := fs.Int("phases", 0, "with -runs, of a direct core: each job has so many phases, 2 to 16, and goes through them twice after each list")
-	traffic := fs.Int("traffic", 0, "with -runs, of a direct core: what each job sends is counted so many times after each list, 1 to 16, and is now and then not what it said; no job stands by")
+	fs.IntVar(&seeds.Phases, "phases", 0, "with -runs, of a direct core: each job has so many phases, 2 to 16, and goes through them twice after each list")
+	fs.IntVar(&seeds.Traffic, "traffic", 0, "with -runs, of a direct core: what each job sends is counted so many times after each list, 1 to 16, and is now and then not what it said; no job stands by")
 	kill := fs.Bool("kill", true, "with -runs: an agent dies in the middle of every stage, planner or broker in some")
 	fail := fs.String("fail", "", "with -runs: parts of these kinds fail after each list and come back later, in what the planner is told and a switch in its supply: any of "+strings.Join(fleet.Fails, ", ")+", or all")
 	mixed := fs.String("boxes", "", "with -runs: what the switches are, in turn, any of "+strings.Join(switchKinds, ", ")+", or all; without it they have mirrors")
@@ -51,30 +51,34 @@ func core(ctx context.Context, args []string, t cli.Terminal) error {
 		}
 		cfg.Mix = append(cfg.Mix, c)
 	}
-	cfg.Virtual = *runs > 0
+	cfg.Virtual = seeds.Runs > 0
 	if err := cfg.Validate(); err != nil {
 		return cli.AsUsage(err)
 	}
-	if err := checkRuns(cfg.Core, *runs, *phases, *traffic, *grow+*fail); err != nil {
+	if err := checkRuns(cfg.Core, &seeds, *grow+*fail); err != nil {
 		return err
 	}
-	kinds, err := someOf("fail", *fail, fleet.Fails, *runs)
-	if err != nil {
+	if seeds.Fail, err = someOf("fail", *fail, fleet.Fails, seeds.Runs); err != nil {
 		return err
 	}
-	switches, err := someOf("boxes", *mixed, switchKinds, *runs)
-	if err != nil {
+	if seeds.Boxes, err = someOf("boxes", *mixed, switchKinds, seeds.Runs); err != nil {
 		return err
 	}
-	if len(switches) > 0 && cfg.Core.Direct != nil {
-		return cli.AsUsage(&proto.Error{Code: proto.Invalid, Field: "boxes", Limit: "of pods, or of leaves and spines", Reason: "of a direct core only mirrors lead its light"})
+	if len(seeds.Boxes) > 0 && cfg.Core.Direct != nil {
+		return invalid("boxes", "of pods, or of leaves and spines", "of a direct core only mirrors lead its light")
 	}
-	sizes, err := growList(*grow, *runs, kinds, cfg.Core)
-	if err != nil {
+	if seeds.Grow, err = growList(*grow, seeds.Runs, seeds.Fail, cfg.Core); err != nil {
 		return err
 	}
-	if *runs > 0 {
-		return coreSeeds(ctx, t, fs, args, &cfg, sizes, kinds, switches, *runs, *phases, *traffic, *ahead, *kill, *trace, o.JSON)
+	if cfg.Virtual {
+		seeds.Core, seeds.Seed, seeds.Lists, seeds.Mix, seeds.Alone, seeds.Calm = cfg.Core, cfg.Seed, cfg.Changes+1, cfg.Mix, !*ahead, !*kill
+		seeds.Replay = func(seed uint64) string { return replay(fs, args, "core", seed) + " -runs 1 -trace" }
+		if *trace {
+			seeds.TraceOut = t.Err
+		} else if !o.JSON {
+			seeds.Progress = progress(t, false)
+		}
+		return coreSeeds(ctx, t, seeds, o.JSON)
 	}
 	if cfg.Hold {
 		cfg.Listen = holdAddress
@@ -85,20 +89,18 @@ func core(ctx context.Context, args []string, t cli.Terminal) error {
 
 // checkRuns says what of runs, phases and traffic cannot be on a core; others: flags beside
 // which no job has phases or is measured.
-func checkRuns(c *fabric.Core, runs, phases, traffic int, others string) error {
-	field, limit, is := "runs", fmt.Sprintf("0 to %d", maxCoreRuns), runs
+func checkRuns(c *fabric.Core, s *live.CoreSeedsConfig, others string) error {
 	switch {
-	case runs < 0 || runs > maxCoreRuns:
-	case c.Direct != nil && runs == 0:
-		limit = "1 and up on a direct core"
-	case phases != 0 && (c.Direct == nil || phases < 2 || phases > 16 || others != ""):
-		field, limit, is = "phases", "2 to 16, of a direct core, without -grow and -fail", phases
-	case traffic != 0 && (c.Direct == nil || traffic < 1 || traffic > 16 || phases != 0 || others != ""):
-		field, limit, is = "traffic", "1 to 16, of a direct core, without -phases, -grow and -fail", traffic
-	default:
-		return nil
+	case s.Runs < 0 || s.Runs > maxCoreRuns:
+		return invalid("runs", fmt.Sprintf("0 to %d", maxCoreRuns), "%d", s.Runs)
+	case c.Direct != nil && s.Runs == 0:
+		return invalid("runs", "1 and up on a direct core", "%d", s.Runs)
+	case s.Phases != 0 && (c.Direct == nil || s.Phases < 2 || s.Phases > 16 || others != ""):
+		return invalid("phases", "2 to 16, of a direct core, without -grow and -fail", "%d", s.Phases)
+	case s.Traffic != 0 && (c.Direct == nil || s.Traffic < 1 || s.Traffic > 16 || s.Phases != 0 || others != ""):
+		return invalid("traffic", "1 to 16, of a direct core, without -phases, -grow and -fail", "%d", s.Traffic)
 	}
-	return cli.AsUsage(&proto.Error{Code: proto.Invalid, Field: field, Limit: limit, Reason: strconv.Itoa(is)})
+	return nil
 }
 
 // maxCoreRuns is chosen: an hour.
@@ -113,13 +115,13 @@ func someOf(field, text string, words []string, runs int) (some []string, err er
 	case text == "":
 		return nil, nil
 	case runs == 0:
-		return nil, cli.AsUsage(&proto.Error{Code: proto.Invalid, Field: field, Limit: "with -runs", Reason: text})
+		return nil, invalid(field, "with -runs", "%s", text)
 	case text == "all":
 		return words, nil
 	}
 	for word := range strings.SplitSeq(text, ",") {
 		if !slices.Contains(words, word) {
-			return nil, cli.AsUsage(&proto.Error{Code: proto.Invalid, Field: field, Limit: strings.Join(words, ", ") + " or all", Reason: fmt.Sprintf("%.40q", word)})
+			return nil, invalid(field, strings.Join(words, ", ")+" or all", "%.40q", word)
 		}
 		some = append(some, word)
 	}
@@ -134,7 +136,7 @@ func growList(text string, runs int, fail []string, c *fabric.Core) (sizes []int
 			wrong = fleet.Grown(c, n).Validate()
 		}
 		if unit, _, _ := fleet.Unit(c); wrong != nil || n < 2 || runs == 0 || len(fail) > 0 {
-			return nil, cli.AsUsage(&proto.Error{Code: proto.Invalid, Field: "grow", Limit: fmt.Sprintf("2 and more %s, as many as switches have ports for, with -runs, without -fail", unit), Reason: fmt.Sprintf("%.40q", text)})
+			return nil, invalid("grow", fmt.Sprintf("2 and more %s, as many as switches have ports for, with -runs, without -fail", unit), "%.40q", text)
 		}
 		sizes = append(sizes, n)
 	}
@@ -142,14 +144,7 @@ func growList(text string, runs int, fail []string, c *fabric.Core) (sizes []int
 }
 
 // coreSeeds runs a core on the virtual clock, once for each seed.
-func coreSeeds(ctx context.Context, t cli.Terminal, fs *flag.FlagSet, args []string, cfg *live.CoreConfig, grow []int, fail, switches []string, runs, phases, traffic int, ahead, kill, trace, asJSON bool) error {
-	seeds := live.CoreSeedsConfig{Core: cfg.Core, Seed: cfg.Seed, Runs: runs, Lists: cfg.Changes + 1, Mix: cfg.Mix, Alone: !ahead, Phases: phases, Traffic: traffic, Calm: !kill, Fail: fail, Boxes: switches, Grow: grow,
-		Replay: func(seed uint64) string { return replay(fs, args, "core", seed) + " -runs 1 -trace" }}
-	if trace {
-		seeds.TraceOut = t.Err
-	} else if !asJSON {
-		seeds.Progress = progress(t, asJSON)
-	}
+func coreSeeds(ctx context.Context, t cli.Terminal, seeds live.CoreSeedsConfig, asJSON bool) error {
 	r, err := live.CoreSeeds(ctx, seeds)
 	if err != nil {
 		return err
@@ -159,14 +154,14 @@ func coreSeeds(ctx context.Context, t cli.Terminal, fs *flag.FlagSet, args []str
 	}
 	cli.Say(t.Out, "%d runs of %d switches: %d generations committed, %d agents killed in the middle of one, %d strikes in all", r.Runs, r.Switches, r.Commits, r.Killed, r.Struck)
 	cli.Say(t.Out, "%d looks at circuits that had to stay, %d violations; %d of %d links; longest tuning %.1f ms", r.Looks, r.Violations, r.Realised, r.Granted, float64(r.DarkMicros)/1000)
-	if phases > 0 {
+	if seeds.Phases > 0 {
 		cli.Say(t.Out, "%d times a job was to go to one of its phases", r.Turns)
 	}
-	if traffic > 0 {
+	if seeds.Traffic > 0 {
 		cli.Say(t.Out, "%d times a job was measured; %d times its links moved: its fullest circuit carried %.3g GB on average, and %.3g GB then", r.Measured, r.Followed,
 			float64(r.FullestWas)/1e9/float64(max(1, r.Followed)), float64(r.FullestIs)/1e9/float64(max(1, r.Followed)))
 	}
-	if len(grow) > 0 {
+	if len(seeds.Grow) > 0 {
 		cli.Say(t.Out, "%d edits of the core; %d were refused first for jobs in the way, of which %d ended, as they found no other place", r.Grown, r.Refused, r.GaveWay)
 	} else if r.Failed > 0 {
 		cli.Say(t.Out, "%d parts failed, %d of them noticed by their light: %d times a job at rest was short of some, each by name; %d routes followed over light", r.Failed, r.Noticed, r.Short, r.Routes)

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"ringlight/cmd/cli"
-	"ringlight/proto"
 	"ringlight/sim/flow"
 	"ringlight/sim/live"
 	"ringlight/sim/study"
@@ -32,12 +31,12 @@ func (s *studyRun) jobList(name string, gpus int, drawn ...string) ([]workload.J
 	given := s.given()
 	for _, flag := range drawn {
 		if given[flag] {
-			return nil, &proto.Error{Code: proto.Invalid, Field: flag, Limit: "only with a generator", Reason: "a list has its own arrivals and jobs"}
+			return nil, invalid(flag, "only with a generator", "a list has its own arrivals and jobs")
 		}
 	}
 	f, err := open(name)
 	if err != nil {
-		return nil, &proto.Error{Code: proto.Invalid, Field: "workload", Limit: "one of " + strings.Join(workload.Kinds(), ", ") + ", or a file", Reason: err.Error()}
+		return nil, invalid("workload", "one of "+strings.Join(workload.Kinds(), ", ")+", or a file", "%v", err)
 	}
 	defer f.Close()
 	return workload.NewReader(f, gpus, *s.seed).All()

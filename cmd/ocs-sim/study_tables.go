@@ -6,7 +6,6 @@ import (
 
 	"ringlight/cmd/cli"
 	"ringlight/planner/fabric"
-	"ringlight/proto"
 	"ringlight/sim/study"
 )
 
@@ -76,7 +75,7 @@ func studyMFU(ctx context.Context, s *studyRun) error {
 	}
 	for _, f := range []string{"model", "tp-max"} {
 		if given[f] {
-			return &proto.Error{Code: proto.Invalid, Field: f, Limit: "only with -gpus-total", Reason: "the tables have their own"}
+			return invalid(f, "only with -gpus-total", "the tables have their own")
 		}
 	}
 	return s.compute(ctx, func() (result, error) { return study.MFU(s.progress()) })
@@ -85,7 +84,7 @@ func studyMFU(ctx context.Context, s *studyRun) error {
 // bestStrategy answers for one model and number of GPUs.
 func (s *studyRun) bestStrategy(gpus int, name string, tpMax int) error {
 	if *s.svg != "" {
-		return &proto.Error{Code: proto.Invalid, Field: "svg", Limit: "not with -gpus-total", Reason: "one strategy is no chart"}
+		return invalid("svg", "not with -gpus-total", "one strategy is no chart")
 	}
 	net, err := study.NetNamed(cmp.Or(name, study.Nets[0].Name))
 	if err != nil {
