@@ -116,18 +116,17 @@ func (r *CompareResult) Charts() []Chart {
 	rows := slices.Clone(r.Rows)
 	slices.SortStableFunc(rows, func(a, b CompareRow) int { return cmp.Or(cmp.Compare(a.Load, b.Load), cmp.Compare(a.Faults, b.Faults)) })
 	for _, x := range rows {
-		jct := float64(x.JCT) / 1000
-		if x.Load == r.Load {
-			byFaults.point(x.System, float64(x.Faults), jct)
+		both := func(jct, of *Chart, at float64) {
+			jct.point(x.System, at, float64(x.JCT)/1000)
 			if x.OfSwitch != nil {
-				ofFaults.point(x.System, float64(x.Faults), *x.OfSwitch)
+				of.point(x.System, at, *x.OfSwitch)
 			}
 		}
+		if x.Load == r.Load {
+			both(&byFaults, &ofFaults, float64(x.Faults))
+		}
 		if x.Faults == r.FaultRate && x.Load > 0 {
-			byLoad.point(x.System, float64(x.Load)/1000, jct)
-			if x.OfSwitch != nil {
-				ofLoad.point(x.System, float64(x.Load)/1000, *x.OfSwitch)
-			}
+			both(&byLoad, &ofLoad, float64(x.Load)/1000)
 		}
 		if x.Load != r.Load || x.Faults != r.FaultRate {
 			continue

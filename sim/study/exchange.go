@@ -179,15 +179,10 @@ func (x *exchange) plan(ends []int, dark time.Duration, gap int64, reduce bool, 
 	}
 	nanos := func(bytes int64) int64 { return nanosAt(x.c.Gbps, bytes*width) }
 	key := fmt.Sprint(ends, reduce, width)
-	var steps []topo.Step
-	for i := range phases {
-		if steps = append(steps, topo.Step{Phase: i}); len(x.options[key]) <= i {
-			x.options[key] = append(x.options[key], topo.NewOption(x.p, links[i], phases, nanos))
-		}
+	if x.options[key] == nil {
+		x.options[key] = each(append(links, x.line), func(l []topo.Link) *topo.Option { return topo.NewOption(x.p, l, phases, nanos) })
 	}
-	if len(x.options[key]) == len(phases) {
-		x.options[key] = append(x.options[key], topo.NewOption(x.p, x.line, phases, nanos))
-	}
+	steps := each(packed(len(phases)), func(i int) topo.Step { return topo.Step{Phase: i} })
 	steps[0].Gap = gap
 	p, ok := topo.Schedule(steps, x.options[key], int64(dark))
 	if !ok {

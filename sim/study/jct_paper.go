@@ -136,8 +136,7 @@ func (r *JCTResult) why(m, best JCTMean) string {
 		return fmt.Sprintf("another sample of jobs: the %d seeds alone lie between %s and %s", m.Runs, seconds(m.Least), seconds(m.Most))
 	case StrategyVClos, StrategyOCS:
 		return fmt.Sprintf("no job is slower (JRT %s, Best %s); waiting %s against %s, %s heads blocked by the network", seconds(m.JRT), seconds(best.JRT), seconds(m.JWT), seconds(best.JWT), decimals(m.Network, 1))
-	}
-	if m.Strategy == StrategyRelax {
+	case StrategyRelax:
 		return fmt.Sprintf("no link is shared, and what GPUs of a server say goes over the network, %d times slower: JRT %s, Best %s; the paper does not say where its jobs go", serverFaster, seconds(m.JRT), seconds(best.JRT))
 	}
 	return fmt.Sprintf("%s of the jobs are on more than one leaf and run %s longer, all together %s; the rest is waiting, %s against %s",

@@ -213,19 +213,15 @@ func (r *jctRun) result(c JCTConfig, cell JCTCell) JCTRun {
 // stability is the mean, over all models and sizes with two jobs or more, of
 // the standard deviation of completion times ([VCLOS] sec 9.3).
 func stability(jobs []workload.Job, jctMS []int64) int64 {
-	type sort struct {
-		model uint8
-		gpus  int32
-	}
 	type sums struct{ n, sum, squares float64 }
-	groups := map[sort]*sums{}
+	groups := map[[2]int32]*sums{} // by model and size
 	var order []*sums
 	for i, j := range jobs {
-		g := groups[sort{j.Model, j.GPUs}]
+		sort := [2]int32{int32(j.Model), j.GPUs}
+		g := groups[sort]
 		if g == nil {
 			g = &sums{}
-			groups[sort{j.Model, j.GPUs}] = g
-			order = append(order, g)
+			groups[sort], order = g, append(order, g)
 		}
 		v := float64(jctMS[i])
 		g.n, g.sum, g.squares = g.n+1, g.sum+v, g.squares+float64(v*v)

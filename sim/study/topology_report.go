@@ -275,14 +275,11 @@ func (r *TopologyResult) describeSweep() {
 			r.compare("the same by random rings", decimals(b.Random/b.FatTree, 2), "1.1", why)
 		}
 	}
+	x := firstOf(r.Costs, func(c TopologyCost) bool { return c.Degree == 4 && c.Gbps == sweepGbps })
 	for _, h := range r.Hops {
-		if h.Degree == 4 && len(r.Costs) > 0 {
-			for _, x := range r.Costs {
-				if x.Degree == 4 && x.Gbps == sweepGbps {
-					fat := 1.8 * 4 * sweepGbps / x.FatTree
-					r.compare(fmt.Sprintf("eq. 1 without compute at 80 %%, d 4, %s: direct / Fat-tree", h.Method), decimals((1+float64(0.8*h.Slowdown))/fat, 2), "1.1", fmt.Sprintf("all-to-all takes %s times as long as on links without hops", decimals(h.Slowdown, 2)))
-				}
-			}
+		if h.Degree == 4 && x != nil {
+			fat := 1.8 * 4 * sweepGbps / x.FatTree
+			r.compare(fmt.Sprintf("eq. 1 without compute at 80 %%, d 4, %s: direct / Fat-tree", h.Method), decimals((1+float64(0.8*h.Slowdown))/fat, 2), "1.1", fmt.Sprintf("all-to-all takes %s times as long as on links without hops", decimals(h.Slowdown, 2)))
 		}
 	}
 }
@@ -306,28 +303,23 @@ func (r *TopologyResult) describeShared() {
 		}
 		return decimals(sum/float64(loads), 2)
 	}
-	gain := func(network string, tail bool) func(int) float64 {
-		return func(l int) float64 {
-			if tail {
-				return at(l, network).P99MS / at(l, NetDirect).P99MS
-			}
-			return at(l, network).MeanMS / at(l, NetDirect).MeanMS
-		}
+	gain := func(network string) func(int) float64 {
+		return func(l int) float64 { return at(l, network).MeanMS / at(l, NetDirect).MeanMS }
+	}
+	tail := func(network string) func(int) float64 {
+		return func(l int) float64 { return at(l, network).P99MS / at(l, NetDirect).P99MS }
 	}
 	slower := func(l int) float64 {
 		return (at(l, NetFatTree).MeanMS-at(l, NetDirect).MeanMS)/repositoryMeans[l] + 1
 	}
-	var own []string
-	for l := range loads {
-		own = append(own, decimals(at(l, NetDirect).MeanMS, 1))
-	}
+	own := each(packed(loads), func(l int) string { return decimals(at(l, NetDirect).MeanMS, 1) })
 	full := loads - 1
-	r.compare("432 servers, mean over loads: Fat-tree / direct", mean(gain(NetFatTree, false)), "1.7",
-		fmt.Sprintf("collisions: %s if no flows met; compute: %s with as much more as brings direct links to the published means", mean(gain(NetApart, false)), mean(slower)))
-	r.compare("the same, 2:1 Fat-tree / direct", mean(gain(NetOversub, false)), "1.15", "one way a pair of servers, by a hash; its hosts have all of d x B")
-	r.compare("432 servers, p99 at full load: Fat-tree / direct", decimals(gain(NetFatTree, true)(full), 2), "3.4", "ours is of jobs' mean iterations, which smooths; the paper's of iterations")
-	r.compare("the same, mean over loads", mean(gain(NetFatTree, true)), "3", "the same")
-	r.compare("the same, 2:1 Fat-tree / direct", mean(gain(NetOversub, true)), "1.4", "the same")
+	r.compare("432 servers, mean over loads: Fat-tree / direct", mean(gain(NetFatTree)), "1.7",
+		fmt.Sprintf("collisions: %s if no flows met; compute: %s with as much more as brings direct links to the published means", mean(gain(NetApart)), mean(slower)))
+	r.compare("the same, 2:1 Fat-tree / direct", mean(gain(NetOversub)), "1.15", "one way a pair of servers, by a hash; its hosts have all of d x B")
+	r.compare("432 servers, p99 at full load: Fat-tree / direct", decimals(tail(NetFatTree)(full), 2), "3.4", "ours is of jobs' mean iterations, which smooths; the paper's of iterations")
+	r.compare("the same, mean over loads", mean(tail(NetFatTree)), "3", "the same")
+	r.compare("the same, 2:1 Fat-tree / direct", mean(tail(NetOversub)), "1.4", "the same")
 	r.compare("direct links alone, mean ms at 5 .. 27 jobs", strings.Join(own, " "), "64.4 70.6 63.1 61.4 60.4", "compute: ours is 0.15 ms a layer and 71e12 FLOP/s, and the mix is drawn")
 	r.compare("direct links alone, p99 ms at full load", decimals(at(full, NetDirect).P99MS, 1), "131.5", "VGG16's iteration, whichever the load; compute again")
 }

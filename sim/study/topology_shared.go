@@ -142,7 +142,7 @@ func together(jobs []*sharedModel, servers []int, bitPerS int64, uplinks int, se
 	for i, m := range jobs {
 		placed := &flow.Placed{GPUs: servers[i*sharedServers : (i+1)*sharedServers], Route: net.ECMP(seed, i)}
 		stages := []flow.Stage{{{Compute: time.Duration(m.random.Compute)}}}
-		for _, exchanges := range [][]flow.Exchange{rings(m.groups), pairs(m.demands)} {
+		for _, exchanges := range [][]flow.Exchange{rings(m.groups), {sent(m.demands, 1)}} {
 			rounds, err := placed.Rounds(exchanges)
 			if err != nil {
 				return nil, err
@@ -168,22 +168,15 @@ func together(jobs []*sharedModel, servers []int, bitPerS int64, uplinks int, se
 // rings are the rounds of AllReduce of groups that reduce side by side; here
 // each model has one.
 func rings(groups []topo.Group) []flow.Exchange {
-	var out []flow.Exchange
-	for _, g := range groups {
-		n := len(g.Servers)
-		var t []flow.Transfer
-		for i, s := range g.Servers {
-			t = append(t, flow.Transfer{From: s, To: g.Servers[(i+1)%n], Bytes: g.Bytes / int64(n) / int64(2*(n-1))})
-		}
-		out = append(out, flow.Exchange{Transfers: t, Times: 2 * (n - 1)})
-	}
-	return out
+	return each(groups, func(g topo.Group) flow.Exchange {
+		return sent(onRings([]topo.Group{g}), 2*(len(g.Servers)-1))
+	})
 }
 
-func pairs(demands []topo.Demand) []flow.Exchange {
-	if len(demands) == 0 {
-		return nil
-	}
-	t := each(demands, func(d topo.Demand) flow.Transfer { return flow.Transfer{From: d.From, To: d.To, Bytes: d.Bytes} })
-	return []flow.Exchange{{Transfers: t, Times: 1}}
+// sent is demands in so many rounds.
+func sent(demands []topo.Demand, times int) flow.Exchange {
+	t := each(demands, func(d topo.Demand) flow.Transfer {
+		return flow.Transfer{From: d.From, To: d.To, Bytes: d.Bytes / int64(times)}
+	})
+	return flow.Exchange{Transfers: t, Times: times}
 }

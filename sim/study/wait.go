@@ -88,10 +88,8 @@ func (r *WaitResult) describe() {
 		{32, []Model{IHBDK3, SiPRing, TPUv4}, "SiP-Ring and TPUv4 worst for TP-32 and TP-64", "does not hold here: from 90 % on NVL-72 waits always, and NVL-36 longer than these"},
 	} {
 		for _, m := range c.models {
-			for _, row := range r.Rows {
-				if row.TP == c.tp && row.Model == m && row.Scale == 0.9 {
-					r.compare(fmt.Sprintf("time a job of 90 %% waits, TP-%d, %s", c.tp, m), percent(row.Wait, 1), c.paper+" (Fig. 12, 19, no figures printed)", c.why)
-				}
+			if row := r.row(func(x WaitRow) bool { return x.TP == c.tp && x.Model == m && x.Scale == 0.9 }); row != nil {
+				r.compare(fmt.Sprintf("time a job of 90 %% waits, TP-%d, %s", c.tp, m), percent(row.Wait, 1), c.paper+" (Fig. 12, 19, no figures printed)", c.why)
 			}
 		}
 	}
