@@ -137,11 +137,11 @@ func (r *BoundsResult) Charts() []Chart {
 	var out []Chart
 	for _, row := range r.Rows {
 		c := panelOf(&out, fmt.Sprintf("%d GPUs per node, TP-%d", row.GPUsNode, r.TP), Chart{XLabel: "hops that a fibre spans", YLabel: "GPU waste, % of GPUs", YPercent: true, YLog: true})
-		c.Categories = append(c.Categories, fmt.Sprintf("K=%d", row.K))
-		c.point("bound of [IHBD] App. C", 0, row.Printed)
-		c.point("Table 7, paper", 0, row.Paper)
-		c.point("bound without its spare factor", 0, row.Sound)
-		c.point("drawn at random", 0, row.Simulated)
+		k := fmt.Sprintf("K=%d", row.K)
+		c.bar(k, "bound of [IHBD] App. C", row.Printed)
+		c.bar(k, "Table 7, paper", row.Paper)
+		c.bar(k, "bound without its spare factor", row.Sound)
+		c.bar(k, "drawn at random", row.Simulated)
 	}
 	return out
 }

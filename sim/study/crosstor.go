@@ -92,27 +92,19 @@ type CrossTorResult struct {
 	Report
 }
 
-// point is one job on one cluster, for all domains and methods.
-type point struct {
-	figure        string
-	gpus          int
-	scale, faults float64
-}
-
-// points of the three figures. The scale and the faults of Fig. 13a are not
+// points of the three figures, for all domains and methods. The scale and the faults of Fig. 13a are not
 // printed; those of its neighbours are taken.
-func (c CrossTorConfig) points() []point {
-	var out []point
+func (c CrossTorConfig) points() (out []CrossTorRow) {
 	for _, g := range []int{c.GPUs / 4, c.GPUs / 2, c.GPUs, 2 * c.GPUs, 4 * c.GPUs} {
 		if g/c.GPUsPerNode%c.PerToR == 0 && g%c.GPUsPerNode == 0 && g/c.GPUsPerNode > 2*c.K {
-			out = append(out, point{"13a", g, 0.85, 0.05})
+			out = append(out, CrossTorRow{Figure: "13a", GPUs: g, Scale: 0.85, Faults: 0.05})
 		}
 	}
 	for s := 70; s <= 94; s += 2 {
-		out = append(out, point{"13b", c.GPUs, float64(s) / 100, 0.05})
+		out = append(out, CrossTorRow{Figure: "13b", GPUs: c.GPUs, Scale: float64(s) / 100, Faults: 0.05})
 	}
 	for f := 0; f <= 10; f++ {
-		out = append(out, point{"13c", c.GPUs, 0.85, float64(f) / 100})
+		out = append(out, CrossTorRow{Figure: "13c", GPUs: c.GPUs, Scale: 0.85, Faults: float64(f) / 100})
 	}
 	return out
 }
@@ -127,8 +119,8 @@ func CrossTor(cfg CrossTorConfig) (*CrossTorResult, error) {
 	for i, p := range all {
 		cfg.report(i, len(all))
 		for _, d := range cfg.Domains {
-			if d <= p.gpus/cfg.GPUsPerNode {
-				res.Rows = append(res.Rows, cfg.rows(p, d)...)
+			if p.Domain = d; d <= p.GPUs/cfg.GPUsPerNode {
+				res.Rows = append(res.Rows, cfg.rows(p)...)
 			}
 		}
 	}
@@ -137,14 +129,11 @@ func CrossTor(cfg CrossTorConfig) (*CrossTorResult, error) {
 	return res, nil
 }
 
-func (c CrossTorConfig) rows(p point, domain int) []CrossTorRow {
-	rows := make([]CrossTorRow, len(methods))
-	for i, m := range methods {
-		rows[i] = CrossTorRow{Figure: p.figure, GPUs: p.gpus, Scale: p.scale, Faults: p.faults, Domain: domain, Method: m}
-	}
+func (c CrossTorConfig) rows(p CrossTorRow) []CrossTorRow {
+	rows := each(methods, func(m Method) CrossTorRow { p.Method = m; return p })
 	for run := range c.Runs {
 		seed := c.Seed + uint64(run)
-		job := c.job(p, domain, seed)
+		job := c.job(p, seed)
 		for i, o := range []ring.Orchestration{ring.Orchestrate(job), ring.OrchestratePaper(job), ring.OrchestrateBaseline(job, seed)} {
 			if o.OK() {
 				rows[i].Fits++
@@ -163,19 +152,19 @@ func (c CrossTorConfig) rows(p point, domain int) []CrossTorRow {
 }
 
 // job draws the cluster: so many faulty nodes, any of them.
-func (c CrossTorConfig) job(p point, domain int, seed uint64) ring.Job {
-	nodes := p.gpus / c.GPUsPerNode
+func (c CrossTorConfig) job(p CrossTorRow, seed uint64) ring.Job {
+	nodes := p.GPUs / c.GPUsPerNode
 	r := detmath.Stream(seed, streamCrossTor)
 	order := packed(nodes)
 	down := make([]bool, nodes)
-	for i := range int(float64(p.faults*float64(nodes)) + 0.5) {
+	for i := range int(float64(p.Faults*float64(nodes)) + 0.5) {
 		k := i + int(r.Next()%uint64(nodes-i))
 		order[i], order[k] = order[k], order[i]
 		down[order[i]] = true
 	}
 	return ring.Job{
-		Deployment: ring.Deployment{Nodes: nodes, PerToR: c.PerToR}, PerDomain: domain, K: c.K, Shared: c.K%2 == 1 && c.K > 1,
-		Size: c.TP / c.GPUsPerNode, Want: (int(float64(p.scale*float64(p.gpus))+0.5) + c.TP - 1) / c.TP, // the fewest groups that hold the job, as plan orchestrate has it
+		Deployment: ring.Deployment{Nodes: nodes, PerToR: c.PerToR}, PerDomain: p.Domain, K: c.K, Shared: c.K%2 == 1 && c.K > 1,
+		Size: c.TP / c.GPUsPerNode, Want: (int(float64(p.Scale*float64(p.GPUs))+0.5) + c.TP - 1) / c.TP, // the fewest groups that hold the job, as plan orchestrate has it
 		Faulty: func(n proto.NodeID) bool { return down[n] },
 	}
 }

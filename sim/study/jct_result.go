@@ -2,6 +2,7 @@ package study
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -116,11 +117,7 @@ func (r *JCTResult) Table() Table {
 // running and waiting.
 func (r *JCTResult) Charts() []Chart {
 	var out []Chart
-	lambdas := map[int64]bool{}
-	for _, m := range r.Means {
-		lambdas[m.LambdaMS] = true
-	}
-	if len(lambdas) < 2 {
+	if !slices.ContainsFunc(r.Means, func(m JCTMean) bool { return m.LambdaMS != r.Means[0].LambdaMS }) {
 		return r.bars()
 	}
 	const label = "mean time between arrivals (lambda), s"

@@ -333,7 +333,7 @@ func TestCrossTor(t *testing.T) {
 		if testing.Short() && i%3 != 0 {
 			continue
 		}
-		rows := cfg.rows(point{"13b", cfg.GPUs, c.scale, c.faults}, c.domain)
+		rows := cfg.rows(CrossTorRow{Figure: "13b", GPUs: cfg.GPUs, Scale: c.scale, Faults: c.faults, Domain: c.domain})
 		for _, row := range rows {
 			if row.Fits != cfg.Runs {
 				t.Errorf("%+v: %s fits in %d runs", c, row.Method, row.Fits)
@@ -352,6 +352,6 @@ func TestCrossTorBySize(t *testing.T) {
 	cfg := DefaultCrossTor()
 	cfg.Runs, cfg.Seed = 3, 1
 	for _, gpus := range []int{2048, 4096, 8192, 16384} {
-		near(t, "exact", cfg.rows(point{"13a", gpus, 0.85, 0.05}, 512)[0].Tenth, 0, 0.001)
+		near(t, "exact", cfg.rows(CrossTorRow{Figure: "13a", GPUs: gpus, Scale: 0.85, Faults: 0.05, Domain: 512})[0].Tenth, 0, 0.001)
 	}
 }

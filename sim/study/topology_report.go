@@ -110,16 +110,11 @@ func (r *TopologyResult) Table() Table {
 func (r *TopologyResult) Charts() []Chart {
 	var out []Chart
 	for _, division := range []string{ByHand, Searched} {
-		c := Chart{Title: "Fat-tree against direct links, model divided: " + division, YLabel: "iteration, Fat-tree / direct", XLog: true}
 		for _, j := range r.Jobs {
-			if j.Division != division || j.Degree != r.Jobs[0].Degree {
-				continue
+			if j.Division == division && j.Degree == r.Jobs[0].Degree {
+				c := panelOf(&out, "Fat-tree against direct links, model divided: "+division, Chart{XLabel: fmt.Sprintf("Gb/s of each of %d interfaces, logarithmic", j.Degree), YLabel: "iteration, Fat-tree / direct", XLog: true})
+				c.point(j.Model, float64(j.Gbps), j.Gain)
 			}
-			c.point(j.Model, float64(j.Gbps), j.Gain)
-		}
-		if len(c.Series) > 0 {
-			c.XLabel = fmt.Sprintf("Gb/s of each of %d interfaces, logarithmic", r.Jobs[0].Degree)
-			out = append(out, c)
 		}
 	}
 	for _, b := range r.Sweep {
