@@ -248,10 +248,10 @@ func (f *Fault) checkCore(core *fabric.Core) error {
 	if s >= core.Switches() {
 		return fmt.Errorf("switch %d: the fabric has %d", s, core.Switches())
 	}
-	if strings.Contains(forms[f.Verb].args, "X") && s >= core.Mirrors() {
+	switch mirror := strings.Contains(forms[f.Verb].args, "X"); {
+	case mirror && s >= core.Mirrors():
 		return fmt.Errorf("switch %d: it is the transceivers of a server; mirrors have 0 to %d", s, core.Mirrors()-1)
-	}
-	if f.Mirror.Port >= core.SwitchSize() {
+	case mirror && f.Mirror.Port >= core.SwitchSize():
 		return fmt.Errorf("port %d: a switch has %d", f.Mirror.Port, core.SwitchSize())
 	}
 	return nil

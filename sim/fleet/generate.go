@@ -69,7 +69,7 @@ func (g *generator) ofSwitches(seed uint64, span, mean time.Duration) {
 	for n, list := range JobLists(g.f.Core, seed, int(span/jobsEvery)+1) {
 		g.add(Fault{At: time.Duration(n) * jobsEvery, Verb: JobsApply, Jobs: list})
 	}
-	for at := g.r.wait(mean); at < span; at += g.r.wait(mean) {
+	for at := g.r.wait(mean); at < span && g.f.Core.Switches() > 0; at += g.r.wait(mean) {
 		x := g.r.below(g.f.Core.Switches())
 		f := Fault{At: at, Node: proto.FirstSwitch + proto.NodeID(x)}
 		switch n := g.r.below(8); {

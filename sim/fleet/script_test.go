@@ -233,6 +233,14 @@ func TestOnlyMirrorsStick(t *testing.T) {
 	if stuck == 0 {
 		t.Error("no mirror ever sticks")
 	}
+	fixed := fabric.Default()
+	fixed.Core = fabric.DefaultLeafSpine()
+	fixed.Core.LeafSpine.Switches = 0
+	for _, x := range Random(fixed, 1, 1, time.Hour, 80) {
+		if err := x.check(fixed, fixed.Nodes); err != nil || x.Node.IsSwitch() {
+			t.Errorf("of fixed links: %v: %v", x, err)
+		}
+	}
 }
 
 func FuzzParseFault(f *testing.F) {
