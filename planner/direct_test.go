@@ -339,6 +339,43 @@ func TestLostStoreAdoptsDirectJobs(t *testing.T) {
 	}
 }
 
+// Goal: a planner tells nobody a decision of its predecessor's term. Method: a server loses
+// power under one planner and is born under the next, before it reports.
+func TestNoDecisionIsOfAFormerTerm(t *testing.T) {
+	w := startedWorld(t, directCore(8, 2))
+	w.apply(shardJob(1, 4, 2, 0, false))
+	w.quiet(10 * time.Second)
+	s := w.fab.Core.Direct.ServerSwitch(w.shards()[0].Shard.Servers[0])
+	v := &w.switches[s]
+	w.die(s)
+	v.applied, v.staged = nil, nil
+	clear(v.light)
+	clear(w.retained)
+	w.order = nil
+	for i := range w.switches {
+		if o := &w.switches[i]; o.up {
+			w.birthNote(o)
+			w.report(o)
+		}
+	}
+	w.start()
+	w.quiet(time.Minute)
+	v.up = true
+	v.session += 1000
+	w.birthNote(v)
+	w.run(500 * time.Millisecond)
+	if pk, told := w.retained[w.topics.Decision(w.fab.Core.GroupID(0))]; told {
+		var d proto.Decision
+		if w.decode(pk, &d); d.Term != w.p.j.Term {
+			t.Errorf("a decision of term %d, of a planner of term %d", d.Term, w.p.j.Term)
+		}
+	}
+	w.report(v)
+	if !w.quiet(time.Minute) || w.consistent() != "" {
+		t.Error(w.consistent(), w.show())
+	}
+}
+
 // Goal: servers that lost power while the planner lost its store have their job's light again:
 // the layers have it still, and those that it runs with. Method: one, two and all servers of
 // a job lose what they were told; they are back before the planner starts, or long after; and

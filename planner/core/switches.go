@@ -94,12 +94,7 @@ func (c *Circuits) changed(v *switchView, before member.Standing) {
 
 // judge finds whether no re-sending brings the switch to what is wanted.
 func (v *switchView) judge(c *Circuits) {
-	if !c.heard || v.Unassigned || !v.Pending() || !v.Known {
-		return
-	}
-	if v.Want.Term != c.j.Term || v.Want.Payload == "" || v.Beyond() {
-		v.Unassigned = true
-	}
+	v.Unassigned = v.Unassigned || c.heard && v.Known && v.Pending() && v.Outdated(c.j.Term)
 }
 
 // Resendable: what is committed for a switch is still what it is to be told.
@@ -108,7 +103,7 @@ func (c *Circuits) Resendable(d *member.Device) bool {
 	if d.Unassigned {
 		c.agenda.replan(0)
 	}
-	return !d.Unassigned
+	return !d.Unassigned && !d.Outdated(c.j.Term)
 }
 
 // born begins a new life: what did not come up in the old one is forgotten.

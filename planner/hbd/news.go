@@ -261,8 +261,7 @@ func (h *Rings) judge(n *node) {
 	if h.root.Listening() || n.Device.Unassigned || !n.Device.Pending() || !n.Device.Known {
 		return
 	}
-	// An adopted target has no bytes to send again.
-	if n.Device.Want.Term != h.j.Term || n.Device.Want.Payload == "" || n.Device.Beyond() || n.Device.Group == 0 && *n.Device.Want.Decided != h.idleDecision {
+	if n.Device.Outdated(h.j.Term) || n.Device.Group == 0 && *n.Device.Want.Decided != h.idleDecision {
 		if n.Device.Beyond() && n.Device.Want.Term == h.j.Term { // it says that it has what was never given: told again, later and later
 			n.Device.Strayed(h.j.Now)
 			if h.j.Now < n.again.until {
@@ -277,7 +276,7 @@ func (h *Rings) judge(n *node) {
 // Resendable: what is committed for a node is still what it is to be told.
 func (h *Rings) Resendable(d *member.Device) bool {
 	h.judge(&h.Placed.nodes[d.ID])
-	return !d.Unassigned && d.Want.Term == h.j.Term && d.Want.Payload != "" && !d.Beyond() // else a new generation tells it
+	return !d.Unassigned && !d.Outdated(h.j.Term)
 }
 
 // renew asks for a generation that tells a node where it stands, its whole

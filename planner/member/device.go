@@ -164,6 +164,12 @@ func (d *Device) Beyond() bool {
 	return d.Known && !d.At(*d.Want.Decided) && (m.Term > d.Want.Term || m.Term == d.Want.Term && m.Gen >= d.Want.Gen)
 }
 
+// Outdated: what is wanted of it is of another term, adopted without its bytes, or before what it
+// has: it is not sent again, and a new generation tells it.
+func (d *Device) Outdated(t proto.Term) bool {
+	return d.Want.Term != t || d.Want.Payload == "" || d.Beyond()
+}
+
 // Strayed names a device that is Beyond.
 func (d *Device) Strayed(now time.Duration) {
 	d.own().wrong = wrong{tookNoPlan, fmt.Sprintf("says that it has generation %d of term %d, which it was not given", d.Report.Gen, d.Report.Term), now}
