@@ -249,7 +249,7 @@ func (c *circuits) look(st *station) {
 		if c.passes(s, x.A, x.B) {
 			return false
 		}
-		if whole, listed := c.alone[x.Job]; c.unfinished(s, &x) || c.unfed(s, &x) || c.r.atCore.Failed > 0 && c.core.Direct != nil && listed && !whole {
+		if whole, listed := c.alone[x.Job]; c.unfinished(s, &x) || c.unfed(s, &x) || c.strange(s, &x) || c.r.atCore.Failed > 0 && c.core.Direct != nil && listed && !whole {
 			return true
 		}
 		c.violate(s, "no other job dark", fmt.Sprintf("%d to %d of job %d lost its light, and no commit was without it", x.A, x.B, x.Job))

@@ -152,17 +152,33 @@ func (c *circuits) unfinished(s int, x *proto.Circuit) bool {
 	return !slices.ContainsFunc(c.guarded[x.A], func(y proto.Circuit) bool { return y.B == port })
 }
 
-// unfed: who sends what a server's interface hears, or whose mirrors pass it, has no power.
-func (c *circuits) unfed(s int, x *proto.Circuit) bool {
+// feeder is the switch of the server from which a server's interface hears, and its circuit
+// to send there for the same job; -1: it is none of a server, or hears from nobody.
+func (c *circuits) feeder(s int, x *proto.Circuit) (sw int, sends proto.Circuit) {
 	server, ok := c.core.ServerOf(s)
 	if !ok {
-		return false
+		return -1, sends
 	}
 	port, layer := uint16(c.core.Port(server, int(x.B)/c.core.Degree)), int(x.A)
-	return c.r.switches[layer].dark || slices.ContainsFunc(c.desired[layer][c.last[layer]], func(y proto.Circuit) bool {
-		from, _ := c.core.PortEnd(int(y.A))
-		return y.B == port && c.r.switches[c.core.ServerSwitch(from)].dark
-	})
+	at := slices.IndexFunc(c.desired[layer][c.last[layer]], func(y proto.Circuit) bool { return y.B == port })
+	if at < 0 {
+		return -1, sends
+	}
+	from, path := c.core.PortEnd(int(c.desired[layer][c.last[layer]][at].A))
+	return c.core.ServerSwitch(from), proto.Circuit{A: x.A, B: uint16(c.core.PathPort(layer, path)), Job: x.Job}
+}
+
+// unfed: who sends what a server's interface hears, or whose mirrors pass it, has no power.
+func (c *circuits) unfed(s int, x *proto.Circuit) bool {
+	sw, _ := c.feeder(s, x)
+	return sw >= 0 && (c.r.switches[x.A].dark || c.r.switches[sw].dark)
+}
+
+// strange: what a server's interface hears is of no server of its job: mirrors that could not be
+// told yet lead it there.
+func (c *circuits) strange(s int, x *proto.Circuit) bool {
+	sw, sends := c.feeder(s, x)
+	return sw >= 0 && !slices.Contains(c.desired[sw][c.last[sw]], sends)
 }
 
 // turns: a job of several phases does without a circuit rightly: an interface is for
