@@ -88,7 +88,7 @@ func Alignments(cfg AlignmentConfig) (*AlignmentResult, error) {
 		for _, tp := range cfg.TPs {
 			for _, how := range []Alignment{Blind, First, Kept} {
 				a := newAligned(&cfg, racks, tp, how)
-				res.Rows = append(res.Rows, a.replay(s, events)...)
+				res.Rows = append(res.Rows, a.replay(s.span, events)...)
 			}
 		}
 	})
@@ -171,22 +171,21 @@ func (a *aligned) job(size int) ring.Job {
 }
 
 // replay goes through all events and looks at what there is at the end of each day.
-func (a *aligned) replay(s schedule, events []outEvent) (rows []AlignmentRow) {
+func (a *aligned) replay(span time.Duration, events []flipAt) (rows []AlignmentRow) {
 	all := a.row
 	all.Day = -1
 	rings, next, well := 0, 0, a.order.Nodes
-	for day := 0; time.Duration(day)*trace.Day < s.span; day++ {
+	for day := 0; time.Duration(day)*trace.Day < span; day++ {
 		row := a.row
 		row.Day = day
-		for ; next < len(events) && s.flips[next].at < time.Duration(day+1)*trace.Day; next++ {
+		for ; next < len(events) && events[next].at < time.Duration(day+1)*trace.Day; next++ {
 			e := events[next]
-			if a.down[e.node] = !e.back; e.back {
-				well++
-			} else {
+			if a.down[e.node] = e.out; e.out {
 				well--
+			} else {
+				well++
 			}
-			a.t.Refresh(e.node)
-			did := a.look(a.t.Concerned(e.node)...)
+			did := a.turn(e.node)
 			row.Moved, row.Along = row.Moved+did.moved, row.Along+did.along
 		}
 		groups := each(slices.Sorted(maps.Keys(a.whole)), a.t.Members)

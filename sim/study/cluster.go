@@ -126,12 +126,16 @@ func newCluster(s Size) *cluster {
 	return c
 }
 
+func (c *cluster) placeOf(node int) int {
+	if c.place == nil {
+		return node
+	}
+	return c.place[node]
+}
+
 // flip turns a healthy node faulty or a faulty one healthy.
 func (c *cluster) flip(node int) {
-	place := node
-	if c.place != nil {
-		place = c.place[node]
-	}
+	place := c.placeOf(node)
 	at, found := slices.BinarySearch(c.faulty, place)
 	if found {
 		c.faulty = slices.Delete(c.faulty, at, at+1)

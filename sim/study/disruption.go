@@ -85,25 +85,9 @@ func Disruption(cfg ClusterConfig, ks []int, powers bool, moves fabric.Moves) (*
 	return res, nil
 }
 
-// outEvent is a node, by HBD position, that goes out or comes back.
-type outEvent struct {
-	node proto.NodeID
-	back bool
-}
-
-// events are the flips as places in HBD order.
-func (c *cluster) events(s schedule) []outEvent {
-	down := make([]bool, c.Nodes)
-	out := make([]outEvent, len(s.flips))
-	for i, f := range s.flips {
-		place := f.node
-		if c.place != nil {
-			place = c.place[f.node]
-		}
-		out[i] = outEvent{proto.NodeID(place), down[place]}
-		down[place] = !down[place]
-	}
-	return out
+// events are the flips of places in HBD order.
+func (c *cluster) events(s schedule) []flipAt {
+	return each(s.flips, func(f flipAt) flipAt { f.node = c.placeOf(f.node); return f })
 }
 
 // mender is running groups of one size, mended event by event.
@@ -127,6 +111,12 @@ func (m *mender) put(nodes []proto.NodeID) {
 
 // touch is what a look did to groups that ran.
 type touch struct{ all, moved, along int } // moved: whole ones that lost no node; along: for ToRs alone
+
+// turn mends after a node went out or came back.
+func (m *mender) turn(node int) touch {
+	m.t.Refresh(proto.NodeID(node))
+	return m.look(m.t.Concerned(proto.NodeID(node))...)
+}
 
 // look mends what an event concerns, and carries it out.
 func (m *mender) look(ids ...proto.RingID) (did touch) {
@@ -157,7 +147,7 @@ func (m *mender) look(ids ...proto.RingID) (did touch) {
 // replay adds up what events do, which change one node each: what a placement from nothing
 // after each does to running groups, and what mending them does. A group is touched when its
 // members change or when it ends; new groups do not count.
-func (d *DisruptionRow) replay(o ring.Order, size, moves int, events []outEvent) {
+func (d *DisruptionRow) replay(o ring.Order, size, moves int, events []flipAt) {
 	down := make([]bool, o.Nodes)
 	usable := func(n proto.NodeID) bool { return !down[n] }
 	m := newMender(ring.Mend{Order: o, Sizes: []ring.Demand{{Size: size, Want: o.Nodes / size}}, Moves: moves, Usable: usable, Free: usable, Spread: true})
@@ -166,15 +156,14 @@ func (d *DisruptionRow) replay(o ring.Order, size, moves int, events []outEvent)
 	placed, well := ring.Place(anew), o.Nodes
 	for _, e := range events {
 		events, ours, scratch := &d.Faults, &d.OursFault, &d.PaperFault
-		if down[e.node] = !e.back; e.back {
+		if down[e.node] = e.out; e.out {
+			well--
+		} else {
 			events, ours, scratch = &d.Repairs, &d.OursRepair, &d.PaperRepair
 			well++
-		} else {
-			well--
 		}
-		m.t.Refresh(e.node)
 		*events++
-		*ours += float64(m.look(m.t.Concerned(e.node)...).all)
+		*ours += float64(m.turn(e.node).all)
 		now := ring.Place(anew)
 		*scratch += float64(notIn(placed, now))
 		placed = now

@@ -6,13 +6,12 @@ import (
 
 	"ringlight/planner/fabric"
 	"ringlight/planner/ring"
-	"ringlight/proto"
 )
 
 // walk is a sequence of single faults and repairs round a mean number of
 // faulty nodes.
-func walk(nodes, mean, events int, seed uint64) []outEvent {
-	out := make([]outEvent, 0, events)
+func walk(nodes, mean, events int, seed uint64) []flipAt {
+	out := make([]flipAt, 0, events)
 	down := make([]bool, nodes)
 	count := 0
 	for len(out) < events {
@@ -20,7 +19,7 @@ func walk(nodes, mean, events int, seed uint64) []outEvent {
 		n := int(seed >> 33 % uint64(nodes))
 		if up := seed>>20%uint64(2*mean) < uint64(count); up == down[n] {
 			down[n] = !up
-			out = append(out, outEvent{proto.NodeID(n), up})
+			out = append(out, flipAt{node: n, out: !up})
 			if count--; !up {
 				count += 2
 			}

@@ -28,10 +28,11 @@ const halfFails = 0.5038
 // serverGPUs of the servers of the public trace.
 const serverGPUs = 8
 
-// flipAt is a node that changes between healthy and faulty.
+// flipAt is a node that goes out or comes back.
 type flipAt struct {
 	at   time.Duration
 	node int
+	out  bool
 }
 
 // Layout says how the trace's servers become nodes.
@@ -79,7 +80,7 @@ func (l Layout) lay(t *trace.Trace, s Size) (schedule, error) {
 			}
 			// An odd cluster lacks the second half of its last server.
 			if node := e.Node*halves + i; hit[e.Node][i] && node < s.Nodes {
-				out = append(out, flipAt{e.At, node})
+				out = append(out, flipAt{e.At, node, !was})
 			}
 		}
 	}

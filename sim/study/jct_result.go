@@ -256,12 +256,10 @@ func (r *JCTResult) paperJCT(m JCTMean) float64 {
 	case m.LambdaMS == vclosLambda:
 		row, ok = vclosTable6[m.Queue]
 	}
-	for i, s := range vclosOrder {
-		if ok && s == m.Strategy {
-			return row[i]
-		}
+	if !ok {
+		return 0
 	}
-	return 0
+	return row[slices.Index(vclosOrder, m.Strategy)]
 }
 
 func (r *JCTResult) paperBlocked(m JCTMean) (gpu, network int) {

@@ -206,15 +206,8 @@ func (r *pods) kept(running wiring.Topology, next wiring.Spread) {
 		of[[2]int32{l.I, l.J}] = true
 	}
 	for h, t := range r.spread.Spine {
-		was := map[[2]int32]int32{}
-		for _, l := range t.Links {
-			was[[2]int32{l.I, l.J}] = l.Count
-		}
-		for _, l := range next.Spine[h].Links {
-			if pair := [2]int32{l.I, l.J}; of[pair] {
-				kept += int(min(l.Count, was[pair]))
-			}
-		}
+		wanted := slices.DeleteFunc(slices.Clone(next.Spine[h].Links), func(l wiring.Link) bool { return !of[[2]int32{l.I, l.J}] })
+		kept += wiring.InCommon(wanted, t.Links)
 	}
 	r.Kept += kept
 	r.Moved += all - kept

@@ -167,15 +167,12 @@ func (s schedule) replay(c *cluster, see func(at, lasts time.Duration)) {
 
 // faulty is the mean number of faulty nodes.
 func (s schedule) faulty() float64 {
-	var sum time.Duration
-	down := map[int]bool{}
-	for _, f := range s.flips {
-		if down[f.node] = !down[f.node]; down[f.node] {
-			sum += s.span - f.at
-		} else {
-			sum -= s.span - f.at
+	sum := sumOf(s.flips, func(f flipAt) time.Duration {
+		if f.out {
+			return s.span - f.at
 		}
-	}
+		return f.at - s.span
+	})
 	return sum.Seconds() / s.span.Seconds()
 }
 
