@@ -123,11 +123,9 @@ func (s *studyRun) givenFaults(z *sized, name string) error {
 		return err
 	}
 	table := study.Table{Columns: []string{"model", "wasted_gpus"}}
-	for _, m := range study.Models {
-		table.Rows = append(table.Rows, []string{string(m), fmt.Sprint(models[m].WastedGPUs)})
-	}
 	chart := study.Chart{Title: fmt.Sprintf("TP-%d, %d of %d nodes faulty", z.TPs[0], len(list), z.Nodes), YLabel: "wasted GPUs", Categories: []string{""}}
 	for _, m := range study.Models {
+		table.Rows = append(table.Rows, []string{string(m), fmt.Sprint(models[m].WastedGPUs)})
 		chart.Series = append(chart.Series, study.Series{Name: string(m), Y: []float64{float64(models[m].WastedGPUs)}})
 	}
 	if err := s.files(table, "GPU waste of one set of faults", []study.Chart{chart}); err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"os"
 	"runtime"
 	"slices"
 	"strings"
@@ -92,12 +93,11 @@ func jctCluster(name string) (study.JCTCluster, error) {
 	case "2048":
 		return study.DefaultJCTCluster(64), nil
 	}
-	f, err := open(name)
+	text, _, err := cli.ReadBounded(os.Stdin, name, 1<<16)
 	if err != nil {
 		return study.JCTCluster{}, cli.Usage("cluster", "512, 2048 or a file", "%w", err)
 	}
-	defer f.Close()
-	return study.ReadJCTCluster(f)
+	return study.ReadJCTCluster(text)
 }
 
 func splitList(text string) []string {

@@ -16,7 +16,7 @@ import (
 // none do.
 func (c CompareConfig) house(cell CompareCell, jobs []workload.Job, talks []talk) (house, *flow.Sim, error) {
 	price, _ := c.priced(cell.System) // Validate has asked
-	base := leaves{cluster: c.Cluster, rates: price.rates(c), jobs: jobs, talks: talks, placed: map[int]isolate.Placement{}}
+	base := leaves{perLeaf: c.Cluster.Uplinks / c.Cluster.GPUsPerServer, rates: price.rates(c), jobs: jobs, talks: talks, placed: map[int]isolate.Placement{}}
 	core := c.Cluster.fixed()
 	core.Links = nil // nobody owns one
 	switch cell.System {
@@ -47,7 +47,7 @@ func (c CompareConfig) house(cell CompareCell, jobs []workload.Job, talks []talk
 // which each job has its own part.
 type leaves struct {
 	rates
-	cluster JCTCluster
+	perLeaf int // servers
 	jobs    []workload.Job
 	talks   []talk
 	state   *isolate.State
@@ -68,10 +68,8 @@ func (h *leaves) place(job int) ([]int, isolate.Cause, error) {
 		return nil, why, err
 	}
 	h.placed[job] = p
-	return each(p.Servers, func(s isolate.Server) int { return s.Leaf*h.perLeaf() + s.Server }), why, nil
+	return each(p.Servers, func(s isolate.Server) int { return s.Leaf*h.perLeaf + s.Server }), why, nil
 }
-
-func (h *leaves) perLeaf() int { return h.cluster.Uplinks / h.perServer }
 
 func (h *leaves) free(job int) {
 	h.state.Release(isolate.JobID(job))
@@ -87,7 +85,7 @@ func (h *leaves) withhold(server int, out bool) {
 		h.state.Release(id)
 		return
 	}
-	p := isolate.Placement{Servers: []isolate.Server{{Leaf: server / h.perLeaf(), Server: server % h.perLeaf(), GPUs: h.perServer}}}
+	p := isolate.Placement{Servers: []isolate.Server{{Leaf: server / h.perLeaf, Server: server % h.perLeaf, GPUs: h.perServer}}}
 	if err := h.state.Take(id, p); err != nil {
 		panic("study: invariant: nobody is on a server that is withheld: " + err.Error())
 	}
@@ -221,7 +219,7 @@ type podHouse struct {
 
 func newPodHouse(c CompareConfig, base leaves, seed uint64) (house, *flow.Sim, error) {
 	s := shape{network: LumosCore, gbps: int(base.far / 1e9), pods: c.Cluster.Leaves / c.PodLeaves, leaves: c.PodLeaves,
-		spines: c.Cluster.Uplinks, leafServer: base.perLeaf(), perServer: base.perServer}
+		spines: c.Cluster.Uplinks, leafServer: base.perLeaf, perServer: base.perServer}
 	h := &podHouse{pods: newPods(s.net(seed)), at: base}
 	h.counts = s.leafServer > 1
 	sim, err := flow.New(h.capacity, flow.Fullest)

@@ -33,7 +33,7 @@ type CompareRun struct {
 type compareRun struct {
 	*line
 	CompareRun
-	outages *outages
+	*outages
 	jobs    []workload.Job
 	talks   []talk
 	blocked []bool // was counted
@@ -116,12 +116,9 @@ func (r *compareRun) full(job int, why isolate.Cause, waited time.Duration) erro
 	return nil
 }
 
-// next and strike: servers fail and come back. A job that has lost one leaves
-// all that it has.
-func (r *compareRun) next() time.Duration { return r.outages.next() }
-
-func (r *compareRun) strike(now time.Duration) error {
-	out, back := r.outages.until(now)
+// strike has servers fail and come back. A job that has lost one leaves all that it has.
+func (r *compareRun) strike(now time.Duration) {
+	out, back := r.until(now)
 	for _, s := range out {
 		r.Restarts += r.lose(s)
 		r.withhold(s, true)
@@ -129,7 +126,6 @@ func (r *compareRun) strike(now time.Duration) error {
 	for _, s := range back {
 		r.withhold(s, false)
 	}
-	return nil
 }
 
 func (r *compareRun) sum(c CompareConfig) CompareRun {

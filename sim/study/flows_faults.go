@@ -160,10 +160,7 @@ func (r *faultRun) build() (time.Duration, error) {
 // gradients between the nodes of one place of all rings.
 func (r *faultRun) stages(net *flow.LeafSpine, first int) ([]flow.Stage, error) {
 	const n = ringsPerJob * ringNodes
-	var nodes []int
-	for k := range n {
-		nodes = append(nodes, first*ringNodes+k)
-	}
+	nodes := packed(first*ringNodes + n)[first*ringNodes:]
 	inner := flow.HierarchicalRing(n, ringNodes, tpMegabytes*1e6)
 	tensor, err := (&flow.Placed{GPUs: nodes, Route: r.rings.Route}).Rounds([]flow.Exchange{inner[0], inner[2]})
 	if err != nil {

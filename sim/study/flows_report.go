@@ -163,11 +163,7 @@ func (r *FlowsResult) describe(c FlowsConfig) {
 			faultRings/ringsPerJob, ringsPerJob, ringNodes, f.Days, f.Bypass, f.Spares, f.Reload)
 	}
 	for _, row := range r.Rows {
-		if row.FlowsPerS == nil || row.Abridged {
-			continue
-		}
-		switch row.Pattern {
-		case PatternRing:
+		if row.FlowsPerS != nil && !row.Abridged && row.Pattern == PatternRing {
 			r.compare("rings, flows a second and core, unabridged", fmt.Sprintf("%.1f M", float64(*row.FlowsPerS)/1e6), "0.148 M", "RapidNetSim, which [VCLOS] uses, on another machine: flows are Python objects there")
 		}
 	}

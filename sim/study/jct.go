@@ -2,7 +2,6 @@ package study
 
 import (
 	"fmt"
-	"io"
 	"strings"
 	"time"
 
@@ -53,12 +52,8 @@ func DefaultJCTCluster(leaves int) JCTCluster {
 }
 
 // ReadJCTCluster reads a cluster; what a file leaves out is as in the default.
-func ReadJCTCluster(r io.Reader) (JCTCluster, error) {
+func ReadJCTCluster(text []byte) (JCTCluster, error) {
 	c := DefaultJCTCluster(16)
-	text, err := io.ReadAll(io.LimitReader(r, 1<<16))
-	if err != nil {
-		return c, err
-	}
 	if err := proto.DecodeFile(text, &c); err != nil {
 		return c, invalid("cluster", "a JSON object of leaves, uplinks, gpus_per_server, spines, gbps and ocs", "%v", err)
 	}

@@ -250,11 +250,11 @@ func TestRefusedJCT(t *testing.T) {
 		`{"leaves":16,"gpus":4}`: "cluster", `{"leaves":"x"}`: "cluster", `{} {}`: "cluster", ``: "cluster", `{"leaves":-1}`: "cluster.leaves",
 	} {
 		var e *proto.Error
-		if _, err := ReadJCTCluster(strings.NewReader(text)); !errors.As(err, &e) || e.Field != field {
+		if _, err := ReadJCTCluster([]byte(text)); !errors.As(err, &e) || e.Field != field {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
-	c, err := ReadJCTCluster(strings.NewReader(`{"leaves":8,"ocs":{"spines":4}}`))
+	c, err := ReadJCTCluster([]byte(`{"leaves":8,"ocs":{"spines":4}}`))
 	if err != nil || c.GPUsTotal() != 256 || c.OCS.Switches != 32 || c.Uplinks != 32 {
 		t.Errorf("%+v, %v", c, err)
 	}

@@ -204,7 +204,7 @@ func (f *gpuFailures) next() time.Duration {
 	return f.at
 }
 
-func (f *gpuFailures) strike(now time.Duration) error {
+func (f *gpuFailures) strike(now time.Duration) {
 	for f.next() <= now {
 		if f.at > now {
 			_, server := f.back.Pop()
@@ -226,5 +226,4 @@ func (f *gpuFailures) strike(now time.Duration) error {
 			f.Soft++
 		}
 	}
-	return nil
 }

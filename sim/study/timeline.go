@@ -32,7 +32,7 @@ type site interface {
 // hazards is what happens to a site by itself.
 type hazards interface {
 	next() time.Duration
-	strike(now time.Duration) error // all that happens then
+	strike(now time.Duration) // all that happens then
 }
 
 // seated is a job that has a place.
@@ -100,9 +100,7 @@ func (t *timeline) run() error {
 			return err
 		}
 		if t.hazards != nil && t.hazards.next() <= t.now {
-			if err := t.hazards.strike(t.now); err != nil {
-				return err
-			}
+			t.hazards.strike(t.now)
 		}
 		for ; next < len(t.arrivals) && t.arrivals[next] <= t.now; next++ {
 			if err := t.site.come(next); err != nil {

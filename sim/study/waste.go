@@ -96,11 +96,7 @@ func (r *WasteResult) Charts() []Chart {
 
 func (r *WasteResult) timeline() []Chart {
 	return r.panels(Chart{XLabel: "day", YLabel: "healthy GPUs in no group, % of all", YPercent: true}, func(row WasteRow) Series {
-		s := Series{Y: row.days}
-		for i := range s.Y {
-			s.X = append(s.X, float64(i))
-		}
-		return s
+		return Series{X: each(packed(len(row.days)), func(day int) float64 { return float64(day) }), Y: row.days}
 	})
 }
 
