@@ -100,8 +100,7 @@ func jctCluster(name string) (study.JCTCluster, error) {
 	return study.ReadJCTCluster(text)
 }
 
-func splitList(text string) []string {
-	var out []string
+func splitList(text string) (out []string) {
 	for part := range strings.SplitSeq(text, ",") {
 		out = append(out, strings.TrimSpace(part))
 	}

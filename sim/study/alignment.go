@@ -224,8 +224,7 @@ func (r *AlignmentResult) Table() Table {
 }
 
 // Charts are the share by day, for each TP.
-func (r *AlignmentResult) Charts() []Chart {
-	var out []Chart
+func (r *AlignmentResult) Charts() (out []Chart) {
 	for _, row := range r.Rows {
 		if row.Day >= 0 {
 			title := fmt.Sprintf("TP-%d", row.TP)

@@ -133,8 +133,7 @@ func (r *BoundsResult) describe() {
 }
 
 // Charts are the bounds beside what is drawn, a panel for each node size.
-func (r *BoundsResult) Charts() []Chart {
-	var out []Chart
+func (r *BoundsResult) Charts() (out []Chart) {
 	for _, row := range r.Rows {
 		c := panelOf(&out, fmt.Sprintf("%d GPUs per node, TP-%d", row.GPUsNode, r.TP), Chart{XLabel: "hops that a fibre spans", YLabel: "GPU waste, % of GPUs", YPercent: true, YLog: true})
 		k := fmt.Sprintf("K=%d", row.K)

@@ -154,8 +154,7 @@ type CompareCell struct {
 
 // Cells are all simulations, in the order of the result: at the load of the
 // table without faults and with them, then the curves. They share nothing.
-func (c CompareConfig) Cells() []CompareCell {
-	var out []CompareCell
+func (c CompareConfig) Cells() (out []CompareCell) {
 	add := func(load, faults int) {
 		for _, s := range c.Systems {
 			for run := range c.Runs {

@@ -191,8 +191,7 @@ func Cost(cfg CostConfig) (*CostResult, error) {
 }
 
 // differing names the cells of Table 6 that Table 8 does not give.
-func differing() []string {
-	var out []string
+func differing() (out []string) {
 	for _, p := range printedCosts {
 		ours := interconnect(p.name).cells()
 		for i, column := range []string{"cost per GPU", "watts per GPU", "cost per GBps", "watts per GBps"} {

@@ -132,8 +132,7 @@ const (
 )
 
 // QueueOrders are the names of the orders of a queue.
-func QueueOrders() []string {
-	var out []string
+func QueueOrders() (out []string) {
 	for o := isolate.FIFO; o <= isolate.Conservative; o++ {
 		out = append(out, o.String())
 	}
@@ -193,8 +192,7 @@ type JCTCell struct {
 
 // Cells are all simulations, in the order of the result. They share nothing,
 // so that they may run side by side.
-func (c JCTConfig) Cells() []JCTCell {
-	var out []JCTCell
+func (c JCTConfig) Cells() (out []JCTCell) {
 	for _, q := range c.Queues {
 		for _, gap := range c.Gaps {
 			for _, s := range c.Strategies {

@@ -115,8 +115,7 @@ func (r *JCTResult) Table() Table {
 // Charts are, for each queue, completion times over lambda with the paper's
 // points beside, and the same as a ratio to Best; for one lambda bars of
 // running and waiting.
-func (r *JCTResult) Charts() []Chart {
-	var out []Chart
+func (r *JCTResult) Charts() (out []Chart) {
 	if !slices.ContainsFunc(r.Means, func(m JCTMean) bool { return m.LambdaMS != r.Means[0].LambdaMS }) {
 		return r.bars()
 	}
@@ -155,8 +154,7 @@ func (r *JCTResult) Charts() []Chart {
 	return out
 }
 
-func (r *JCTResult) bars() []Chart {
-	var out []Chart
+func (r *JCTResult) bars() (out []Chart) {
 	for _, m := range r.Means {
 		c := panelOf(&out, "Running (JRT), waiting (JWT) and both (JCT), queue "+m.Queue, Chart{YLabel: "mean of the jobs, s"})
 		c.bar(m.Strategy, "JRT", float64(m.JRT)/1000)

@@ -66,8 +66,7 @@ func (t *jctTraffic) release(job int) {
 
 // gpus of a placement in the order of ranks; a job uses as many as it asked
 // for.
-func (t *jctTraffic) gpus(n int, p isolate.Placement) []int {
-	var out []int
+func (t *jctTraffic) gpus(n int, p isolate.Placement) (out []int) {
 	for _, s := range p.Servers {
 		for g := range s.GPUs {
 			out = append(out, s.Leaf*t.cluster.Uplinks+s.Server*t.cluster.GPUsPerServer+g)

@@ -195,8 +195,7 @@ func (r *WaitResult) describe() {
 }
 
 // Charts are waiting time over job scale, a panel for each TP.
-func (r *WaitResult) Charts() []Chart {
-	var out []Chart
+func (r *WaitResult) Charts() (out []Chart) {
 	for _, row := range r.Rows {
 		c := panelOf(&out, fmt.Sprintf("Groups of %d GPUs (TP-%d)", row.TP, row.TP), Chart{XLabel: "GPUs of the job, % of all", YLabel: "time spent waiting, %", XPercent: true, YPercent: true})
 		c.point(string(row.Model), row.Scale, row.Wait)

@@ -190,8 +190,7 @@ type LumosCell struct {
 
 // Cells are all simulations that differ. They share nothing, so that they may
 // run side by side.
-func (c LumosConfig) Cells() []LumosCell {
-	var out []LumosCell
+func (c LumosConfig) Cells() (out []LumosCell) {
 	for _, k := range c.Cases {
 		for _, network := range lumosNetworks {
 			for run := range c.Runs {

@@ -179,8 +179,7 @@ func (r *LumosResult) Table() Table {
 }
 
 // Charts are what is saved, the paper's beside ours, four cases a panel.
-func (r *LumosResult) Charts() []Chart {
-	var out []Chart
+func (r *LumosResult) Charts() (out []Chart) {
 	for i, g := range r.Gains {
 		c := panelOf(&out, fmt.Sprintf("Cases %d to %d of %d", i/4*4+1, min(i/4*4+4, len(r.Gains)), len(r.Gains)), Chart{YLabel: "time saved of the Clos's, %", YPercent: true})
 		for _, s := range []struct {

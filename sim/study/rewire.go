@@ -408,8 +408,7 @@ func (r *RewireResult) Table() Table {
 
 // Charts are, for every idle share, what is kept and what is realised, and
 // the times if they were taken.
-func (r *RewireResult) Charts() []Chart {
-	var out []Chart
+func (r *RewireResult) Charts() (out []Chart) {
 	panel := func(title, label string, percent bool, of func(RewireRow) (float64, bool)) {
 		for _, row := range r.Rows {
 			v, ok := of(row)

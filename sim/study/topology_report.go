@@ -107,8 +107,7 @@ func (r *TopologyResult) Table() Table {
 }
 
 // Charts draws the gains, the sweep and the shared cluster.
-func (r *TopologyResult) Charts() []Chart {
-	var out []Chart
+func (r *TopologyResult) Charts() (out []Chart) {
 	for _, division := range []string{ByHand, Searched} {
 		for _, j := range r.Jobs {
 			if j.Division == division && j.Degree == r.Jobs[0].Degree {

@@ -100,8 +100,7 @@ func (r *WasteResult) timeline() []Chart {
 	})
 }
 
-func (r *WasteResult) panels(dress Chart, curve func(WasteRow) Series) []Chart {
-	var out []Chart
+func (r *WasteResult) panels(dress Chart, curve func(WasteRow) Series) (out []Chart) {
 	for _, row := range r.Rows {
 		s := curve(row)
 		s.Name = string(row.Model)
@@ -302,8 +301,7 @@ func sweepIID(cfg IIDConfig, see func(i int, c *cluster)) {
 }
 
 // Charts are waste over fault ratio, a panel for each TP.
-func (r *IIDResult) Charts() []Chart {
-	var out []Chart
+func (r *IIDResult) Charts() (out []Chart) {
 	for _, row := range r.Rows {
 		c := panelOf(&out, fmt.Sprintf("Groups of %d GPUs (TP-%d)", row.TP, row.TP), Chart{XLabel: "faulty nodes, % of all", YLabel: "healthy GPUs in no group, % of all", XPercent: true, YPercent: true})
 		c.point(string(row.Model), row.Ratio, row.Mean)
