@@ -109,25 +109,22 @@ const maxRack = 48
 func (c *AlignmentConfig) shelve() (*ring.Racks, []int) {
 	halves := serverGPUs / c.GPUsPerNode
 	r := detmath.Stream(c.Seed, streamRacks)
-	var sizes []int // nodes of each rack
+	var sizes []int // servers of each rack
 	for left := (c.Nodes + halves - 1) / halves; left > 0; left -= sizes[len(sizes)-1] {
 		sizes = append(sizes, min(left, c.Racks[r.Next()%uint64(len(c.Racks))]))
 	}
 	slices.SortFunc(sizes, func(a, b int) int { return b - a })
-	racks := &ring.Racks{Domain: make([]int32, len(sizes))}
-	nodes, first := make([][]int, len(sizes)), 0
+	racks := &ring.Racks{}
+	first, nodes := make([]int, len(sizes)), 0 // of each rack, its first node
 	for rack, size := range sizes {
-		racks.Domain[rack] = int32(rack / c.Domain)
-		for n := first; n < min(first+size*halves, c.Nodes); n++ {
-			nodes[rack] = append(nodes[rack], n)
-		}
-		first += size * halves
+		racks.Domain = append(racks.Domain, int32(rack/c.Domain))
+		first[rack], nodes = nodes, nodes+size*halves
 	}
 	place := make([]int, c.Nodes)
 	for line := 0; len(racks.ToR) < c.Nodes; line++ {
-		for rack, list := range nodes {
-			if line < len(list) {
-				place[list[line]] = len(racks.ToR)
+		for rack, size := range sizes {
+			if n := first[rack] + line; line < size*halves && n < c.Nodes {
+				place[n] = len(racks.ToR)
 				racks.ToR = append(racks.ToR, int32(rack))
 			}
 		}

@@ -13,11 +13,12 @@ type khop struct {
 	shared bool
 
 	runs  []outage  // scratch
+	round int       // nodes of the ring that runs are of
 	parts []stretch // what the last walk found
 	pinch []int     // the pinches of all gaps, one after another
 }
 
-// outage is a run of faulty nodes; where the line ends it is endless.
+// outage is a run of faulty nodes.
 type outage struct{ start, length int }
 
 // stretch is a component: usable nodes each at most K from the next.
@@ -27,35 +28,28 @@ type stretch struct {
 	pinches []int // places of nodes that may only be an end of a group
 }
 
-// walk splits the order into its components. faulty is sorted. On a ring the
-// first component starts behind a gap of K or more, so that none is torn at
-// the last index.
+// walk splits the order into its components. faulty is sorted. The first
+// component starts behind a gap of K or more, so that none is torn at the last
+// index.
 func (h *khop) walk(faulty []int) {
 	h.outages(faulty)
 	h.parts, h.pinch = h.parts[:0], h.pinch[:0]
-	first, closed := 0, false
-	if h.wrap {
-		if first = slices.IndexFunc(h.runs, func(r outage) bool { return r.length >= h.k }); first < 0 {
-			first, closed = 0, true
-		}
-	}
+	first := slices.IndexFunc(h.runs, func(r outage) bool { return r.length >= h.k })
+	closed := first < 0
+	first = max(first, 0)
 	if len(h.runs) == 0 { // a ring without a fault
 		h.parts = append(h.parts, stretch{usable: h.nodes, closed: true})
 		return
 	}
 	usable, from := 0, 0
-	last := len(h.runs) // a ring comes back to the run it started behind
-	if !h.wrap {
-		last-- // a line ends with its last run
-	}
-	for i := range last {
+	for i := range h.runs { // back to the run behind which it started
 		before, after := h.run(first+i), h.run(first+i+1)
 		gap := h.gap(before, after)
 		if h.shared && gap == 1 && before.length == h.k-1 && after.length == h.k-1 {
 			h.pinch = append(h.pinch, usable)
 		}
 		usable += gap
-		if after.length >= h.k || i == last-1 {
+		if after.length >= h.k || i == len(h.runs)-1 {
 			h.parts = append(h.parts, stretch{usable: usable, closed: closed, pinches: h.pinch[from:len(h.pinch):len(h.pinch)]})
 			usable, from = 0, len(h.pinch)
 		}
@@ -67,19 +61,15 @@ func (h *khop) run(i int) outage { return h.runs[i%len(h.runs)] }
 // gap is the number of usable nodes between two runs that follow each other.
 func (h *khop) gap(before, after outage) int {
 	gap := after.start - (before.start + before.length)
-	if h.wrap && (gap < 0 || len(h.runs) == 1) {
-		gap += h.nodes
+	if gap < 0 || len(h.runs) == 1 {
+		gap += h.round
 	}
 	return gap
 }
 
-// outages fills runs. A line gets a run of K before its first and behind its
-// last node, which grows by the faulty nodes beside it.
+// outages fills runs. A line is a ring with K faulty nodes more behind its end.
 func (h *khop) outages(faulty []int) {
-	h.runs = h.runs[:0]
-	if !h.wrap {
-		h.runs = append(h.runs, outage{-h.k, h.k})
-	}
+	h.runs, h.round = h.runs[:0], h.nodes
 	add := func(start, length int) {
 		if n := len(h.runs); n > 0 && h.runs[n-1].start+h.runs[n-1].length == start {
 			h.runs[n-1].length += length
@@ -92,10 +82,10 @@ func (h *khop) outages(faulty []int) {
 	}
 	if !h.wrap {
 		add(h.nodes, h.k)
-		return
+		h.round += h.k
 	}
 	n := len(h.runs)
-	if n > 1 && h.runs[0].start == 0 && h.runs[n-1].start+h.runs[n-1].length == h.nodes {
+	if n > 1 && h.runs[0].start == 0 && h.runs[n-1].start+h.runs[n-1].length == h.round {
 		h.runs[n-1].length += h.runs[0].length
 		h.runs = h.runs[1:]
 	}
