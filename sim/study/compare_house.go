@@ -32,7 +32,7 @@ func (c CompareConfig) house(cell CompareCell, jobs []workload.Job, talks []talk
 		return &direct{leaves: base.on(core), known: map[directKey][2]int64{}}, nil, nil
 	case SystemBalanced, SystemECMP:
 		name := map[string]string{SystemBalanced: StrategyBalanced, SystemECMP: StrategyECMP}[cell.System]
-		traffic, err := newJCTTraffic(c.Cluster, base.rates, name, cell.Seed, flow.Fullest.String())
+		traffic, err := newJCTTraffic(c.Cluster, base.rates, name, cell.Seed, flow.Fullest)
 		if err != nil {
 			return nil, nil, err
 		}

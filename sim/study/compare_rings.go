@@ -23,7 +23,7 @@ type ringHouse struct {
 }
 
 func newRingHouse(c CompareConfig, base leaves, seed uint64) (house, *flow.Sim, error) {
-	traffic, err := newJCTTraffic(c.Cluster, base.rates, StrategyBalanced, seed, flow.Fullest.String())
+	traffic, err := newJCTTraffic(c.Cluster, base.rates, StrategyBalanced, seed, flow.Fullest)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -56,15 +56,13 @@ type JCTRun struct {
 // jctRun is a simulation under way: the queue of isolated scheduling.
 type jctRun struct {
 	*timeline
+	cfg     JCTConfig
 	jobs    []workload.Job
 	queue   *isolate.Queue
 	traffic *jctTraffic // of jobs that meet others; nil: there are none
-	clock   Clock
 	took    []time.Duration
 	over    []int // jobs on more than one leaf
-	steps   int
-	relaxed *rates // of jobs on any GPUs; nil: all keep to servers
-	perLeaf int    // GPUs
+	relaxed bool  // jobs are on any GPUs
 }
 
 // Run simulates a cell.
@@ -86,27 +84,26 @@ func (c JCTConfig) Run(cell JCTCell) (JCTRun, error) {
 	if rules.Order, _ = isolate.OrderOf(cell.Queue); c.Patience == 0 {
 		rules.Patience = -1
 	}
-	r := &jctRun{jobs: jobs, queue: isolate.NewQueue(core.Empty(), rules), clock: c.Clock, steps: c.Steps}
-	if cell.Strategy == StrategyRelax {
-		all := c.Cluster.rates()
-		r.relaxed, r.perLeaf = &all, c.Cluster.Uplinks
-	}
+	r := &jctRun{cfg: c, jobs: jobs, queue: isolate.NewQueue(core.Empty(), rules), relaxed: cell.Strategy == StrategyRelax}
+	sharing, err := flow.ParseSharing(c.Sharing)
 	var sim *flow.Sim
-	var err error
-	if core.Links == nil && core.Optics == nil && cell.Strategy != StrategyBest && c.Sharing != flow.Isolated.String() {
-		if r.traffic, err = newJCTTraffic(c.Cluster, c.Cluster.rates(), cell.Strategy, cell.Seed, c.Sharing); err != nil {
+	if core.Links == nil && core.Optics == nil && cell.Strategy != StrategyBest && sharing != flow.Isolated {
+		if r.traffic, err = newJCTTraffic(c.Cluster, c.Cluster.rates(), cell.Strategy, cell.Seed, sharing); err != nil {
 			return JCTRun{}, err
 		}
 		sim = r.traffic.sim
 	}
 	r.timeline = newTimeline(r, arrivalsOf(jobs), sim)
-	if err := r.check(cell.Strategy); err != nil {
+	if err == nil {
+		err = r.check(cell.Strategy)
+	}
+	if err == nil {
+		err = r.run()
+	}
+	if err != nil {
 		return JCTRun{}, err
 	}
-	if err := r.run(); err != nil {
-		return JCTRun{}, err
-	}
-	return r.result(c, cell), nil
+	return r.result(cell), nil
 }
 
 func arrivalsOf(jobs []workload.Job) []time.Duration {
@@ -143,10 +140,10 @@ func (r *jctRun) leave(job int) {
 
 // seat asks the queue and notes how long it takes.
 func (r *jctRun) seat(now time.Duration) (out []seated, err error) {
-	before := r.clock.read()
+	before := r.cfg.Clock.read()
 	starts := r.queue.Start(now.Milliseconds())
-	if r.clock != nil {
-		r.took = append(r.took, r.clock.read()-before)
+	if r.cfg.Clock != nil {
+		r.took = append(r.took, r.cfg.Clock()-before)
 	}
 	for _, s := range starts {
 		job, p := int(s.Job.ID), s.Placement
@@ -160,15 +157,15 @@ func (r *jctRun) seat(now time.Duration) (out []seated, err error) {
 
 func (r *jctRun) work(job int, p isolate.Placement) (*work, error) {
 	j := r.jobs[job]
-	if r.relaxed != nil {
-		gpus := each(p.Servers, func(s isolate.Server) int { return s.Leaf*r.perLeaf + s.Server })
-		return &work{step: j.Duration + r.relaxed.apart(j, gpus), steps: 1}, nil
+	if r.relaxed {
+		gpus := each(p.Servers, func(s isolate.Server) int { return s.Leaf*r.cfg.Cluster.Uplinks + s.Server })
+		return &work{step: j.Duration + r.cfg.Cluster.rates().apart(j, gpus), steps: 1}, nil
 	}
 	if r.traffic == nil || p.L <= 1 || j.Pattern == workload.Alone || j.AllReduce()+j.AllToAll() == 0 {
 		return &work{step: j.Duration, steps: 1}, nil
 	}
 	placed := r.traffic.placed(job, int(j.GPUs), p)
-	script, err := r.traffic.script(j, placed, r.steps)
+	script, err := r.traffic.script(j, placed, r.cfg.Steps)
 	r.traffic.keep(job, placed)
 	return &work{script: script}, err
 }
@@ -178,7 +175,7 @@ func quantile[T any](sorted []T, thousandths int) T {
 	return sorted[min(len(sorted)-1, (len(sorted)*thousandths)/1000)]
 }
 
-func (r *jctRun) result(c JCTConfig, cell JCTCell) JCTRun {
+func (r *jctRun) result(cell JCTCell) JCTRun {
 	out := JCTRun{Strategy: cell.Strategy, Queue: cell.Queue, LambdaMS: cell.Gap.Milliseconds(), Seed: cell.Seed, Jobs: len(r.jobs)}
 	n := int64(len(r.jobs))
 	var jrt, jwt, busy, last int64
@@ -199,7 +196,7 @@ func (r *jctRun) result(c JCTConfig, cell JCTCell) JCTRun {
 	if alone > 0 {
 		out.Stretch = float64(ran) / float64(alone)
 	}
-	out.Utilisation = share(int(busy), int(last/1000)*c.Cluster.GPUsTotal())
+	out.Utilisation = share(int(busy), int(last/1000)*r.cfg.Cluster.GPUsTotal())
 	out.Stability = stability(r.jobs, jct)
 	slices.Sort(jct)
 	out.JCT = JCTSpread{(jrt + jwt) / n, quantile(jct, 500), quantile(jct, 900), quantile(jct, 990)}

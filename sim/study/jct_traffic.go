@@ -31,11 +31,7 @@ type jctTraffic struct {
 	paths    map[int][][]flow.Link // of jobs that run
 }
 
-func newJCTTraffic(c JCTCluster, r rates, strategy string, seed uint64, name string) (*jctTraffic, error) {
-	sharing, err := flow.ParseSharing(name)
-	if err != nil {
-		return nil, err
-	}
+func newJCTTraffic(c JCTCluster, r rates, strategy string, seed uint64, sharing flow.Sharing) (*jctTraffic, error) {
 	net, err := flow.NewLeafSpine(c.Leaves, c.Spines, c.Uplinks, c.GPUsPerServer, c.Uplinks, r.far, r.near)
 	if err != nil {
 		return nil, err
