@@ -67,9 +67,11 @@ var sharedNetworks = []string{NetDirect, NetFatTree, NetApart, NetOversub, NetId
 
 func (c TopologyConfig) shared(report func()) ([]*TopologyShared, error) {
 	models := sharedModels()
+	var ten []*sharedModel
 	c.Servers, c.ShareLayers = sharedServers, false
 	for i := range models {
 		m := &models[i]
+		ten = append(ten, slices.Repeat([]*sharedModel{m}, m.of10)...)
 		hand, err := c.byHand(m.model, sharedDegree)
 		if err != nil {
 			return nil, err
@@ -88,7 +90,7 @@ func (c TopologyConfig) shared(report func()) ([]*TopologyShared, error) {
 			rnd := detmath.Stream(c.Seed+uint64(run), uint64(jobs))
 			drawn := make([]*sharedModel, jobs)
 			for i := range drawn {
-				drawn[i] = draw(models, rnd)
+				drawn[i] = ten[rnd.Below(len(ten))]
 				times[NetDirect] = append(times[NetDirect], msOf(drawn[i].random))
 				times[NetApart] = append(times[NetApart], msOf(drawn[i].fatTree))
 				times[NetIdeal] = append(times[NetIdeal], msOf(drawn[i].ideal))
@@ -117,16 +119,6 @@ func (c TopologyConfig) shared(report func()) ([]*TopologyShared, error) {
 	return out, nil
 }
 
-func draw(models []sharedModel, rnd *detmath.Random) *sharedModel {
-	x := rnd.Below(10)
-	for i := range models {
-		if x -= models[i].of10; x < 0 {
-			return &models[i]
-		}
-	}
-	panic("study: the shares of models are not ten in all")
-}
-
 // together runs the jobs at the same time on a Fat-tree by flows, each on the
 // next 16 servers of the list, by ECMP, and gives the mean iteration of each.
 func together(jobs []*sharedModel, servers []int, bitPerS int64, uplinks int, seed uint64) ([]float64, error) {
@@ -142,7 +134,7 @@ func together(jobs []*sharedModel, servers []int, bitPerS int64, uplinks int, se
 	for i, m := range jobs {
 		placed := &flow.Placed{GPUs: servers[i*sharedServers : (i+1)*sharedServers], Route: net.ECMP(seed, i)}
 		stages := []flow.Stage{{{Compute: time.Duration(m.random.Compute)}}}
-		for _, exchanges := range [][]flow.Exchange{rings(m.groups), {sent(m.demands, 1)}} {
+		for _, exchanges := range [][]flow.Exchange{rings(m.groups), {sent(m.demands, min(1, len(m.demands)))}} {
 			rounds, err := placed.Rounds(exchanges)
 			if err != nil {
 				return nil, err
@@ -173,7 +165,7 @@ func rings(groups []topo.Group) []flow.Exchange {
 	})
 }
 
-// sent is demands in so many rounds.
+// sent is demands in so many rounds; 0: there is none.
 func sent(demands []topo.Demand, times int) flow.Exchange {
 	t := each(demands, func(d topo.Demand) flow.Transfer {
 		return flow.Transfer{From: d.From, To: d.To, Bytes: d.Bytes / int64(times)}
