@@ -10,26 +10,21 @@ import (
 	"syscall"
 )
 
-var (
-	logLevels  = map[string]slog.Level{"debug": slog.LevelDebug, "info": slog.LevelInfo, "warn": slog.LevelWarn, "error": slog.LevelError}
-	logFormats = []string{"text", "json"}
-)
+var logLevels = map[string]slog.Level{"debug": slog.LevelDebug, "info": slog.LevelInfo, "warn": slog.LevelWarn, "error": slog.LevelError}
 
 // Keys of a configuration that say what is logged, and how.
 const (
-	LevelKey   = "log_level"
-	FormatKey  = "log_format"
-	levelWant  = "debug, info, warn or error"
-	formatWant = "text or json"
+	LevelKey  = "log_level"
+	FormatKey = "log_format"
 )
 
 // CheckLog says what is wrong with the two keys.
 func CheckLog(level, format string, bad func(key, form string, args ...any)) {
 	if _, ok := logLevels[level]; !ok {
-		bad(LevelKey, "%q: want %s", level, levelWant)
+		bad(LevelKey, "%q: want debug, info, warn or error", level)
 	}
-	if format != logFormats[0] && format != logFormats[1] {
-		bad(FormatKey, "%q: want %s", format, formatWant)
+	if format != "text" && format != "json" {
+		bad(FormatKey, "%q: want text or json", format)
 	}
 }
 
@@ -44,10 +39,8 @@ func NewLog(out io.Writer, level, format string) *Log {
 	l := new(Log)
 	l.level.Set(logLevels[level])
 	opts := &slog.HandlerOptions{Level: &l.level}
-	if format == "json" {
+	if l.Logger = slog.New(slog.NewTextHandler(out, opts)); format == "json" {
 		l.Logger = slog.New(slog.NewJSONHandler(out, opts))
-	} else {
-		l.Logger = slog.New(slog.NewTextHandler(out, opts))
 	}
 	return l
 }

@@ -24,6 +24,15 @@ func roff(s string) string {
 	return s
 }
 
+// asItStands is text whose lines are not filled.
+func asItStands(text string) string {
+	out := ".nf\n"
+	for _, line := range strings.Split(strings.TrimRight(text, "\n"), "\n") {
+		out += roff(line) + "\n"
+	}
+	return out + ".fi\n"
+}
+
 // manual is the page: every command with its text and its flags.
 func (p *Program) manual() string {
 	var b strings.Builder
@@ -36,22 +45,14 @@ func (p *Program) manual() string {
 		if h == nil {
 			continue
 		}
-		fmt.Fprintf(&b, ".PP\n.nf\n")
-		for _, line := range strings.Split(strings.TrimRight(h.Text, "\n"), "\n") {
-			b.WriteString(roff(line) + "\n")
-		}
-		b.WriteString(".fi\n")
+		b.WriteString(".PP\n" + asItStands(h.Text))
 		h.flags.VisitAll(func(f *flag.Flag) {
 			form, what := flagForm(f)
 			fmt.Fprintf(&b, ".TP\n.B %s\n%s\n", roff(form), roff(strings.ReplaceAll(what, "\n", " ")))
 		})
 	}
 	if p.About != "" {
-		fmt.Fprintf(&b, ".SH ENVIRONMENT AND FILES\n.nf\n")
-		for _, line := range strings.Split(strings.TrimRight(p.About, "\n"), "\n") {
-			b.WriteString(roff(line) + "\n")
-		}
-		b.WriteString(".fi\n")
+		b.WriteString(".SH ENVIRONMENT AND FILES\n" + asItStands(p.About))
 	}
 	b.WriteString(".SH EXIT STATUS\n.TP\n0\ndone\n.TP\n1\nattempted and failed, or no solution exists\n.TP\n2\ncommand line or input not acceptable, nothing attempted\n")
 	return b.String()

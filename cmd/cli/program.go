@@ -300,20 +300,18 @@ func distance(a, b string) int {
 	rows := make([][]int, len(a)+1)
 	for i := range rows {
 		rows[i] = make([]int, len(b)+1)
-		rows[i][0] = i
 		for j := range rows[i] {
-			switch {
-			case i == 0:
-				rows[0][j] = j
-			case j > 0:
-				change := rows[i-1][j-1]
-				if a[i-1] != b[j-1] {
-					change++
-				}
-				rows[i][j] = min(rows[i-1][j]+1, rows[i][j-1]+1, change)
-				if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
-					rows[i][j] = min(rows[i][j], rows[i-2][j-2]+1)
-				}
+			if i == 0 || j == 0 {
+				rows[i][j] = i + j
+				continue
+			}
+			change := rows[i-1][j-1]
+			if a[i-1] != b[j-1] {
+				change++
+			}
+			rows[i][j] = min(rows[i-1][j]+1, rows[i][j-1]+1, change)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				rows[i][j] = min(rows[i][j], rows[i-2][j-2]+1)
 			}
 		}
 	}

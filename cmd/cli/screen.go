@@ -116,12 +116,12 @@ func (t *Table) Print(out io.Writer) error {
 		return t.parts(out)
 	}
 	t.squeeze(width)
+	var b strings.Builder
 	for _, r := range t.rows {
-		if _, err := io.WriteString(out, t.lines(r, width)); err != nil {
-			return err
-		}
+		b.WriteString(t.lines(r, width))
 	}
-	return nil
+	_, err := io.WriteString(out, b.String())
+	return err
 }
 
 // widths are those of the columns.
@@ -151,11 +151,10 @@ func (t *Table) parts(out io.Writer) error {
 	for keys > 1 && at(width, keys) > t.Screen.Width*3/4 {
 		keys--
 	}
+	var b strings.Builder
 	for from := keys; from < len(width); {
 		if from > keys {
-			if _, err := io.WriteString(out, "\n"); err != nil {
-				return err
-			}
+			b.WriteByte('\n')
 		}
 		to := from + 1
 		for to < len(width) && at(width, keys)+at(width[from:], to-from)+width[to] <= t.Screen.Width {
@@ -163,13 +162,12 @@ func (t *Table) parts(out io.Writer) error {
 		}
 		part := slices.Concat(width[:keys], width[from:to])
 		for _, r := range t.rows {
-			if _, err := io.WriteString(out, t.lines(slices.Concat(r[:keys], r[from:to]), part)); err != nil {
-				return err
-			}
+			b.WriteString(t.lines(slices.Concat(r[:keys], r[from:to]), part))
 		}
 		from = to
 	}
-	return nil
+	_, err := io.WriteString(out, b.String())
+	return err
 }
 
 // lines are a row: as many as its longest cell has in its column.
@@ -277,9 +275,6 @@ func Wrap(text string, width int, indent string) string {
 }
 
 func wrap(text string, width int, indent string) string {
-	if width <= 0 {
-		return text
-	}
 	var b strings.Builder
 	line := 0
 	for i, word := range strings.SplitAfter(text, " ") {
