@@ -55,11 +55,8 @@ func alarm(ctx context.Context, c *clientFlags, args []string, out io.Writer) er
 		all, err := found(ctx, c, func(cl *client) ([]alarmLine, error) {
 			return every(ctx, cl, proto.OpRequest{Noun: proto.NounAlarms}, alarmsIn, func(a *proto.AlarmStatus) alarmLine { cl.knowsWhere(a); return alarmOf(a) })
 		})
-		if err != nil {
-			return err
-		}
 		kept := slices.DeleteFunc(all, func(a alarmLine) bool { return *open && a.Acknowledged != nil })
-		return c.print(out, map[string][]alarmLine{"alarms": kept}, func() { printAlarms(out, kept) })
+		return c.answer(out, map[string][]alarmLine{"alarms": kept}, err, func() { printAlarms(out, kept) })
 	case len(words) == 2 && words[0] == "ack":
 		if *reason == "" {
 			return wrongUsage("reason", "a text: what is known of it", "-reason is missing")

@@ -100,15 +100,13 @@ func circuitOf(x *proto.CircuitStatus) circuitJSON {
 	return circuitJSON{int(x.Switch - proto.FirstSwitch), switchPortsJSON{x.A, x.B, x.Job, x.State.String(), x.Loss.Known()}}
 }
 
-func circuitsIn(r *proto.OpReply) []proto.CircuitStatus { return r.Circuits }
-
 func circuitList(ctx context.Context, c *clientFlags, out io.Writer) error {
 	var all struct {
 		Core     *proto.CoreStatus `json:"core"`
 		Jobs     []jobStatusJSON   `json:"jobs"`
 		Circuits []circuitJSON     `json:"circuits"`
 	}
-	if err := c.with(ctx, func(cl *client) error {
+	err := c.with(ctx, func(cl *client) error {
 		r, err := cl.Ask(ctx, proto.OpRequest{Noun: proto.NounCore})
 		if err != nil {
 			return err
@@ -120,12 +118,10 @@ func circuitList(ctx context.Context, c *clientFlags, out io.Writer) error {
 		if err != nil {
 			return err
 		}
-		all.Circuits, err = every(ctx, cl, proto.OpRequest{Noun: proto.NounCircuits}, circuitsIn, circuitOf)
+		all.Circuits, err = every(ctx, cl, proto.OpRequest{Noun: proto.NounCircuits}, func(r *proto.OpReply) []proto.CircuitStatus { return r.Circuits }, circuitOf)
 		return err
-	}); err != nil {
-		return err
-	}
-	return c.print(out, all, func() {
+	})
+	return c.answer(out, all, err, func() {
 		core := all.Core
 		cli.Say(out, "%d of %d switches online, %d of %d circuits tuned, links realised %d, granted %d, asked %d\n",
 			core.Online, core.Switches, core.Tuned, core.Circuits, core.Realised, core.Granted, core.Asked)
@@ -147,15 +143,12 @@ func circuitShow(ctx context.Context, c *clientFlags, id proto.JobID, out io.Wri
 			}
 			return r.Circuits
 		}, circuitOf)
+		if err == nil && one.jobStatusJSON == nil {
+			err = errors.New("the planner's answer has no job")
+		}
 		return err
 	})
-	if err != nil {
-		return err
-	}
-	if one.jobStatusJSON == nil {
-		return errors.New("the planner's answer has no job")
-	}
-	return c.print(out, one, func() {
+	return c.answer(out, one, err, func() {
 		printJobs(out, []jobStatusJSON{*one.jobStatusJSON})
 		for _, s := range one.Servers {
 			fmt.Fprintf(out, "  pod %d leaf %d: %d servers\n", s.Pod, s.Leaf, s.Servers)

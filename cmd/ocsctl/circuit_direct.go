@@ -186,10 +186,8 @@ func circuitByHand(ctx context.Context, c *clientFlags, name string, keys []stri
 	if !makes {
 		j.Made, j.Gone = j.Gone, keys
 	}
-	if _, err := c.one(ctx, &proto.OpRequest{Noun: proto.NounConnect, Bundle: -1, Node: id, Names: j.Made, Gone: j.Gone, Reason: reason}); err != nil {
-		return refused(err)
-	}
-	return c.print(out, j, func() {
+	_, err = c.one(ctx, &proto.OpRequest{Noun: proto.NounConnect, Bundle: -1, Node: id, Names: j.Made, Gone: j.Gone, Reason: reason})
+	return c.answer(out, j, refused(err), func() {
 		if makes {
 			c.say(out, "%s makes %s; ocsctl circuit list has their light", name, strings.Join(keys, ", "))
 		} else {

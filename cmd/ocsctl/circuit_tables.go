@@ -39,10 +39,7 @@ func tableOf(x *proto.RoutingTable) tableJSON {
 
 func circuitTables(ctx context.Context, c *clientFlags, id proto.JobID, out io.Writer) error {
 	all, err := list(ctx, c, &proto.OpRequest{Noun: proto.NounTables, Job: id}, func(r *proto.OpReply) []proto.RoutingTable { return r.Tables }, tableOf)
-	if err != nil {
-		return err
-	}
-	return c.print(out, map[string][]tableJSON{"tables": all}, func() {
+	return c.answer(out, map[string][]tableJSON{"tables": all}, err, func() {
 		rows(out, "JOB\tAT\tVIRTUAL\tROUTES", all, func(t tableJSON) string {
 			return fmt.Sprintf("%d\t%s %d\t%d\t%s", t.Job, t.Switch, t.Number, t.Virtual, t.routes())
 		})
@@ -74,10 +71,7 @@ func circuitRoutes(ctx context.Context, c *clientFlags, id proto.JobID, output s
 		}
 		return nil
 	})
-	if err != nil {
-		return err
-	}
-	return c.print(out, map[string][]job.DeviceRoutes{"devices": all}, func() {
+	return c.answer(out, map[string][]job.DeviceRoutes{"devices": all}, err, func() {
 		for _, x := range all {
 			fmt.Fprint(out, x.Text)
 		}

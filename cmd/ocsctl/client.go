@@ -89,6 +89,14 @@ func (c *clientFlags) print(out io.Writer, v any, text func()) error {
 	return nil
 }
 
+// answer prints one, unless err says why there is none.
+func (c *clientFlags) answer(out io.Writer, v any, err error, text func()) error {
+	if err != nil {
+		return err
+	}
+	return c.print(out, v, text)
+}
+
 // client is a connection to a broker and the fabric that is asked.
 type client struct {
 	mqtt.Asker

@@ -117,10 +117,7 @@ func jobSubmit(ctx context.Context, args []string, out io.Writer) error {
 	}
 	if *dry {
 		t, err := c.Try(ctx, got[0], &w)
-		if err != nil {
-			return refused(err)
-		}
-		return j.print(out, t, func() {
+		return j.answer(out, t, refused(err), func() {
 			switch {
 			case !t.Feasible:
 				cli.Say(out, "it does not fit now: %s; %d would", t.Why, t.Most)
@@ -170,10 +167,7 @@ func jobList(ctx context.Context, args []string, out io.Writer) error {
 		return err
 	}
 	all, err := c.List(ctx)
-	if err != nil {
-		return err
-	}
-	return j.print(out, map[string][]*job.View{"jobs": all}, func() { jobRows(out, all) })
+	return j.answer(out, map[string][]*job.View{"jobs": all}, err, func() { jobRows(out, all) })
 }
 
 func jobRows(out io.Writer, all []*job.View) {
@@ -296,11 +290,8 @@ func jobTraffic(ctx context.Context, args []string, out io.Writer) error {
 		return err
 	}
 	now, then, moves, err := c.Traffic(ctx, got[0], trafficOf(t), *dry)
-	if err != nil {
-		return refused(err)
-	}
 	said := map[string]any{"fullest_link_bytes": now, "fullest_link_then_bytes": then, "moves": moves}
-	return j.print(out, said, func() {
+	return j.answer(out, said, refused(err), func() {
 		end := "a tenth less is wanted: nothing moves"
 		if moves {
 			end = "its links move"
@@ -318,10 +309,7 @@ func jobAbout(fs *flag.FlagSet, args []string, names string, out io.Writer, ask 
 		return err
 	}
 	v, err := ask(c, got)
-	if err != nil {
-		return refused(err)
-	}
-	return j.print(out, v, func() { printJob(out, v) })
+	return j.answer(out, v, refused(err), func() { printJob(out, v) })
 }
 
 func jobWatch(ctx context.Context, args []string, out io.Writer) error {

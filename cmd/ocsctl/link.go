@@ -91,9 +91,6 @@ func link(ctx context.Context, c *clientFlags, args []string, out io.Writer) err
 		return err
 	case len(words) == 1 && (words[0] == "list" || words[0] == "qualify" && !*all):
 		links, err := list(ctx, c, &proto.OpRequest{Noun: proto.NounLinks}, linksIn, linkOf)
-		if err != nil {
-			return err
-		}
 		if words[0] == "qualify" {
 			found := []qualifiedJSON{}
 			for i := range links {
@@ -101,20 +98,18 @@ func link(ctx context.Context, c *clientFlags, args []string, out io.Writer) err
 					found = append(found, *links[i].Qualified)
 				}
 			}
-			return c.printQualified(out, found)
+			return c.printQualified(out, found, err)
 		}
 		links = slices.DeleteFunc(links, func(l linkJSON) bool {
 			return f.state != "" && f.state != l.State || f.ring != 0 && (l.Ring == nil || uint(*l.Ring) != f.ring)
 		})
-		return c.print(out, map[string][]linkJSON{"links": links}, func() { linkRows(out, links) })
+		return c.answer(out, map[string][]linkJSON{"links": links}, err, func() { linkRows(out, links) })
 	case len(words) > 0 && words[0] == "qualify" && *all == (len(words) == 1):
 		return qualify(ctx, c, words[1:], out)
 	case len(words) == 2 && words[0] == "clear":
 		q := proto.OpRequest{Noun: proto.NounClearFibre, Bundle: -1, Name: words[1]}
-		if _, err := c.change(ctx, &q); err != nil {
-			return err
-		}
-		return c.print(out, clearedJSON{words[1], true}, func() { cli.Say(out, "what was held against fibre %s is forgotten", words[1]) })
+		_, err := c.change(ctx, &q)
+		return c.answer(out, clearedJSON{words[1], true}, err, func() { cli.Say(out, "what was held against fibre %s is forgotten", words[1]) })
 	}
 	return wrongUsage("link", "list, clear FIBRE, qualify, qualify FIBRE... or qualify -all", "%q", words)
 }
@@ -144,24 +139,20 @@ func qualify(ctx context.Context, c *clientFlags, names []string, out io.Writer)
 		}
 		return err
 	})
-	if err != nil {
-		return err
-	}
 	bad := 0
 	for i := range all {
 		if all[i].Result == proto.Bad.String() {
 			bad++
 		}
 	}
-	err = c.printQualified(out, all)
-	if err == nil && bad > 0 {
+	if err = c.printQualified(out, all, err); err == nil && bad > 0 {
 		err = fmt.Errorf("%d of %s: bad", bad, proto.Count(len(all), "fibre"))
 	}
 	return err
 }
 
-func (c *clientFlags) printQualified(out io.Writer, all []qualifiedJSON) error {
-	return c.print(out, map[string][]qualifiedJSON{"links": all}, func() {
+func (c *clientFlags) printQualified(out io.Writer, all []qualifiedJSON, err error) error {
+	return c.answer(out, map[string][]qualifiedJSON{"links": all}, err, func() {
 		rows(out, "FIBRE\tRESULT\tAT\tBER\tLOSS DB\tWHY", all, func(x qualifiedJSON) string {
 			ber, loss := "-", "-"
 			if x.BER != nil {

@@ -4,6 +4,8 @@ package main
 import (
 	"context"
 	"io"
+	"maps"
+	"slices"
 
 	"ringlight/cmd/cli"
 )
@@ -118,7 +120,7 @@ func program() *cli.Program {
 			asks("audit", "who did what, and whether anybody changed the record of it", auditNoun, "list", "verify [FILE]", "follow"),
 			asks("context", "where to ask and as whom, under a name", contextNoun, "list", "use NAME", "set NAME", "remove NAME"),
 		}}
-	for i, name := range planNames() {
+	for i, name := range slices.Sorted(maps.Keys(planVerbs)) {
 		v := planVerbs[name]
 		p.Commands = append(p.Commands, cli.Command{Group: []string{"Compute without a planner", ""}[min(i, 1)], Name: "plan " + name, Forms: v.forms, Short: v.short, Run: v.command(name)})
 	}

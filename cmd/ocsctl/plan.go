@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -125,8 +124,6 @@ func planTable(answer []byte, out io.Writer) error {
 func plain(raw json.RawMessage) string {
 	return strings.NewReplacer(`"`, "", ",", ", ", ":", ": ", "[", "", "]", "", "{", "", "}", "").Replace(strings.ReplaceAll(string(raw), "],[", "; "))
 }
-
-func planNames() []string { return slices.Sorted(maps.Keys(planVerbs)) }
 
 // maxPlanInput bounds what is read; chosen: a million faulty nodes and as many
 // in running groups, written out.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"runtime"
+	"slices"
 	"sync"
 	"time"
 
@@ -151,7 +152,6 @@ func (in *wiringInput) configure(start time.Time) (halves []wiring.Half, bounds 
 		bounds[n] = g.UpperBound()
 	}
 	blind := in.Method == "split" || in.Steps != nil && *in.Steps == 0 || in.Steps == nil && in.deadline() == 0
-	atOnce := in.Steps != nil && *in.Steps == 1
 	switch {
 	case in.Method == "published":
 		halves, err = in.each(wiring.CrossRewire)
@@ -159,7 +159,7 @@ func (in *wiringInput) configure(start time.Time) (halves []wiring.Half, bounds 
 	case blind:
 		halves, err = in.each(wiring.Group.Split)
 		return halves, bounds, 0, err
-	case atOnce:
+	case in.Steps != nil && *in.Steps == 1:
 		halves, err = in.each(wiring.Group.First)
 		return halves, bounds, 1, err
 	}
@@ -206,11 +206,7 @@ func (in *wiringInput) until(start time.Time, blocks []*wiring.Block) (steps int
 		if before.Sub(start)+last >= deadline-deadline/looks {
 			return steps
 		}
-		open := false
-		for _, b := range blocks {
-			open = open || !b.Settled()
-		}
-		if !open {
+		if !slices.ContainsFunc(blocks, func(b *wiring.Block) bool { return !b.Settled() }) {
 			return steps
 		}
 		sideBySide(len(blocks), func(n int) { blocks[n].Run(portion) })

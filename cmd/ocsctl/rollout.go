@@ -113,10 +113,7 @@ func (c *clientFlags) rolloutPlan(ctx context.Context, q proto.OpRequest, out io
 			}
 		})
 	})
-	if err != nil {
-		return err
-	}
-	return c.print(out, all, func() {
+	return c.answer(out, all, err, func() {
 		cli.Say(out, "%s: %s of %d, %d run it already, %d are left", all.Software, proto.Count(len(all.Waves), "wave"), all.Nodes.Total, all.Nodes.Current, all.Nodes.Left)
 		rows(out, "wave\tnodes\twhich", all.Waves, func(x proto.RolloutWave) string {
 			return fmt.Sprintf("%d\t%d\t%s", x.Wave, x.Size, few(x.Nodes, int(x.Size)))

@@ -38,10 +38,7 @@ func routesList(ctx context.Context, args []string, out io.Writer) error {
 		return err
 	}
 	_, all, err := c.Routers(ctx, 0, 0)
-	if err != nil {
-		return refused(err)
-	}
-	return j.print(out, map[string]any{"routers": all}, func() {
+	return j.answer(out, map[string]any{"routers": all}, refused(err), func() {
 		table(out, func(w io.Writer) {
 			fmt.Fprintln(w, "ROUTER\tJOB OR PORT\tROUTES\tHELD\tWHY NOT")
 			row := func(router, of, must string, held bool, says string) {
