@@ -41,16 +41,10 @@ func (b *waitingBoard) Advance(limit time.Duration) (hal.Event, bool) {
 		return ev, true
 	default:
 	}
-	wait := limit - b.Now()
-	if wait <= 0 {
-		return hal.Event{}, false
-	}
-	t := time.NewTimer(wait)
-	defer t.Stop()
 	select {
 	case ev := <-b.events:
 		return ev, true
-	case <-t.C:
+	case <-time.After(limit - b.Now()):
 		return hal.Event{}, false
 	}
 }

@@ -75,19 +75,14 @@ type memory struct {
 
 // take remembers a packet. Devices keep events until they are stored.
 func (m *memory) take(p proto.Packet, at time.Duration) {
-	switch p.Kind {
-	case proto.LinkUp, proto.LinkDown:
+	if p.Kind == proto.LinkUp || p.Kind == proto.LinkDown {
 		if len(m.links) > 2 {
 			m.links = append(m.links[:1], m.links[2:]...)
 		}
 		m.links = append(m.links, word{at, p})
-		return
-	case proto.Publish:
-	default:
-		return
 	}
 	topic, err := proto.ParseTopic(p.Topic)
-	if err != nil {
+	if p.Kind != proto.Publish || err != nil {
 		return
 	}
 	switch topic.Kind {

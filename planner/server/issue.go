@@ -266,33 +266,31 @@ func (i *issuer) enrol(q proto.CertRequest, outer seal.Sealed, t *seal.Trust) {
 	if h := token.Holder; err == nil && (h.Fabric != t.Fabric || h.Node != q.Node || !outer.By(token.Key, topic)) {
 		err = fmt.Errorf("the token of %s did not seal it", h)
 	}
-	if err != nil {
-		i.refuse(q, answer, err.Error())
-		return
-	}
 	name, made := proto.KeyName(seal.IDOf(token.Key)), token.Made.Unix()
 	was, thief, used := i.register.came(q.Node)
 	anew := fmt.Sprintf("where the root is, type ocsctl pki token %d", q.Node)
+	why := ""
 	switch {
+	case err != nil:
+		why = err.Error()
 	case token.Edition > t.Edition:
-		i.refuse(q, answer, fmt.Sprintf("the token is of edition %d of the trust document, and the planner has edition %d: bring it the newer one", token.Edition, t.Edition))
-		return
+		why = fmt.Sprintf("the token is of edition %d of the trust document, and the planner has edition %d: bring it the newer one", token.Edition, t.Edition)
 	case token.Edition < t.Ends(q.Node):
-		i.refuse(q, answer, fmt.Sprintf("the token was made before node %d was revoked: %s", q.Node, anew))
-		return
+		why = fmt.Sprintf("the token was made before node %d was revoked: %s", q.Node, anew)
 	case used && was.Token == name && was.Public != q.Public:
 		if thief == (proto.PublicKey{}) {
 			i.keep(entry{Node: q.Node, Token: name, Thief: q.Public})
 		}
 		i.log.Error("a token is used by another key than its first: one of the two is a thief's", "node", q.Node, "first", keyOf(was.Public), "other", keyOf(q.Public))
-		i.refuse(q, answer, fmt.Sprintf("the token was used by another key, %s: if that is not this node's, type ocsctl pki revoke %s and make another token", keyOf(was.Public), topics.NodeHolder(q.Node)))
-		i.report()
-		return
+		why = fmt.Sprintf("the token was used by another key, %s: if that is not this node's, type ocsctl pki revoke %s and make another token", keyOf(was.Public), topics.NodeHolder(q.Node))
+		defer i.report()
 	case used && was.Token != name && made <= was.made():
-		i.refuse(q, answer, fmt.Sprintf("node %d came by a token that was made later: %s", q.Node, anew))
-		return
+		why = fmt.Sprintf("node %d came by a token that was made later: %s", q.Node, anew)
 	case (!used || was.Token != name) && made <= i.register.before():
-		i.refuse(q, answer, fmt.Sprintf("which tokens made before %v were used is not known, since the planner's store was put back without its register: %s", time.Unix(i.register.before(), 0).UTC(), anew))
+		why = fmt.Sprintf("which tokens made before %v were used is not known, since the planner's store was put back without its register: %s", time.Unix(i.register.before(), 0).UTC(), anew)
+	}
+	if why != "" {
+		i.refuse(q, answer, why)
 		return
 	}
 	i.vouch(q, answer, entry{Token: name, Made: made}, proto.PublicKey{}, t)

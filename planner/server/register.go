@@ -110,9 +110,8 @@ func openRegister(name string) (*register, error) {
 	r := &register{name: name, file: f, fresh: missing != nil, keys: map[seal.KeyID]entry{}, nodes: map[proto.NodeID][]seal.KeyID{}, tokens: map[proto.NodeID]entry{}, thief: map[proto.KeyName]entry{}}
 	raw, err := os.ReadFile(name)
 	whole := 0
-	for err == nil {
-		line, _, ok := bytes.Cut(raw[whole:], []byte{'\n'})
-		if !ok {
+	for line := range bytes.Lines(raw) {
+		if !bytes.HasSuffix(line, []byte{'\n'}) {
 			break
 		}
 		e, bad := readLine(line)
@@ -122,7 +121,7 @@ func openRegister(name string) (*register, error) {
 		}
 		r.take(e)
 		r.lines++
-		whole += len(line) + 1
+		whole += len(line)
 	}
 	if err == nil {
 		err = f.Truncate(int64(whole))
