@@ -132,10 +132,7 @@ func (p *Program) fish() string {
 		}
 		for _, f := range x.flags {
 			_, what := flagForm(f)
-			value := " -r -F"
-			if IsBool(f) {
-				value = ""
-			}
+			value := Either(IsBool(f), "", " -r -F")
 			fmt.Fprintf(&b, "complete -c %s -n %s -o %s%s -d %s\n", p.Name, quote(when), f.Name, value, quote(what))
 		}
 	}

@@ -132,6 +132,14 @@ func PrintJSON(out io.Writer, v any) error {
 	return enc.Encode(v)
 }
 
+// Either is the one of two words that is meant.
+func Either(first bool, a, b string) string {
+	if first {
+		return a
+	}
+	return b
+}
+
 // Clip keeps what a stranger wrote readable.
 func Clip(s string) string {
 	if len(s) > 40 {

@@ -58,12 +58,8 @@ func (b *BoardConfig) validateFile(bad complain) {
 	if b.File == "" {
 		return
 	}
-	if b.Kind == "box" || b.isSwitch() && (b.read == nil || b.read.Mirrors == nil) {
-		bad("board.file", "a box has none, and the ports of a switch are in it")
-	}
-	if len(b.Buses) > 0 || len(b.Lines) > 0 {
-		bad("board.buses", "buses and lines are in board.file")
-	}
+	bad.when(b.Kind == "box" || b.isSwitch() && (b.read == nil || b.read.Mirrors == nil), "board.file", "a box has none, and the ports of a switch are in it")
+	bad.when(len(b.Buses) > 0 || len(b.Lines) > 0, "board.buses", "buses and lines are in board.file")
 }
 
 // benchOf is a board on which the maker of CMIS modules calibrates them: the same

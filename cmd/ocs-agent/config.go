@@ -175,10 +175,15 @@ func (b *BoardConfig) settle() {
 // complain notes what is wrong with a key.
 type complain func(key, format string, args ...any)
 
-func (bad complain) span(key string, v, low, high int64) {
-	if v < low || v > high {
-		bad(key, "%d: want %d to %d", v, low, high)
+// when notes it where that is so.
+func (bad complain) when(wrong bool, key, format string, args ...any) {
+	if wrong {
+		bad(key, format, args...)
 	}
+}
+
+func (bad complain) span(key string, v, low, high int64) {
+	bad.when(v < low || v > high, key, "%d: want %d to %d", v, low, high)
 }
 
 // Validate joins everything that is wrong, each with its key.
@@ -187,18 +192,14 @@ func (c *Config) Validate() error {
 	bad := complain(func(key, format string, args ...any) {
 		errs = append(errs, fmt.Errorf("%s: %s", key, fmt.Sprintf(format, args...)))
 	})
-	if err := proto.CheckName("fabric", c.Fabric); err != nil {
-		bad("fabric", "%q: want 1 to 64 of a-z 0-9 -", c.Fabric)
+	bad.when(proto.CheckName("fabric", c.Fabric) != nil, "fabric", "%q: want 1 to 64 of a-z 0-9 -", c.Fabric)
+	top := int64(proto.FirstSwitch) - 1
+	if c.Board.isSwitch() { // whose numbers may be given as a planner shows them
+		top = 2*top + 1
 	}
-	switch top := int64(proto.FirstSwitch) - 1; {
-	case c.Board.isSwitch(): // whose numbers may be given as a planner shows them
-		bad.span("node", c.Node, 0, 2*top+1)
-	default:
-		bad.span("node", c.Node, 0, top)
-	}
-	if _, ok := ocs.LockModes[c.Lock]; !ok {
-		bad("lock", "%q: want off, drift or always", c.Lock)
-	}
+	bad.span("node", c.Node, 0, top)
+	_, known := ocs.LockModes[c.Lock]
+	bad.when(!known, "lock", "%q: want off, drift or always", c.Lock)
 	for broker := range strings.SplitSeq(c.Broker, ",") {
 		if c.Broker == "" {
 			break
@@ -209,27 +210,20 @@ func (c *Config) Validate() error {
 			bad("broker", "%q: want mqtt://host:port or mqtts://host:port", u.Redacted())
 		}
 	}
-	if c.Cache != "on" && c.Cache != "off" {
-		bad("cache", "%q: want on or off", c.Cache)
-	}
+	bad.when(c.Cache != "on" && c.Cache != "off", "cache", "%q: want on or off", c.Cache)
 	sealing := guard.Mode(c.Seal).On()
-	if (c.Cert == "") != (c.Key == "") && (!sealing || c.Cert != "") {
-		bad("cert", "cert and key go together")
-	}
+	bad.when((c.Cert == "") != (c.Key == "") && (!sealing || c.Cert != ""), "cert", "cert and key go together")
 	trust, key := c.Trust, c.Key
 	if c.Token != "" {
-		if c.CA+c.Cert+c.Key+c.Trust != "" || !sealing || c.Broker == "" {
-			bad("token", "want seal warn or enforce, a broker, and no ca, cert, key and trust, which are in the state folder then")
-		}
+		bad.when(c.CA+c.Cert+c.Key+c.Trust != "" || !sealing || c.Broker == "",
+			"token", "want seal warn or enforce, a broker, and no ca, cert, key and trust, which are in the state folder then")
 		trust, key = c.Token, c.Token
 	}
 	if err := guard.CheckKeys(guard.Mode(c.Seal), trust, c.Reports, key != "" || c.Reports != guard.SealedReports); err != nil {
 		e := proto.AsError(err)
 		bad(e.Field, "%s: want %s", e.Reason, e.Limit)
 	}
-	if c.State == "" {
-		bad("state", "want a folder")
-	}
+	bad.when(c.State == "", "state", "want a folder")
 	bad.span("health_ms", c.HealthMS, 0, int64(24*time.Hour/time.Millisecond))
 	bad.span("recorder_kib", c.Recorder, 0, maxRecorder)
 	cli.CheckLog(c.LogLevel, c.LogForm, bad)
@@ -243,49 +237,32 @@ func (b *BoardConfig) validate(bad complain) {
 	bad.span("board.gpus", int64(b.GPUs), 2, 8)
 	bad.span("board.bundles", int64(b.Bundles), 1, hal.MaxBundles)
 	bad.span("board.modules", int64(b.Modules), 1, hal.MaxModules)
-	if b.ModuleKind != moduleChips && b.ModuleKind != moduleCMIS {
-		bad("board.module_kind", "%q: want chips or cmis", b.ModuleKind)
-	}
+	bad.when(b.ModuleKind != moduleChips && b.ModuleKind != moduleCMIS, "board.module_kind", "%q: want chips or cmis", b.ModuleKind)
 	if _, known := dacs[b.DAC]; !known || b.DAC != "" && b.ModuleKind != moduleChips {
 		bad("board.dac", "%q: want ltc2688 or ad5676r, of module_kind chips", b.DAC)
 	}
-	if b.ModuleKind != moduleCMIS && (b.Mux || b.SlowMCI) {
-		bad("board.mux", "mux and slow_mci are of module_kind cmis")
-	}
+	bad.when(b.ModuleKind != moduleCMIS && (b.Mux || b.SlowMCI), "board.mux", "mux and slow_mci are of module_kind cmis")
 	b.validateMirrors(bad)
 	b.validateFile(bad)
 	b.Physics.Validate(func(key string, value float64, low, high string) {
 		bad("board.physics."+key, "%v: want %s to %s", value, low, high)
 	})
-	if b.Kind != "sim" && b.Kind != "" && b.Physics != sim.DefaultPhysics() {
-		bad("board.physics", "is of kind sim")
-	}
+	bad.when(b.Kind != "sim" && b.Kind != "" && b.Physics != sim.DefaultPhysics(), "board.physics", "is of kind sim")
 	layout, err := b.bare()
 	switch b.Kind {
 	case "linux":
-		if err == nil && len(b.Buses) > 0 && len(b.Buses) != len(layout.Buses) {
-			bad("board.buses", "%d: want %d, or none", len(b.Buses), len(layout.Buses))
-		}
+		bad.when(err == nil && len(b.Buses) > 0 && len(b.Buses) != len(layout.Buses), "board.buses", "%d: want %d, or none", len(b.Buses), len(layout.Buses))
 		for i, bus := range b.Buses {
-			if bus.Device == "" {
-				bad(fmt.Sprintf("board.buses[%d].device", i), "want a device")
-			}
-			if (bus.SCL == nil) != (bus.SDA == nil) || bus.SCL != nil && err == nil && i < len(layout.Buses) && layout.Buses[i].Kind != hal.I2C {
-				bad(fmt.Sprintf("board.buses[%d].scl", i), "scl and sda go together, and with an I2C bus")
-			}
+			bad.when(bus.Device == "", fmt.Sprintf("board.buses[%d].device", i), "want a device")
+			bad.when((bus.SCL == nil) != (bus.SDA == nil) || bus.SCL != nil && err == nil && i < len(layout.Buses) && layout.Buses[i].Kind != hal.I2C,
+				fmt.Sprintf("board.buses[%d].scl", i), "scl and sda go together, and with an I2C bus")
 		}
-		if err == nil && len(b.Lines) > 0 && len(b.Lines) != len(layout.Lines) {
-			bad("board.lines", "%d: want %d, or none", len(b.Lines), len(layout.Lines))
-		}
+		bad.when(err == nil && len(b.Lines) > 0 && len(b.Lines) != len(layout.Lines), "board.lines", "%d: want %d, or none", len(b.Lines), len(layout.Lines))
 		for i, l := range b.Lines {
-			if l.Chip == "" || l.Offset < 0 {
-				bad(fmt.Sprintf("board.lines[%d]", i), "chip %q offset %d: want a GPIO chip and a line from 0", l.Chip, l.Offset)
-			}
+			bad.when(l.Chip == "" || l.Offset < 0, fmt.Sprintf("board.lines[%d]", i), "chip %q offset %d: want a GPIO chip and a line from 0", l.Chip, l.Offset)
 		}
 	case "socket":
-		if b.Path == "" {
-			bad("board.path", "want the board's socket")
-		}
+		bad.when(b.Path == "", "board.path", "want the board's socket")
 	case "box":
 		b.validateBox(bad)
 	case "sim", "":

@@ -21,16 +21,14 @@ func dumpModule(_ context.Context, args []string) error {
 	m := fs.Int("module", 0, "`number` of the module in it")
 	out := fs.String("o", "", "`file` to write, - is stdout")
 	cfg, err := common.alone(args)
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
-	}
-	if *out == "" {
+	case *out == "":
 		return usagef("o: want a file to write")
-	}
-	if *b < 0 || *b >= cfg.Board.Bundles {
+	case *b < 0 || *b >= cfg.Board.Bundles:
 		return usagef("bundle: %d: want 0 to %d", *b, cfg.Board.Bundles-1)
-	}
-	if *m < 0 || *m >= cfg.Board.Modules {
+	case *m < 0 || *m >= cfg.Board.Modules:
 		return usagef("module: %d: want 0 to %d", *m, cfg.Board.Modules-1)
 	}
 	image, err := cfg.dumpModule(*b, *m)

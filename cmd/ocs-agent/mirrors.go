@@ -66,9 +66,7 @@ func (b *BoardConfig) validateAlarms(bad complain) {
 const maxClearMS = 3_600_000
 
 func (b *BoardConfig) validateBox(bad complain) {
-	if !b.isSwitch() {
-		bad("board.ports", "kind box: want the ports of the switch, of each side")
-	}
+	bad.when(!b.isSwitch(), "board.ports", "kind box: want the ports of the switch, of each side")
 	b.Box.validate(bad)
 	if ms := b.Box.DeadlineMS; ms != 0 {
 		bad.span("board.box.deadline_ms", ms, box.LeastDeadline.Milliseconds(), box.GreatestDeadline.Milliseconds())
@@ -91,9 +89,8 @@ func (b *BoxConfig) validate(bad complain) {
 	if d := sonic.Dialect(b.Dialect); d != "" && (!restconf || d != sonic.Auto && d != sonic.Tables && d != sonic.States) {
 		bad("board.box.dialect", "%q: want auto, tables or states, of protocol sonic-ocs", d)
 	}
-	if !restconf && b.CA+b.Cert+b.Key != "" || (b.Cert == "") != (b.Key == "") {
-		bad("board.box.cert", "ca, cert and key are of protocol sonic-ocs, cert and key together")
-	}
+	bad.when(!restconf && b.CA+b.Cert+b.Key != "" || (b.Cert == "") != (b.Key == ""),
+		"board.box.cert", "ca, cert and key are of protocol sonic-ocs, cert and key together")
 }
 
 const protocolSONiC = "sonic-ocs"
@@ -224,10 +221,7 @@ func (c *Config) factory(board *hal.Board) (*mems.Factory, error) {
 }
 
 func printSwitch(s *agent.SwitchStatus) {
-	state := ""
-	if s.Busy {
-		state = "  moving"
-	}
+	state := cli.Either(s.Busy, "  moving", "")
 	if s.Reason != "" {
 		state += "  out of service: " + s.Reason
 	}

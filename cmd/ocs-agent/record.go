@@ -21,13 +21,12 @@ func recordCommand(ctx context.Context, args []string) error {
 	out := fs.String("o", "", "`file` to write, - is stdout")
 	length := fs.Duration("for", 0, "end after this `time`; 0: when interrupted, or after 10 s of a simulated board's own time")
 	cfg, err := common.alone(args)
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
-	}
-	if *out == "" {
+	case *out == "":
 		return usagef("o: want a file to write")
-	}
-	if *length < 0 {
+	case *length < 0:
 		return usagef("for: %v: want 0 or more", *length)
 	}
 	w := os.Stdout

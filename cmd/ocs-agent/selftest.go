@@ -39,28 +39,22 @@ func selftest(_ context.Context, args []string) error {
 		"that took from the kernel's stamp of an edge on")
 	line := fs.String("line", "", "with -edges: the GPIO `line`, by name or as gpiochip0:12")
 	latch := fs.String("latch", "", "with -edges: the `latch`, as in pcal6524=/dev/i2c-0@0x20")
-	if err := common.none(args); err != nil {
+	switch err := common.none(args); {
+	case err != nil:
 		return err
-	}
-	if *soak < 0 || *soak > maxSoak {
+	case *soak < 0 || *soak > maxSoak:
 		return usagef("bus-soak: %d: want 1 to %d", *soak, maxSoak)
-	}
-	if *deadline < time.Millisecond || *deadline > time.Minute {
+	case *deadline < time.Millisecond || *deadline > time.Minute:
 		return usagef("deadline: %v: want 1ms to 1m", *deadline)
-	}
-	if *count < 0 || *count > maxSoak {
+	case *count < 0 || *count > maxSoak:
 		return usagef("edges: %d: want 1 to %d", *count, maxSoak)
-	}
-	if *count == 0 && (*line != "" || *latch != "") {
+	case *count == 0 && (*line != "" || *latch != ""):
 		return usagef("line, latch: want -edges too")
-	}
-	if *count > 0 {
+	case *count > 0:
 		return edges(*count, *line, *latch, *deadline, common.json)
-	}
-	if *soak == 0 && (*write || len(chips) > 0) {
+	case *soak == 0 && (*write || len(chips) > 0):
 		return usagef("chip, write: want -bus-soak too")
-	}
-	if *soak > 0 {
+	case *soak > 0:
 		cfg, err := common.load()
 		if err != nil {
 			return err

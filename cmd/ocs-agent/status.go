@@ -50,10 +50,7 @@ func (c *Config) status(ctx context.Context, asJSON bool) (err error) {
 		return printJSON(statusJSON{running, s, proto.Plain(&s.Reported)})
 	}
 	r := &s.Reported
-	link := "down"
-	if s.LinkUp {
-		link = "up"
-	}
+	link := cli.Either(s.LinkUp, "up", "down")
 	what, number := "node", r.Node
 	if number.IsSwitch() {
 		what, number = "switch", number-proto.FirstSwitch
@@ -79,10 +76,7 @@ func (c *Config) status(ctx context.Context, asJSON bool) (err error) {
 		printSwitch(s.Switch)
 	}
 	for _, q := range s.Quarantine {
-		how := "answers its address"
-		if q.Absent {
-			how = "gone"
-		}
+		how := cli.Either(q.Absent, "gone", "answers its address")
 		fmt.Printf("quarantine  device %s for %v, %s: %s\n", q.Device, (time.Duration(s.UptimeUS-q.SinceUS) * time.Microsecond).Round(time.Millisecond), how, q.Cause)
 	}
 	if p := s.Prompt; p != nil {
@@ -93,10 +87,7 @@ func (c *Config) status(ctx context.Context, asJSON bool) (err error) {
 		}
 	}
 	if x := s.Recorder; x != nil {
-		kept := "from the start"
-		if !x.Whole {
-			kept = "the last of them"
-		}
+		kept := cli.Either(x.Whole, "from the start", "the last of them")
 		fmt.Printf("recorder  %d entries, %d of %d KiB of memory in use, %s, %d listening\n", x.Entries, x.Bytes/1024, x.Limit/1024, kept, x.Listeners)
 	}
 	for _, al := range r.Alarms {
@@ -137,10 +128,7 @@ const staleAfter = 20 * time.Second
 
 // printBundle prints a bundle whose modules are read once a period, -1: never.
 func printBundle(b *agent.BundleStatus, period time.Duration) {
-	calibrated := "calibrated"
-	if !b.Calibrated {
-		calibrated = "not calibrated"
-	}
+	calibrated := cli.Either(b.Calibrated, "calibrated", "not calibrated")
 	lit := cmp.Or(strings.Join(b.Lit, " "), "none")
 	fmt.Printf("bundle %d  %-9s %-7s %s  light on: %s", b.Bundle, b.Path, b.State, calibrated, lit)
 	if b.Measured != nil {

@@ -56,7 +56,7 @@ func topology(ctx context.Context, args []string, t cli.Terminal) error {
 	if err != nil {
 		return err
 	}
-	return cli.Say(t.Out, "%s: %s", *file, map[bool]string{true: "changed, and Slurm reads it", false: "as it was"}[changed])
+	return cli.Say(t.Out, "%s: %s", *file, cli.Either(changed, "changed, and Slurm reads it", "as it was"))
 }
 
 // command runs a command of Slurm and gives what it prints.

@@ -134,7 +134,7 @@ func (w *watcher) drains(ctx context.Context, top *job.Topology, now time.Time) 
 			errs = append(errs, err)
 			continue
 		}
-		w.say(map[bool]string{true: "drained in Slurm", false: "resumed in Slurm"}[c.reason != ""], "nodes", hostlist.Print(c.hosts), "reason", c.reason)
+		w.say(cli.Either(c.reason != "", "drained in Slurm", "resumed in Slurm"), "nodes", hostlist.Print(c.hosts), "reason", c.reason)
 		if c.job != "" {
 			_, err := w.run(ctx, "scontrol", "update", "JobId="+c.job, "AdminComment="+mark+"its light cannot be made smaller; "+hostlist.Print(c.hosts)+" drained until it ends")
 			errs = append(errs, err)

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"ringlight/cmd/cli"
 	"ringlight/proto"
 )
 
@@ -47,10 +48,9 @@ func alarm(ctx context.Context, c *clientFlags, args []string, out io.Writer) er
 	reason := c.flags.String("reason", "", "ack: what is known, `TEXT`")
 	open := c.flags.Bool("open", false, "list: only those that nobody acknowledged")
 	words, err := c.read(args, help("alarm"))
-	if err != nil {
-		return err
-	}
 	switch {
+	case err != nil:
+		return err
 	case len(words) == 1 && words[0] == "list":
 		all, err := found(ctx, c, func(cl *client) ([]alarmLine, error) {
 			return every(ctx, cl, proto.OpRequest{Noun: proto.NounAlarms}, alarmsIn, func(a *proto.AlarmStatus) alarmLine { cl.knowsWhere(a); return alarmOf(a) })
@@ -96,6 +96,6 @@ func printAlarms(out io.Writer, all []alarmLine) {
 		if k := a.Acknowledged; k != nil {
 			text += fmt.Sprintf(" [known: %s, by %s]", k.Reason, k.Author)
 		}
-		return fmt.Sprintf("%s\t%s%s\t%s\t%s", a.ID, a.Severity, map[bool]string{true: " *"}[a.Affects], when(a.SinceMS), text)
+		return fmt.Sprintf("%s\t%s%s\t%s\t%s", a.ID, a.Severity, cli.Either(a.Affects, " *", ""), when(a.SinceMS), text)
 	})
 }

@@ -19,10 +19,9 @@ func circuit(ctx context.Context, c *clientFlags, args []string, out io.Writer) 
 	output := c.flags.String("o", "", "tables: what of each device `WHO` takes: iproute2, frr or nft, on any core")
 	prune := c.flags.Bool("prune", false, "apply: jobs that are not in FILE end")
 	words, err := c.read(args, help("circuit"))
-	if err != nil {
-		return err
-	}
 	switch {
+	case err != nil:
+		return err
 	case len(words) == 1 && words[0] == "list":
 		return circuitList(ctx, c, out)
 	case len(words) == 2 && words[0] == "show":
@@ -278,10 +277,7 @@ func printJobs(out io.Writer, jobs []jobStatusJSON) {
 
 func printCircuits(out io.Writer, circuits []circuitJSON) {
 	rows(out, "SWITCH\tA\tB\tJOB\tSTATE\tLOSS", circuits, func(x circuitJSON) string {
-		job := fmt.Sprint(x.Job)
-		if x.Job == proto.ByHand {
-			job = "by hand"
-		}
+		job := cli.Either(x.Job == proto.ByHand, "by hand", fmt.Sprint(x.Job))
 		return fmt.Sprintf("%d\t%d\t%d\t%s\t%s\t%s", x.Switch, x.PortA, x.PortB, job, x.State, decibel(x.Loss))
 	})
 }

@@ -24,10 +24,7 @@ type tableJSON struct {
 }
 
 func tableOf(x *proto.RoutingTable) tableJSON {
-	j := tableJSON{Job: x.Job, Switch: "leaf", Number: x.Number, Virtual: x.Virtual, Ports: x.Ports}
-	if x.Spine {
-		j.Switch = "spine"
-	}
+	j := tableJSON{Job: x.Job, Switch: cli.Either(x.Spine, "spine", "leaf"), Number: x.Number, Virtual: x.Virtual, Ports: x.Ports}
 	for _, s := range x.Sends {
 		j.Sends = append(j.Sends, [2]uint16{s.Port, s.Uplink})
 	}

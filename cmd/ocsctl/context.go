@@ -119,12 +119,8 @@ func contextNoun(_ context.Context, c *clientFlags, args []string, out io.Writer
 	if len(words) == 1 && words[0] == "list" {
 		return c.print(out, f, func() {
 			rows(out, "IN USE\tCONTEXT\tFABRIC\tBROKER", f.names(), func(name string) string {
-				mark := "-"
-				if name == f.Context {
-					mark = "yes"
-				}
 				x := f.Contexts[name]
-				return fmt.Sprintf("%s\t%s\t%s\t%s", mark, name, dash(x.Fabric), dash(x.Broker))
+				return fmt.Sprintf("%s\t%s\t%s\t%s", cli.Either(name == f.Context, "yes", "-"), name, dash(x.Fabric), dash(x.Broker))
 			})
 		})
 	}

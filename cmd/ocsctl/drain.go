@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"ringlight/cmd/cli"
 	"ringlight/proto"
 )
 
@@ -38,7 +39,7 @@ func (c *clientFlags) printCost(out io.Writer, j *costJSON) {
 		c.say(out, "node %d is no longer quarantined: it is asked who it is, and told where it stands", j.Node)
 		return
 	}
-	did := map[bool]string{true: "would be ", false: "is "}[j.DryRun] + map[string]string{"drain": "drained", "undrain": "let in again", "quarantine": "quarantined"}[j.Verb]
+	did := cli.Either(j.DryRun, "would be ", "is ") + map[string]string{"drain": "drained", "undrain": "let in again", "quarantine": "quarantined"}[j.Verb]
 	joins := "no spare steps in"
 	if len(j.Joins) > 0 {
 		joins = proto.Nodes(j.Joins, "joins", "join")
@@ -68,20 +69,18 @@ func takeOut(ctx context.Context, c *clientFlags, args []string, out io.Writer) 
 		text, lift = help("quarantine"), c.flags.Bool("lift", false, "end it")
 	}
 	words, err := c.read(args, text)
-	if err != nil {
-		return err
-	}
-	if *lift && (*dry || *reason != "") {
-		return wrongUsage("lift", "alone", "with -dry-run or -reason")
-	}
 	if *lift {
 		noun = proto.NounLift
 	}
-	if proto.Clip(*reason) != *reason {
+	switch {
+	case err != nil:
+		return err
+	case *lift && (*dry || *reason != ""):
+		return wrongUsage("lift", "alone", "with -dry-run or -reason")
+	case proto.Clip(*reason) != *reason:
 		return wrongUsage("reason", fmt.Sprintf("at most %d bytes of UTF-8", proto.MaxText), "%d bytes", len(*reason))
-	}
-	if len(words) == 0 || noun != proto.NounDrain && noun != proto.NounUndrain && len(words) > 1 {
-		return wrongUsage("node", map[bool]string{true: "a NODE or several", false: "one NODE"}[len(words) == 0], "%q", strings.Join(words, " "))
+	case len(words) == 0 || noun != proto.NounDrain && noun != proto.NounUndrain && len(words) > 1:
+		return wrongUsage("node", cli.Either(len(words) == 0, "a NODE or several", "one NODE"), "%q", strings.Join(words, " "))
 	}
 	asks := make([]proto.OpRequest, len(words))
 	for i := range asks {

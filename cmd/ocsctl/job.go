@@ -153,12 +153,7 @@ func jobSubmit(ctx context.Context, args []string, out io.Writer) error {
 	return j.print(out, v, func() { printJob(out, v) })
 }
 
-func because(cause string) string {
-	if cause == "" {
-		return ""
-	}
-	return ": " + cause
-}
+func because(cause string) string { return cli.Either(cause == "", "", ": "+cause) }
 
 func jobList(ctx context.Context, args []string, out io.Writer) error {
 	var j jobFlags
@@ -172,10 +167,7 @@ func jobList(ctx context.Context, args []string, out io.Writer) error {
 
 func jobRows(out io.Writer, all []*job.View) {
 	rows(out, "JOB\tSTATE\tRINGS\tGPUS\tLINKS\tSPARES\tEVENT\tWHY", all, func(v *job.View) string {
-		what := fmt.Sprintf("%d of %d", len(v.Rings), v.Wish.TP)
-		if v.Wish.Circuits != nil {
-			what = "circuits"
-		}
+		what := cli.Either(v.Wish.Circuits != nil, "circuits", fmt.Sprintf("%d of %d", len(v.Rings), v.Wish.TP))
 		return fmt.Sprintf("%s\t%s\t%s\t%d\t%d/%d\t%d\t%d\t%s", v.ID, v.State, what, v.GPUsTotal, v.Confirmed, v.Links, len(v.Spares), v.Generation, dash(v.Cause))
 	})
 }
@@ -292,10 +284,7 @@ func jobTraffic(ctx context.Context, args []string, out io.Writer) error {
 	now, then, moves, err := c.Traffic(ctx, got[0], trafficOf(t), *dry)
 	said := map[string]any{"fullest_link_bytes": now, "fullest_link_then_bytes": then, "moves": moves}
 	return j.answer(out, said, refused(err), func() {
-		end := "a tenth less is wanted: nothing moves"
-		if moves {
-			end = "its links move"
-		}
+		end := cli.Either(moves, "its links move", "a tenth less is wanted: nothing moves")
 		cli.Say(out, "%.1f MB on the fullest link, %.1f over links found for it; %s", float64(now)/1e6, float64(then)/1e6, end)
 	})
 }

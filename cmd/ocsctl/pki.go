@@ -260,11 +260,7 @@ func trustedOf(t *seal.Trust) []trustedJSON {
 		out = append(out, trustedJSON{k.Holder.String(), k.Role.String(), seal.IDOf(k.Public[:]).String()})
 	}
 	for i, k := range slices.Concat(t.Issuers, t.Former) {
-		role := "former issuer"
-		if i == 0 {
-			role = "issuer"
-		}
-		out = append(out, trustedJSON{t.Fabric + "/issuer/+", role, seal.IDOf(k[:]).String()})
+		out = append(out, trustedJSON{t.Fabric + "/issuer/+", cli.Either(i == 0, "issuer", "former issuer"), seal.IDOf(k[:]).String()})
 	}
 	return out
 }

@@ -148,9 +148,4 @@ func planIsolate(text []byte, _ func() ([]byte, error)) (any, error) {
 	return o, nil
 }
 
-func side(e isolate.End) string {
-	if e.Spine {
-		return "spine"
-	}
-	return "leaf"
-}
+func side(e isolate.End) string { return cli.Either(e.Spine, "spine", "leaf") }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 
 	"ringlight/cmd/cli"
@@ -27,20 +28,15 @@ func (in *orchestrateInput) check() error {
 	if err := in.ringInput.check(); err != nil {
 		return err
 	}
-	if p := in.NodesPerToR; p < 1 || p > maxPerToR || in.Nodes%p != 0 {
+	in.Method = cmp.Or(in.Method, "exact")
+	switch p, d := in.NodesPerToR, in.NodesPerDomain; {
+	case p < 1 || p > maxPerToR || in.Nodes%p != 0:
 		return wrongUsage("nodes_per_tor", fmt.Sprintf("a divisor of nodes (%d) up to %d", in.Nodes, maxPerToR), "%d", p)
-	}
-	if d := in.NodesPerDomain; d < in.NodesPerToR || d > in.Nodes || d%in.NodesPerToR != 0 {
-		return wrongUsage("nodes_per_domain", fmt.Sprintf("a multiple of nodes_per_tor (%d) up to nodes (%d)", in.NodesPerToR, in.Nodes), "%d", d)
-	}
-	if in.GPUsTotal < 1 {
+	case d < p || d > in.Nodes || d%p != 0:
+		return wrongUsage("nodes_per_domain", fmt.Sprintf("a multiple of nodes_per_tor (%d) up to nodes (%d)", p, in.Nodes), "%d", d)
+	case in.GPUsTotal < 1:
 		return wrongUsage("gpus_total", "at least 1", "%d", in.GPUsTotal)
-	}
-	switch in.Method {
-	case "":
-		in.Method = "exact"
-	case "exact", "paper":
-	default:
+	case in.Method != "exact" && in.Method != "paper":
 		return wrongUsage("method", "exact or paper", "%q", cli.Clip(in.Method))
 	}
 	return nil

@@ -46,13 +46,12 @@ func (in *ringInput) check() error {
 		span("k", in.K, 1, in.GPUsPerNode, " (gpus_per_node)")); err != nil {
 		return err
 	}
-	if in.Topology != fabric.Line && in.Topology != fabric.Ring {
+	switch most := min(in.Nodes, fabric.MaxGroupNodes); {
+	case in.Topology != fabric.Line && in.Topology != fabric.Ring:
 		return wrongUsage("topology", "line or ring", "%q", cli.Clip(string(in.Topology)))
-	}
-	if in.TP < in.GPUsPerNode || in.TP%in.GPUsPerNode != 0 {
+	case in.TP < in.GPUsPerNode || in.TP%in.GPUsPerNode != 0:
 		return wrongUsage("tp", fmt.Sprintf("a multiple of gpus_per_node (%d)", in.GPUsPerNode), "%d", in.TP)
-	}
-	if most := min(in.Nodes, fabric.MaxGroupNodes); in.TP/in.GPUsPerNode > most {
+	case in.TP/in.GPUsPerNode > most:
 		return wrongUsage("tp", fmt.Sprintf("at most %d GPUs, %d nodes", most*in.GPUsPerNode, most), "%d", in.TP)
 	}
 	in.out = make([]bool, in.Nodes)

@@ -48,16 +48,14 @@ func readWiring(data []byte) (*wiringInput, error) {
 	}); err != nil {
 		return nil, err
 	}
-	if in.Method != "search" && in.Method != "published" && in.Method != "split" {
+	switch d, n := in.DeadlineMS, in.Steps; {
+	case in.Method != "search" && in.Method != "published" && in.Method != "split":
 		return nil, wrongUsage("method", "search, published or split", "%q", cli.Clip(in.Method))
-	}
-	if in.DeadlineMS != nil && in.Steps != nil {
+	case d != nil && n != nil:
 		return nil, wrongUsage("steps", "deadline_ms or steps", "both are there")
-	}
-	if d := in.DeadlineMS; d != nil && (*d < 0 || *d > maxDeadline.Milliseconds()) {
+	case d != nil && (*d < 0 || *d > maxDeadline.Milliseconds()):
 		return nil, wrongUsage("deadline_ms", fmt.Sprintf("0 to %d", maxDeadline.Milliseconds()), "%d", *d)
-	}
-	if n := in.Steps; n != nil && (*n < 0 || *n > maxSteps) {
+	case n != nil && (*n < 0 || *n > maxSteps):
 		return nil, wrongUsage("steps", fmt.Sprintf("0 to %d", maxSteps), "%d", *n)
 	}
 	if err := wiring.ValidateSize(in.Pods, in.SpinePorts); err != nil {

@@ -86,10 +86,7 @@ func printRing(out io.Writer, r *ringJSON) {
 	table(out, func(w io.Writer) {
 		fmt.Fprintln(w, "LINK\tPORT\tSTATE\tLIGHT\tEXPECTED\tLOSSES\tFIBRE")
 		for _, x := range r.Joints {
-			lit := "lit"
-			if !x.Confirmed {
-				lit = "no light"
-			}
+			lit := cli.Either(x.Confirmed, "lit", "no light")
 			for i, e := range []endJSON{x.A, x.B} {
 				first := [2]string{fmt.Sprintf("%d-%d", x.A.Node, x.B.Node), "  " + lit}[i]
 				fmt.Fprintf(w, "%s\t%d/%d %s\t%s\t%s\t%s\t%d\t%s\n", first, e.Node, e.Bundle, e.Path, e.State, orDash(e.Measured), orDash(e.Expected), e.Losses, dash(x.Fibre))

@@ -43,19 +43,17 @@ func rolloutNoun(ctx context.Context, c *clientFlags, args []string, out io.Writ
 	wait := c.flags.Bool("wait", false, "run: tell how it goes, until it is over")
 	firmware := c.flags.Bool("firmware", false, "plan, run: VERSION is that of the modules' firmware, such as 1.2.0")
 	words, err := c.read(args, help("rollout"))
-	if err != nil {
-		return err
-	}
 	verb := strings.Join(words[:min(1, len(words))], "")
 	noun, known := map[string]proto.Noun{"plan": proto.NounRollout, "run": proto.NounRollout, "stop": proto.NounRolloutStop, "status": proto.NounRolloutStatus}[verb]
 	named := noun == proto.NounRollout && known
-	if !known || len(words) > 2 || named != (len(words) == 2) {
+	switch {
+	case err != nil:
+		return err
+	case !known || len(words) > 2 || named != (len(words) == 2):
 		return wrongUsage("rollout", "plan VERSION, run VERSION, status, stop", "%q", cli.Clip(strings.Join(words, " ")))
-	}
-	if *wait && verb != "run" {
+	case *wait && verb != "run":
 		return wrongUsage("wait", "with run", "%s", verb)
-	}
-	if *firmware && !named {
+	case *firmware && !named:
 		return wrongUsage("firmware", "with plan or run", "%s", verb)
 	}
 	q := proto.OpRequest{Noun: noun, DryRun: verb == "plan", Author: c.author(), Firmware: *firmware}
@@ -158,10 +156,7 @@ func printRollout(out io.Writer, j *rolloutJSON) {
 		text += ", blocked by: " + j.Waits
 	}
 	if j.Software != "" {
-		done := "restarted"
-		if j.Firmware {
-			done = "through"
-		}
+		done := cli.Either(j.Firmware, "through", "restarted")
 		text += fmt.Sprintf("; wave %d, %s %s, %s", j.Wave, proto.Count(int(j.Nodes.Restarted), "node"), done, j.run("it"))
 	}
 	cli.Say(out, "%s", text)

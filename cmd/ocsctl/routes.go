@@ -42,14 +42,14 @@ func routesList(ctx context.Context, args []string, out io.Writer) error {
 		table(out, func(w io.Writer) {
 			fmt.Fprintln(w, "ROUTER\tJOB OR PORT\tROUTES\tHELD\tWHY NOT")
 			row := func(router, of, must string, held bool, says string) {
-				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", router, of, must, map[bool]string{true: "yes", false: "not confirmed"}[held], dash(says))
+				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", router, of, must, cli.Either(held, "yes", "not confirmed"), dash(says))
 			}
 			for _, r := range all {
 				for _, x := range r.Jobs {
 					row(r.Router, x.Job, cmp.Or(x.Want, "to be taken away"), x.Held, x.Says)
 				}
 				for _, x := range r.Ports {
-					row(r.Router, x.Port, map[bool]string{true: "to be drained", false: "to be used again"}[x.Drained], x.Held, x.Says)
+					row(r.Router, x.Port, cli.Either(x.Drained, "to be drained", "to be used again"), x.Held, x.Says)
 				}
 			}
 		})
@@ -123,10 +123,10 @@ func (p *pusher) start(ctx context.Context, fs *flag.FlagSet, args []string, out
 		return cli.Usage("within", "times above 0", "%v, and check %v", p.timeout, *check)
 	}
 	err := wrong()
-	if err != nil {
-		return err
+	if err == nil {
+		p.c, err = j.client(map[bool]time.Duration{false: time.Hour}[*once])
 	}
-	if p.c, err = j.client(map[bool]time.Duration{true: 0, false: time.Hour}[*once]); err != nil {
+	if err != nil {
 		return err
 	}
 	var one sync.Mutex // of those who say something
@@ -227,7 +227,7 @@ func (p *pusher) router(ctx context.Context, r job.Router) (first error) {
 			return cmp.Or(first, err)
 		}
 		if err == nil && !x.Held {
-			p.tell("%s: job %s: %s", r.Router, x.Job, map[bool]string{true: "routes are there", false: "routes are taken away"}[text != ""])
+			p.tell("%s: job %s: %s", r.Router, x.Job, cli.Either(text != "", "routes are there", "routes are taken away"))
 		}
 	}
 	return first

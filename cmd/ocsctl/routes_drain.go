@@ -41,7 +41,7 @@ func (p *pusher) tellDrain(ctx context.Context, r job.Router) (first error) {
 			return cmp.Or(first, err)
 		}
 		if found[i] == nil && !d.Held {
-			p.tell("%s: %s is %s", r.Router, d.Port, map[bool]string{true: "drained", false: "in use again"}[d.Drained])
+			p.tell("%s: %s is %s", r.Router, d.Port, cli.Either(d.Drained, "drained", "in use again"))
 		}
 	}
 	return first

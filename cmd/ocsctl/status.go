@@ -239,10 +239,7 @@ func (j *statusJSON) text(out io.Writer, s *proto.Status, planner string) {
 	for _, w := range s.Waiting {
 		t.Row("  blocked by", w)
 	}
-	alarms := "none"
-	if len(j.Alarms) > 0 {
-		alarms = strconv.Itoa(len(j.Alarms))
-	}
+	alarms := cli.Either(len(j.Alarms) > 0, strconv.Itoa(len(j.Alarms)), "none")
 	if s.Acked > 0 {
 		alarms += fmt.Sprintf(", and %d acknowledged", s.Acked)
 	}
@@ -291,7 +288,7 @@ func (a *raisedJSON) line() string {
 		text = placeOf(*a.Node) + ": " + text
 	}
 	if a.More > 0 {
-		text += "; from it " + [2]string{"follow", "follows"}[one(a.More == 1)] + " " + proto.Count(a.More, "alarm")
+		text += "; from it " + cli.Either(a.More == 1, "follows", "follow") + " " + proto.Count(a.More, "alarm")
 	}
 	return text
 }

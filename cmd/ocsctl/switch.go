@@ -110,19 +110,9 @@ func decibel(millidB *proto.MilliDBm) string {
 	return fmt.Sprintf("%d.%02d dB", *millidB/1000, *millidB%1000/10)
 }
 
-func yesNo(b bool) string {
-	if b {
-		return "yes"
-	}
-	return "no"
-}
+func yesNo(b bool) string { return cli.Either(b, "yes", "no") }
 
-func usableText(usable bool, reason string) string {
-	if usable {
-		return "yes"
-	}
-	return "no: " + reason
-}
+func usableText(usable bool, reason string) string { return cli.Either(usable, "yes", "no: "+reason) }
 
 // modeWords are a mode's name for people.
 func modeWords(name string) string {

@@ -78,10 +78,7 @@ type boltMeta struct{ size, root, freelist, limit, txid uint64 }
 // metaAt reads the meta page at an offset; ok is false for one that was not
 // written to its end.
 func metaAt(raw []byte, at uint64) (m boltMeta, ok bool) {
-	if at+boltHeader+64 > uint64(len(raw)) {
-		return m, false
-	}
-	if binary.LittleEndian.Uint16(raw[at+8:]) != metaPage {
+	if at+boltHeader+64 > uint64(len(raw)) || binary.LittleEndian.Uint16(raw[at+8:]) != metaPage {
 		return m, false
 	}
 	b := raw[at+boltHeader : at+boltHeader+64]
