@@ -62,6 +62,9 @@ func (t *Table) Event(d *Device, m *proto.Event) {
 	if d.state == Disputed || !t.Numbers.believe(d, claim{"seq", c.Last, m.Seq}, claim{"bypass_seq", d.bypass(m.Session), m.BypassSeq}) {
 		return
 	}
+	if len(d.ahead) > 0 {
+		d.own().eventAt = t.j.Now
+	}
 	if c.Session != 0 && c.Session != m.Session && m.Seq < c.Last && d.Online() && m.Session == d.Session && d.ReportOf() == d.Session {
 		t.restarted(d, d.ReportOf(), d.Report.LastEvent())
 	}
@@ -139,16 +142,21 @@ func (t *Table) CheckGaps() {
 		if len(d.ahead) == 0 {
 			continue
 		}
-		if !d.Online() { // it sends all of them again when it is back
+		switch {
+		case !d.Online(): // it sends all of them again when it is back
 			d.own().ahead = nil
 			t.holding--
 			continue
-		}
-		if t.j.Now < d.gapSince+gapPatience {
+		case t.j.Now < d.gapSince+gapPatience:
 			t.gapAt = min(t.gapAt, d.gapSince+gapPatience)
 			continue
-		}
-		if t.unsaid(d) {
+		case t.unsaid(d):
+			continue
+		case max(d.signs.last, d.ReportAt, d.eventAt) <= d.gapSince: // it may be gone, and nobody have told
+			if d.asks.at == journal.Never {
+				t.Doubt(d)
+			}
+			t.gapAt = min(t.gapAt, t.j.Now+askFirst)
 			continue
 		}
 		// What a device that we know nothing of told before went to another

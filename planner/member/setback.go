@@ -62,6 +62,7 @@ type troubles struct {
 	silentUntil time.Duration // asked again then, when Silent
 
 	gapSince time.Duration // since when a device waits for an event before those that came
+	eventAt  time.Duration // when one came of a device that waits for another
 }
 
 // wrong is what a device did last that was wrong.

@@ -239,7 +239,9 @@ func TestNoEventIsMissingWhileThePlannerIsCutOff(t *testing.T) {
 	w.t.CheckGaps()
 	w.j.LinkUp = true
 	w.t.LinkUp()
-	w.j.Now += gapPatience - 1
+	w.j.Now++
+	w.t.Reported(d, &proto.Reported{Version: 1, Session: 7, Seq: 3, LastEvent: 3}, false)
+	w.j.Now += gapPatience - 2
 	w.t.gapAt = w.j.Now // for another device's sake
 	w.t.CheckGaps()
 	if d.Events.Last != 1 || w.t.Gaps() != 0 {
