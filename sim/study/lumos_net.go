@@ -143,11 +143,8 @@ func (n *net) within(from, spine, to int) []flow.Link {
 	return []flow.Link{flow.Link(from), n.up(n.leaf(from), spine), n.down(n.leaf(to), spine), flow.Link(n.gpus + to)}
 }
 
-// clos is the path of a connection through a Clos.
+// clos is the path of a connection through a Clos, between two leaves.
 func (n *net) clos(from, to, job int) []flow.Link {
-	if path := n.near(from, to); path != nil {
-		return path
-	}
 	p, q := n.leaf(from)/n.leaves, n.leaf(to)/n.leaves
 	cores := n.leaves
 	if p == q {
@@ -161,11 +158,7 @@ func (n *net) clos(from, to, job int) []flow.Link {
 	}
 	if n.ecmp {
 		h := detmath.Hash(n.seed, uint64(from), uint64(to), uint64(job))
-		way := path(int(h%uint64(n.spines)), int(h>>32%uint64(cores)))
-		if n.counts {
-			n.count(way, 1)
-		}
-		return way
+		return n.counted(path(int(h%uint64(n.spines)), int(h>>32%uint64(cores))))
 	}
 	var best [2]int
 	least, found := [2]int32{}, false
@@ -182,8 +175,14 @@ func (n *net) clos(from, to, job int) []flow.Link {
 			}
 		}
 	}
-	way := path(best[0], best[1])
-	n.count(way, 1)
+	return n.counted(path(best[0], best[1]))
+}
+
+// counted is a way on which one connection more is, where that is of use.
+func (n *net) counted(way []flow.Link) []flow.Link {
+	if n.counts {
+		n.count(way, 1)
+	}
 	return way
 }
 

@@ -55,10 +55,8 @@ func (n *net) elements(s *seat) error {
 func (n *net) path(s *seat, job, from, to int) []flow.Link {
 	path := n.near(from, to)
 	switch a, b := n.leaf(from), n.leaf(to); {
-	case n.network != LumosCore:
-		path = n.clos(from, to, job)
 	case path != nil:
-	case a/n.leaves == b/n.leaves && n.counts: // several servers a leaf
+	case n.network != LumosCore, a/n.leaves == b/n.leaves && n.counts: // several servers a leaf
 		path = n.clos(from, to, job)
 	case a/n.leaves == b/n.leaves: // GPU g by spine g: nobody else's
 		path = n.within(from, from%n.perServer%n.spines, to)
@@ -67,10 +65,7 @@ func (n *net) path(s *seat, job, from, to int) []flow.Link {
 		if n.pooled {
 			l = n.any(a, b, detmath.Hash(n.seed, uint64(from), uint64(to), uint64(job)))
 		}
-		path = []flow.Link{flow.Link(from), n.up(a, l.spine), l.circuit, n.down(b, l.spine), flow.Link(n.gpus + to)}
-		if n.counts {
-			n.count(path, 1)
-		}
+		path = n.counted([]flow.Link{flow.Link(from), n.up(a, l.spine), l.circuit, n.down(b, l.spine), flow.Link(n.gpus + to)})
 	}
 	s.paths = append(s.paths, path)
 	return path

@@ -184,16 +184,6 @@ func (a *Answer) Table() Table {
 	return t
 }
 
-// errNoStrategy says that nothing in the search box fits.
-type errNoStrategy struct {
-	Net      string
-	GPUs, TP int
-}
-
-func (e *errNoStrategy) Error() string {
-	return fmt.Sprintf("no strategy trains %s on %d GPUs with TP up to %d: none divides the batch and fits in memory", e.Net, e.GPUs, e.TP)
-}
-
 // Best searches all strategies for a number of GPUs.
 func (n Net) Best(gpus, tpMax int) (Outcome, error) {
 	if err := within(span{"gpus-total", gpus, 1, maxGPUs}, span{"tp-max", tpMax, 1, MaxTP}); err != nil {
@@ -215,7 +205,7 @@ func (n Net) Best(gpus, tpMax int) (Outcome, error) {
 		}
 	}
 	if best.MFU == 0 {
-		return Outcome{}, &errNoStrategy{n.Name, gpus, tpMax}
+		return Outcome{}, fmt.Errorf("no strategy trains %s on %d GPUs with TP up to %d: none divides the batch and fits in memory", n.Name, gpus, tpMax)
 	}
 	return best, nil
 }

@@ -250,8 +250,7 @@ func TestStudiesRefuse(t *testing.T) {
 			t.Errorf("got %v, want an error that names %s and its limit", c.err, c.field)
 		}
 	}
-	var none *errNoStrategy
-	if _, err := Nets[1].Best(1025, 128); !errors.As(err, &none) {
+	if _, err := Nets[1].Best(1025, 128); err == nil || errors.As(err, new(*proto.Error)) {
 		t.Errorf("1025 GPUs: %v", err)
 	}
 }
