@@ -101,7 +101,7 @@ func (s Size) Validate() error {
 type cluster struct {
 	Size
 	down   []bool
-	place  []int // of each node in HBD order; nil: its number
+	place  []int // of each node in HBD order
 	faulty []int // places, sorted
 	arches []arch
 }
@@ -113,7 +113,7 @@ type arch interface {
 }
 
 func newCluster(s Size) *cluster {
-	c := &cluster{Size: s, down: make([]bool, s.Nodes)}
+	c := &cluster{Size: s, down: make([]bool, s.Nodes), place: packed(s.Nodes)}
 	hop := func(k int, shared bool) arch {
 		return &hopArch{khop: khop{nodes: s.Nodes, k: k, wrap: s.Ring, shared: shared}, cluster: c, stale: true}
 	}
@@ -126,16 +126,9 @@ func newCluster(s Size) *cluster {
 	return c
 }
 
-func (c *cluster) placeOf(node int) int {
-	if c.place == nil {
-		return node
-	}
-	return c.place[node]
-}
-
 // flip turns a healthy node faulty or a faulty one healthy.
 func (c *cluster) flip(node int) {
-	place := c.placeOf(node)
+	place := c.place[node]
 	at, found := slices.BinarySearch(c.faulty, place)
 	if found {
 		c.faulty = slices.Delete(c.faulty, at, at+1)

@@ -30,14 +30,9 @@ func newRingHouse(c CompareConfig, base leaves, seed uint64) (house, *flow.Sim, 
 	n := c.Cluster.GPUsTotal() / base.perServer
 	h := &ringHouse{leaves: base, traffic: traffic, order: make([]int, n), hops: c.Hops, most: c.Ring / base.perServer,
 		left: make([]int, n), rings: map[int][][]int{}, server: map[int]int{}}
-	for s := range n {
-		h.order[s], h.left[s] = s, base.perServer
-	}
 	// The halves of a server of the trace are not side by side, see Layout.
-	if at := (Layout{}).places(Size{Nodes: n, GPUsPerNode: base.perServer}); at != nil {
-		for s, place := range at {
-			h.order[place] = s
-		}
+	for s, place := range (Layout{}).places(Size{Nodes: n, GPUsPerNode: base.perServer}) {
+		h.order[place], h.left[s] = s, base.perServer
 	}
 	return h, traffic.sim, nil
 }

@@ -87,7 +87,7 @@ func Disruption(cfg ClusterConfig, ks []int, powers bool, moves fabric.Moves) (*
 
 // events are the flips of places in HBD order.
 func (c *cluster) events(s schedule) []flipAt {
-	return each(s.flips, func(f flipAt) flipAt { f.node = c.placeOf(f.node); return f })
+	return each(s.flips, func(f flipAt) flipAt { f.node = c.place[f.node]; return f })
 }
 
 // mender is running groups of one size, mended event by event.

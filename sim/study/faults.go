@@ -88,16 +88,13 @@ func (l Layout) lay(t *trace.Trace, s Size) (schedule, error) {
 }
 
 // places gives every node its place in HBD order: first all first halves, then
-// all second ones. nil is the nodes' own order.
+// all second ones, or the nodes' own order.
 func (l Layout) places(s Size) []int {
+	out := packed(s.Nodes)
 	if l.Adjacent || s.GPUsPerNode == serverGPUs {
-		return nil
+		return out
 	}
-	out := make([]int, s.Nodes)
-	for n := range out {
-		out[n] = n/2 + n%2*((s.Nodes+1)/2)
-	}
-	return out
+	return each(out, func(n int) int { return n/2 + n%2*((s.Nodes+1)/2) })
 }
 
 // fixedRepair lets every fault last equally long. One that would end after the
