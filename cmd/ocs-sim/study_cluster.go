@@ -52,7 +52,13 @@ func (s *studyRun) traced(runs int) traced {
 	}
 }
 
+// cluster is what the flags say; it parses them where nobody has yet.
 func (s *studyRun) cluster(t traced) (cfg study.ClusterConfig, err error) {
+	if !s.fs.Parsed() {
+		if err = s.parse(); err != nil {
+			return cfg, err
+		}
+	}
 	if err = t.orient(fabric.Ring); err != nil {
 		return cfg, err
 	}
@@ -155,11 +161,7 @@ func readFaulty(name string) ([]int, error) {
 
 func studyJobScale(ctx context.Context, s *studyRun) error {
 	s.flags("-trace fault_trace.json -csv jobscale.csv", nil)
-	t := s.traced(20)
-	if err := s.parse(); err != nil {
-		return err
-	}
-	cfg, err := s.cluster(t)
+	cfg, err := s.cluster(s.traced(20))
 	if err != nil {
 		return err
 	}

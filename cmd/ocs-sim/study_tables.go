@@ -17,9 +17,6 @@ func studyDisruption(ctx context.Context, s *studyRun) error {
 	t := s.traced(1)
 	powers := fs.Bool("powers", false, "also with fibres to n +- 2^i, i from 0 to below k, which all-to-all by Binary Exchange wants")
 	moves := fs.String("moves", string(fabric.MoveFew), "whole groups that may move to make one more whole: none, few (8) or any; few is a fabric's default too")
-	if err := s.parse(); err != nil {
-		return err
-	}
 	cfg, err := s.cluster(t)
 	if err != nil {
 		return err
@@ -33,9 +30,6 @@ func studyAlignment(ctx context.Context, s *studyRun) error {
 	cli.Options(fs, &cfg, "k", "servers-per-rack", "racks-per-domain", "scale")
 	t := s.traced(1)
 	moves := fs.String("moves", string(cfg.Moves), "whole groups that may move: none, few (8 in a look) or any")
-	if err := s.parse(); err != nil {
-		return err
-	}
 	var err error
 	if cfg.ClusterConfig, err = s.cluster(t); err != nil {
 		return err

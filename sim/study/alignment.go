@@ -79,7 +79,7 @@ func Alignments(cfg AlignmentConfig) (*AlignmentResult, error) {
 	case cfg.Runs != 1:
 		return nil, invalid("runs", "1: days of one run are shown", "%d", cfg.Runs)
 	}
-	res := &AlignmentResult{K: cfg.K, Racks: cfg.Racks, Scale: cfg.Scale, Moves: cfg.Moves}
+	res := &AlignmentResult{Header: Header{Study: "alignment"}, K: cfg.K, Racks: cfg.Racks, Scale: cfg.Scale, Moves: cfg.Moves}
 	err := cfg.each(&res.Header, func(_ int, c *cluster, s schedule) {
 		var racks *ring.Racks
 		racks, c.place = cfg.shelve()
@@ -95,7 +95,6 @@ func Alignments(cfg AlignmentConfig) (*AlignmentResult, error) {
 	if err != nil {
 		return nil, err
 	}
-	res.Study = "alignment"
 	res.describe()
 	return res, nil
 }

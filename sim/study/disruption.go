@@ -55,7 +55,7 @@ func Disruption(cfg ClusterConfig, ks []int, powers bool, moves fabric.Moves) (*
 	if !slices.Contains([]fabric.Moves{fabric.MoveAny, fabric.MoveFew, fabric.MoveNone}, moves) {
 		return nil, invalid("moves", "any, few or none", "%q is not", moves)
 	}
-	res := &DisruptionResult{Moves: moves}
+	res := &DisruptionResult{Header: Header{Study: "disruption"}, Moves: moves}
 	for _, tp := range cfg.TPs {
 		for _, k := range ks {
 			if res.Rows = append(res.Rows, DisruptionRow{TP: tp, K: k}); powers && k > 2 {
@@ -80,7 +80,6 @@ func Disruption(cfg ClusterConfig, ks []int, powers bool, moves fabric.Moves) (*
 	for i := range res.Rows {
 		res.Rows[i].average(cfg.Nodes)
 	}
-	res.Study = "disruption"
 	res.describe()
 	return res, nil
 }

@@ -25,12 +25,11 @@ type JobScaleResult struct {
 
 // JobScale is the largest job that runs through a trace without a pause.
 func JobScale(cfg ClusterConfig) (*JobScaleResult, error) {
-	res := &JobScaleResult{}
+	res := &JobScaleResult{Header: Header{Study: "jobscale"}}
 	usable, err := cfg.usable(&res.Header)
 	if err != nil {
 		return nil, err
 	}
-	res.Study = "jobscale"
 	res.Rows = each(usable, func(t tally) JobScaleRow {
 		return JobScaleRow{cfg.TPs[t.tp], Models[t.model], t.min(), t.exceeded(990), t.mean()}
 	})
@@ -142,7 +141,7 @@ func Wait(cfg WaitConfig) (*WaitResult, error) {
 	if err := checkRatios("scales", cfg.Scales); err != nil {
 		return nil, err
 	}
-	res := &WaitResult{}
+	res := &WaitResult{Header: Header{Study: "wait"}}
 	if !cfg.TraceRepair {
 		t := cfg.Trace
 		if t == nil {
@@ -155,7 +154,6 @@ func Wait(cfg WaitConfig) (*WaitResult, error) {
 	if err != nil {
 		return nil, err
 	}
-	res.Study = "wait"
 	for _, t := range usable {
 		tp := cfg.TPs[t.tp]
 		for _, scale := range cfg.Scales {

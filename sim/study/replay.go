@@ -81,8 +81,8 @@ func (d *Drawn) By(seed uint64, p Progress) { d.Seed, d.Progress = seed, p }
 
 func checkRuns(runs int) error { return within(span{"runs", runs, 1, maxRuns}) }
 
-func (s Size) header(faults string, seed uint64, runs int) Header {
-	h := Header{Faults: faults, Seed: seed, Runs: runs, Nodes: s.Nodes, GPUsNode: s.GPUsPerNode, GPUsTotal: s.GPUsTotal(), Topology: "line"}
+func (s Size) header(study, faults string, seed uint64, runs int) Header {
+	h := Header{Study: study, Faults: faults, Seed: seed, Runs: runs, Nodes: s.Nodes, GPUsNode: s.GPUsPerNode, GPUsTotal: s.GPUsTotal(), Topology: "line"}
 	if s.Ring {
 		h.Topology = "ring"
 	}
@@ -100,7 +100,7 @@ func (l Layout) siblings(s Size) string {
 }
 
 // each lays the trace out once for each run, hands it over and fills the
-// header.
+// header of the study that it names.
 func (cfg ClusterConfig) each(h *Header, visit func(run int, c *cluster, s schedule)) error {
 	if err := cfg.Size.Validate(); err != nil {
 		return err
@@ -118,7 +118,7 @@ func (cfg ClusterConfig) each(h *Header, visit func(run int, c *cluster, s sched
 	if cfg.Trace == nil {
 		name = "generator"
 	}
-	*h = cfg.Size.header(name, cfg.Seed, cfg.Runs)
+	*h = cfg.Size.header(h.Study, name, cfg.Seed, cfg.Runs)
 	h.Siblings = cfg.siblings(cfg.Size)
 	cfg.report(0, cfg.Runs)
 	for run := range cfg.Runs {

@@ -38,7 +38,7 @@ func WasteOnTrace(cfg ClusterConfig) (*WasteResult, error) {
 	var sum []tally
 	var first *daily
 	means := make([][]float64, len(Models)*len(cfg.TPs)) // of each run
-	res := &WasteResult{}
+	res := &WasteResult{Header: Header{Study: "waste"}}
 	err := cfg.each(&res.Header, func(run int, c *cluster, s schedule) {
 		waste := newCells(c, func(int) (int, int) { return cfg.GPUsPerNode, total })
 		days := newDaily(s.span, len(means))
@@ -72,7 +72,6 @@ func WasteOnTrace(cfg ClusterConfig) (*WasteResult, error) {
 		row.cdfX, row.cdfY = t.cdf(total)
 		res.Rows = append(res.Rows, row)
 	}
-	res.Study = "waste"
 	res.describe()
 	return res, nil
 }
@@ -245,8 +244,7 @@ func WasteIID(cfg IIDConfig) (*IIDResult, error) {
 	if err := checkRuns(cfg.Runs); err != nil {
 		return nil, err
 	}
-	res := &IIDResult{Header: cfg.Size.header("iid", cfg.Seed, cfg.Runs)}
-	res.Study = "waste"
+	res := &IIDResult{Header: cfg.Size.header("waste", "iid", cfg.Seed, cfg.Runs)}
 	for _, tp := range cfg.TPs {
 		for _, m := range Models {
 			for _, f := range cfg.Ratios {
