@@ -304,11 +304,8 @@ func links(j workload.Job) sched.Collective {
 	return sched.Ring
 }
 
-// faults are the outages of a cell; nil: there are none.
+// faults are the outages of a cell.
 func (c CompareConfig) faults(cell CompareCell) (*outages, error) {
-	if cell.Faults == 0 {
-		return nil, nil
-	}
 	t := c.Trace
 	if t == nil {
 		t = trace.Generate(cell.Seed)

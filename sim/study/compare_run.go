@@ -67,9 +67,7 @@ func (c CompareConfig) newRun(cell CompareCell) (*compareRun, error) {
 	if r.outages, err = c.faults(cell); err != nil {
 		return nil, err
 	}
-	if r.outages != nil {
-		r.hazards = r
-	}
+	r.hazards = r
 	return r, nil
 }
 

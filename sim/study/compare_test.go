@@ -162,11 +162,11 @@ func naive(c CompareConfig, o *outages, t talk, arrivals []time.Duration, step t
 				o.at, o.round = 0, o.round+o.span
 			}
 			was := len(down)
-			if down[e.server]--; e.begins {
-				down[e.server] += 2
+			if down[e.node]--; e.out {
+				down[e.node] += 2
 			}
-			if down[e.server] == 0 {
-				delete(down, e.server)
+			if down[e.node] == 0 {
+				delete(down, e.node)
 			}
 			if was == 0 && len(down) > 0 {
 				if k := len(bad) - 1; k >= 0 && bad[k].to == at {

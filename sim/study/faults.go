@@ -119,18 +119,11 @@ func fixedRepair(t *trace.Trace, repair time.Duration) *trace.Trace {
 // around it, endlessly. Several traces over each other are one more frequent
 // one; that of fewer is part of that of more.
 type outages struct {
-	events []turn // of one round
+	events []flipAt // of one round; nodes are servers
 	span   time.Duration
 	at     int
 	round  time.Duration // when the round under way began
 	open   []int         // of a server: traces by which it is out
-}
-
-// turn is the beginning or the end of an outage.
-type turn struct {
-	at     time.Duration
-	server int
-	begins bool
 }
 
 func newOutages(t *trace.Trace, s Size, traces int, seed uint64) (*outages, error) {
@@ -157,7 +150,7 @@ func newOutages(t *trace.Trace, s Size, traces int, seed uint64) (*outages, erro
 			}
 		}
 	}
-	slices.SortStableFunc(o.events, func(a, b turn) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.server, b.server)) })
+	slices.SortStableFunc(o.events, func(a, b flipAt) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.node, b.node)) })
 	return o, nil
 }
 
@@ -165,7 +158,7 @@ func newOutages(t *trace.Trace, s Size, traces int, seed uint64) (*outages, erro
 func (o *outages) add(server int, from, to, shift time.Duration) {
 	put := func(from, to time.Duration) {
 		if from < to {
-			o.events = append(o.events, turn{from, server, true}, turn{to, server, false})
+			o.events = append(o.events, flipAt{from, server, true}, flipAt{to, server, false})
 		}
 	}
 	from, to = from+shift, to+shift
@@ -198,12 +191,12 @@ func (o *outages) until(now time.Duration) (out, back []int) {
 		if o.at++; o.at == len(o.events) {
 			o.at, o.round = 0, o.round+o.span
 		}
-		if _, known := was[e.server]; !known {
-			was[e.server] = o.open[e.server] > 0
-			touched = append(touched, e.server)
+		if _, known := was[e.node]; !known {
+			was[e.node] = o.open[e.node] > 0
+			touched = append(touched, e.node)
 		}
-		if o.open[e.server]--; e.begins {
-			o.open[e.server] += 2
+		if o.open[e.node]--; e.out {
+			o.open[e.node] += 2
 		}
 	}
 	for _, s := range touched {
