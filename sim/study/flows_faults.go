@@ -177,12 +177,9 @@ func (r *faultRun) stages(net *flow.LeafSpine, first int) ([]flow.Stage, error) 
 // until goes on to a time, over all that reloads end and rings get light.
 func (r *faultRun) until(to time.Duration) {
 	for {
-		at := to
+		at := min(to, slices.Min(r.light))
 		for k := range r.jobs {
 			at = min(at, r.jobs[k].resume)
-		}
-		for _, t := range r.light {
-			at = min(at, t)
 		}
 		r.sim.Advance(at)
 		for k := range r.jobs {

@@ -114,9 +114,9 @@ func (cfg ClusterConfig) each(h *Header, visit func(run int, c *cluster, s sched
 	if cfg.Trace != nil && cfg.Trace.Span <= 0 {
 		return invalid("trace", "events over some time", "all its events are at one instant")
 	}
-	name := cfg.Name
-	if cfg.Trace == nil {
-		name = "generator"
+	name, traceOf := "generator", trace.Generate
+	if cfg.Trace != nil {
+		name, traceOf = cfg.Name, func(uint64) *trace.Trace { return cfg.Trace }
 	}
 	*h = cfg.Size.header(h.Study, name, cfg.Seed, cfg.Runs)
 	h.Siblings = cfg.siblings(cfg.Size)
@@ -124,11 +124,7 @@ func (cfg ClusterConfig) each(h *Header, visit func(run int, c *cluster, s sched
 	for run := range cfg.Runs {
 		layout := cfg.Layout
 		layout.Seed += uint64(run)
-		tr := cfg.Trace
-		if tr == nil {
-			tr = trace.Generate(layout.Seed)
-		}
-		s, err := layout.lay(tr, cfg.Size)
+		s, err := layout.lay(traceOf(layout.Seed), cfg.Size)
 		if err != nil {
 			return err
 		}
