@@ -119,7 +119,7 @@ func (h *clos) work(job int, steps int64) (*work, error) {
 	if p.L <= 1 || t.silent() {
 		return h.leaves.work(job, steps)
 	}
-	placed := h.traffic.placed(job, t.gpus, p)
+	placed := h.traffic.put(job, h.traffic.gpus(t.gpus, p))
 	sc := &flow.Script{Iterations: steps, Stages: []flow.Stage{{{Compute: t.compute}}}}
 	for _, p := range t.parts {
 		if p.far == 0 {
@@ -132,7 +132,6 @@ func (h *clos) work(job int, steps int64) (*work, error) {
 		}
 		sc.Stages = append(sc.Stages, flow.Stage{{Rounds: rounds}})
 	}
-	h.traffic.keep(job, placed)
 	return &work{script: sc}, nil
 }
 

@@ -16,8 +16,8 @@ type ringHouse struct {
 	traffic *jctTraffic
 	order   []int // servers, along the fibres
 	hops    int
-	most    int // servers of a ring
-	left    []int
+	most    int             // servers of a ring
+	left    []int           // GPUs of a server
 	rings   map[int][][]int // of a job that has whole servers
 	server  map[int]int     // of a job that has a part of one
 }
@@ -48,7 +48,7 @@ func (h *ringHouse) place(job int) ([]int, isolate.Cause, error) {
 		return []int{s}, isolate.Fits, nil
 	}
 	servers := (h.talks[job].gpus + h.perServer - 1) / h.perServer
-	if h.idle() < servers {
+	if idle := sumOf(h.left, func(gpus int) int { return gpus / h.perServer }); idle < servers {
 		return nil, isolate.ByGPU, nil
 	}
 	// Rather than wait for long rings, shorter ones now: a Clos is there.
@@ -86,15 +86,6 @@ func (h *ringHouse) give(servers []int) {
 	for _, s := range servers {
 		h.left[s] = h.perServer
 	}
-}
-
-func (h *ringHouse) idle() (n int) {
-	for _, left := range h.left {
-		if left == h.perServer {
-			n++
-		}
-	}
-	return n
 }
 
 // runs are the idle servers in pieces whose neighbours a fibre joins, by their
@@ -187,7 +178,7 @@ func (h *ringHouse) work(job int, steps int64) (*work, error) {
 	if len(rings) == 1 {
 		return fixedWork(t, meet+2*scatter, steps), nil
 	}
-	placed := &flow.Placed{Route: h.traffic.route(job), GPUs: gpusOf(slices.Concat(rings...), h.perServer)}
+	placed := h.traffic.put(job, gpusOf(slices.Concat(rings...), h.perServer))
 	sc := &flow.Script{Iterations: steps, Stages: []flow.Stage{{{Compute: t.compute}}}}
 	all := len(placed.GPUs)
 	if t.bytes[exchanging] > 0 {
@@ -208,6 +199,5 @@ func (h *ringHouse) work(job int, steps int64) (*work, error) {
 		}
 		sc.Stages = append(sc.Stages, flow.Stage{{Compute: scatter}}, flow.Stage{{Rounds: rounds}}, flow.Stage{{Compute: scatter}})
 	}
-	h.traffic.keep(job, placed)
 	return &work{script: sc}, nil
 }

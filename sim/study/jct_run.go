@@ -164,9 +164,7 @@ func (r *jctRun) work(job int, p isolate.Placement) (*work, error) {
 	if r.traffic == nil || p.L <= 1 || j.Pattern == workload.Alone || j.AllReduce()+j.AllToAll() == 0 {
 		return &work{step: j.Duration, steps: 1}, nil
 	}
-	placed := r.traffic.placed(job, int(j.GPUs), p)
-	script, err := r.traffic.script(j, placed, r.cfg.Steps)
-	r.traffic.keep(job, placed)
+	script, err := r.traffic.script(j, r.traffic.put(job, r.traffic.gpus(int(j.GPUs), p)), r.cfg.Steps)
 	return &work{script: script}, err
 }
 

@@ -28,7 +28,7 @@ type jctTraffic struct {
 	net      *flow.LeafSpine
 	sim      *flow.Sim
 	balanced *flow.Balanced
-	paths    map[int][][]flow.Link // of jobs that run
+	placed   map[int]*flow.Placed // jobs that run
 }
 
 func newJCTTraffic(c JCTCluster, r rates, strategy string, seed uint64, sharing flow.Sharing) (*jctTraffic, error) {
@@ -40,24 +40,22 @@ func newJCTTraffic(c JCTCluster, r rates, strategy string, seed uint64, sharing 
 	if err != nil {
 		return nil, err
 	}
-	return &jctTraffic{rates: r, unbarred: sharing == flow.Fullest, cluster: c, strategy: strategy, seed: seed, net: net, sim: sim, balanced: net.NewBalanced(seed), paths: map[int][][]flow.Link{}}, nil
+	return &jctTraffic{rates: r, unbarred: sharing == flow.Fullest, cluster: c, strategy: strategy, seed: seed, net: net, sim: sim, balanced: net.NewBalanced(seed), placed: map[int]*flow.Placed{}}, nil
 }
 
-// placed is a job where it is, for the routes of its transfers.
-func (t *jctTraffic) placed(job, gpus int, p isolate.Placement) *flow.Placed {
-	return &flow.Placed{GPUs: t.gpus(gpus, p), Route: t.route(job)}
+// put is a job where it is, for the routes of its transfers, until it is released.
+func (t *jctTraffic) put(job int, gpus []int) *flow.Placed {
+	t.placed[job] = &flow.Placed{GPUs: gpus, Route: t.route(job)}
+	return t.placed[job]
 }
-
-// keep notes the ways that a job has got, until it is released.
-func (t *jctTraffic) keep(job int, placed *flow.Placed) { t.paths[job] = placed.Paths }
 
 func (t *jctTraffic) release(job int) {
-	if t.strategy == StrategyBalanced {
-		for _, p := range t.paths[job] {
+	if placed := t.placed[job]; placed != nil && t.strategy == StrategyBalanced {
+		for _, p := range placed.Paths {
 			t.balanced.Release(p)
 		}
 	}
-	delete(t.paths, job)
+	delete(t.placed, job)
 }
 
 // gpus of a placement in the order of ranks; a job uses as many as it asked
