@@ -283,7 +283,7 @@ func wrap(text string, width int, indent string) string {
 			b.WriteString("\n" + indent)
 			line = 0
 		}
-		for utf8.RuneCountInString(bare) > width-line && line == 0 && utf8.RuneCountInString(bare) > width {
+		for line == 0 && utf8.RuneCountInString(bare) > width {
 			cut := cutAt(bare, width)
 			b.WriteString(bare[:cut] + "\n" + indent)
 			bare, word = bare[cut:], word[cut:]
@@ -291,12 +291,7 @@ func wrap(text string, width int, indent string) string {
 		b.WriteString(word)
 		line += utf8.RuneCountInString(word)
 	}
-	return trimRight(b.String())
-}
-
-// trimRight takes the spaces from the ends of lines.
-func trimRight(text string) string {
-	lines := strings.Split(text, "\n")
+	lines := strings.Split(b.String(), "\n")
 	for i := range lines {
 		lines[i] = strings.TrimRight(lines[i], " ")
 	}
@@ -305,20 +300,16 @@ func trimRight(text string) string {
 
 // cutAt is where a long word is broken: behind a comma where there is one.
 func cutAt(word string, width int) int {
-	bytes := 0
+	end, runes := len(word), 0
 	for i := range word {
-		if utf8.RuneCountInString(word[:i]) == width {
+		if runes == width {
+			end = i
 			break
 		}
-		bytes = i
+		runes++
 	}
-	bytes++
-	for bytes < len(word) && !utf8.RuneStart(word[bytes]) {
-		bytes++
-	}
-	bytes = min(bytes, len(word))
-	if comma := strings.LastIndexByte(word[:bytes], ','); comma > 0 {
+	if comma := strings.LastIndexByte(word[:end], ','); comma > 0 {
 		return comma + 1
 	}
-	return bytes
+	return end
 }
