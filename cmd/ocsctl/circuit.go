@@ -186,10 +186,7 @@ func circuitApply(ctx context.Context, c *clientFlags, jobs *jobFile, dry, end b
 	if refused, ok := errors.AsType[*proto.Error](err); ok && refused.Code == proto.Invalid {
 		return wrongUsage(jobs.field(refused.Field), refused.Limit, "%s", refused.Reason)
 	}
-	if err != nil {
-		return err
-	}
-	return printChange(c, r, dry, ended, out)
+	return printChange(c, r, err, dry, ended, out)
 }
 
 // listedJobs are those that a list has to name, or they end.
@@ -199,8 +196,12 @@ func listedJobs(ctx context.Context, cl *client) ([]proto.JobID, error) {
 	}, func(x *proto.JobStatus) proto.JobID { return x.Job })
 }
 
-func printChange(c *clientFlags, r *proto.OpReply, dry bool, ended []proto.JobID, out io.Writer) error {
-	if r.Change == nil {
+// printChange prints what an answer says that changes, unless err says why there is none.
+func printChange(c *clientFlags, r *proto.OpReply, err error, dry bool, ended []proto.JobID, out io.Writer) error {
+	switch {
+	case err != nil:
+		return err
+	case r.Change == nil:
 		return errors.New("the planner's answer has no change")
 	}
 	r.Change.Waiting = listOf(r.Change.Waiting)

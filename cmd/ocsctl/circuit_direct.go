@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -127,11 +126,7 @@ func ringsOf(x *proto.JobStatus) (out []orderJSON) {
 
 func printRings(out io.Writer, rings []orderJSON) {
 	for n, r := range rings {
-		var b bytes.Buffer
-		for _, s := range r.Servers {
-			fmt.Fprintf(&b, " %d", s)
-		}
-		fmt.Fprintf(out, "  ring %d of group %d, layers %v: servers%s\n", n, r.Group, r.Layers, b.String())
+		fmt.Fprintf(out, "  ring %d of group %d, layers %v: %s\n", n, r.Group, r.Layers, strings.TrimRight("servers "+strings.Trim(fmt.Sprint(r.Servers), "[]"), " "))
 	}
 }
 
@@ -151,20 +146,14 @@ func circuitFlip(ctx context.Context, c *clientFlags, q proto.OpRequest, out io.
 		ended = append(ended, slices.DeleteFunc(before, func(x proto.JobID) bool { return slices.Contains(after, x) })...)
 		return err
 	})
-	if err != nil {
-		return refused(err)
-	}
-	return printChange(c, r, q.DryRun, ended, out)
+	return printChange(c, r, err, q.DryRun, ended, out)
 }
 
 // circuitDrain takes servers out of a core, or lets them in. Its node is none, so that a
 // planner that knows nothing of servers refuses it.
 func circuitDrain(ctx context.Context, c *clientFlags, q proto.OpRequest, out io.Writer) error {
 	r, err := c.one(ctx, &q)
-	if err != nil {
-		return refused(err)
-	}
-	return printChange(c, r, q.DryRun, []proto.JobID{}, out)
+	return printChange(c, r, err, q.DryRun, []proto.JobID{}, out)
 }
 
 type handJSON struct {
@@ -187,7 +176,7 @@ func circuitByHand(ctx context.Context, c *clientFlags, name string, keys []stri
 		j.Made, j.Gone = j.Gone, keys
 	}
 	_, err = c.one(ctx, &proto.OpRequest{Noun: proto.NounConnect, Bundle: -1, Node: id, Names: j.Made, Gone: j.Gone, Reason: reason})
-	return c.answer(out, j, refused(err), func() {
+	return c.answer(out, j, err, func() {
 		if makes {
 			c.say(out, "%s makes %s; ocsctl circuit list has their light", name, strings.Join(keys, ", "))
 		} else {

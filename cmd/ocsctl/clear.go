@@ -7,11 +7,6 @@ import (
 	"ringlight/proto"
 )
 
-type clearJSON struct {
-	Node proto.NodeID `json:"node"`
-	Was  string       `json:"was"` // what kept it out
-}
-
 func clearNode(ctx context.Context, c *clientFlags, args []string, out io.Writer) error {
 	words, err := c.read(args, help("clear"))
 	if err != nil {
@@ -28,9 +23,9 @@ func clearNode(ctx context.Context, c *clientFlags, args []string, out io.Writer
 	if err != nil {
 		return err
 	}
-	j := clearJSON{Node: q.Node}
+	was := "" // what kept it out
 	for i := range r.Why {
-		j.Was = r.Why[i].Text
+		was = r.Why[i].Text
 	}
-	return c.print(out, j, func() { c.say(out, "node %d cleared; it was: %s", j.Node, j.Was) })
+	return c.print(out, map[string]any{"node": q.Node, "was": was}, func() { c.say(out, "node %d cleared; it was: %s", q.Node, was) })
 }

@@ -47,20 +47,14 @@ func (f *contextsJSON) unknown(name string) error {
 	return wrongUsage("context", limit, "%q", name)
 }
 
-// contextFile is where the configuration is.
-func contextFile() (string, error) {
-	if name := os.Getenv("RINGLIGHT_CONFIG"); name != "" {
-		return name, nil
-	}
-	dir, err := os.UserConfigDir()
-	return filepath.Join(dir, "ringlight", "ocsctl.json"), err
-}
-
 // readContexts reads the configuration; without a file it is empty.
 func readContexts() (f contextsJSON, name string, err error) {
 	f.Contexts = map[string]contextJSON{}
-	if name, err = contextFile(); err != nil {
-		return f, name, nil // no home, no file
+	if name = os.Getenv("RINGLIGHT_CONFIG"); name == "" {
+		dir, err := os.UserConfigDir()
+		if name = filepath.Join(dir, "ringlight", "ocsctl.json"); err != nil {
+			return f, name, nil // no home, no file
+		}
 	}
 	data, err := os.ReadFile(name)
 	if errors.Is(err, fs.ErrNotExist) {

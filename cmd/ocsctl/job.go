@@ -63,14 +63,6 @@ func (j *jobFlags) open(fs *flag.FlagSet, args []string, words int, names string
 	return got, c, err
 }
 
-// refused: what is not acceptable is wrong usage, whoever finds it.
-func refused(err error) error {
-	if e := proto.AsError(err); e != nil && (e.Code == proto.Invalid || e.Code == proto.NotFound) {
-		return cli.AsUsage(err)
-	}
-	return err
-}
-
 func names(list string) (out []job.Name) {
 	for n := range strings.SplitSeq(list, ",") {
 		if n = strings.TrimSpace(n); n != "" {
@@ -117,7 +109,7 @@ func jobSubmit(ctx context.Context, args []string, out io.Writer) error {
 	}
 	if *dry {
 		t, err := c.Try(ctx, got[0], &w)
-		return j.answer(out, t, refused(err), func() {
+		return j.answer(out, t, err, func() {
 			switch {
 			case !t.Feasible:
 				cli.Say(out, "it does not fit now: %s; %d would", t.Why, t.Most)
@@ -130,7 +122,7 @@ func jobSubmit(ctx context.Context, args []string, out io.Writer) error {
 	}
 	v, err := c.Put(ctx, got[0], &w)
 	if err != nil {
-		return refused(err)
+		return err
 	}
 	if *wait > 0 && v.State != job.Ready {
 		ctx, cancel := context.WithTimeout(ctx, *wait)
@@ -144,7 +136,7 @@ func jobSubmit(ctx context.Context, args []string, out io.Writer) error {
 		})
 		last, e := c.Get(context.WithoutCancel(ctx), v.ID)
 		if e != nil {
-			return refused(e)
+			return e
 		}
 		if v = last; err != nil && v.State != job.Ready {
 			return fmt.Errorf("job %s is not ready after %v: it is %s%s; it stays asked for until it is released", v.ID, *wait, v.State, because(v.Cause))
@@ -269,7 +261,7 @@ func jobTraffic(ctx context.Context, args []string, out io.Writer) error {
 	}
 	v, err := c.Get(ctx, got[0])
 	if err != nil {
-		return refused(err)
+		return err
 	}
 	servers := 0
 	if v.Circuits != nil {
@@ -283,7 +275,7 @@ func jobTraffic(ctx context.Context, args []string, out io.Writer) error {
 	}
 	now, then, moves, err := c.Traffic(ctx, got[0], trafficOf(t), *dry)
 	said := map[string]any{"fullest_link_bytes": now, "fullest_link_then_bytes": then, "moves": moves}
-	return j.answer(out, said, refused(err), func() {
+	return j.answer(out, said, err, func() {
 		end := cli.Either(moves, "its links move", "a tenth less is wanted: nothing moves")
 		cli.Say(out, "%.1f MB on the fullest link, %.1f over links found for it; %s", float64(now)/1e6, float64(then)/1e6, end)
 	})
@@ -298,7 +290,7 @@ func jobAbout(fs *flag.FlagSet, args []string, names string, out io.Writer, ask 
 		return err
 	}
 	v, err := ask(c, got)
-	return j.answer(out, v, refused(err), func() { printJob(out, v) })
+	return j.answer(out, v, err, func() { printJob(out, v) })
 }
 
 func jobWatch(ctx context.Context, args []string, out io.Writer) error {
@@ -309,7 +301,7 @@ func jobWatch(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	return refused(c.Follow(ctx, got[0], *after, func(e *job.Event) bool {
+	return c.Follow(ctx, got[0], *after, func(e *job.Event) bool {
 		if j.json {
 			return printJSON(out, e) == nil && e.Event != string(job.Released)
 		}
@@ -331,7 +323,7 @@ func jobWatch(ctx context.Context, args []string, out io.Writer) error {
 			text += fmt.Sprintf(", %s lost, %s is to come", proto.Count(len(e.Lost), "rank"), e.Expect)
 		}
 		return cli.Say(out, "%s%s", text, because(e.Cause)) == nil && e.Event != string(job.Released)
-	}))
+	})
 }
 
 // jobFiles writes all files, of one event of the job, each whole or not at all.
@@ -351,7 +343,7 @@ func jobFiles(ctx context.Context, args []string, out io.Writer) error {
 	}
 	v, err := c.Get(ctx, got[0])
 	if err != nil {
-		return refused(err)
+		return err
 	}
 	texts := map[string][]byte{}
 	var files []string
@@ -360,7 +352,7 @@ func jobFiles(ctx context.Context, args []string, out io.Writer) error {
 		if err == nil {
 			files, texts[as] = append(files, as), text
 		}
-		return refused(err)
+		return err
 	}
 	for _, name := range job.Files {
 		err := take(name, name)
@@ -376,7 +368,7 @@ func jobFiles(ctx context.Context, args []string, out io.Writer) error {
 		}
 		of, err := job.Routes(texts["routes.json"], *routes)
 		if err != nil {
-			return refused(err)
+			return err
 		}
 		for _, name := range of {
 			if err := take(name, name); err != nil {

@@ -38,7 +38,7 @@ func routesList(ctx context.Context, args []string, out io.Writer) error {
 		return err
 	}
 	_, all, err := c.Routers(ctx, 0, 0)
-	return j.answer(out, map[string]any{"routers": all}, refused(err), func() {
+	return j.answer(out, map[string]any{"routers": all}, err, func() {
 		table(out, func(w io.Writer) {
 			fmt.Fprintln(w, "ROUTER\tJOB OR PORT\tROUTES\tHELD\tWHY NOT")
 			row := func(router, of, must string, held bool, says string) {
@@ -150,7 +150,7 @@ func mine(all []job.Router, only string) []job.Router {
 func (p *pusher) once(ctx context.Context, only string) error {
 	_, all, err := p.c.Routers(ctx, 0, 0)
 	if err != nil {
-		return refused(err)
+		return err
 	}
 	var errs []error
 	for _, r := range mine(all, only) {
@@ -182,7 +182,7 @@ func (p *pusher) follow(ctx context.Context, only string, check time.Duration) e
 			return nil
 		}
 		if err != nil {
-			return refused(err)
+			return err
 		}
 		news = now
 		for _, r := range mine(all, only) {

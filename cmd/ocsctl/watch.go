@@ -81,7 +81,7 @@ func watch(ctx context.Context, c *clientFlags, args []string, out io.Writer) er
 	if err := c.findNamed(ctx, cl); err != nil {
 		return err
 	}
-	last := map[speaker]string{} // beats are not news
+	last := map[[2]uint64]string{} // beats are not news
 	plans := planLines{}
 	for shown := 0; *lines == 0 || shown < *lines; {
 		select {
@@ -101,11 +101,9 @@ func watch(ctx context.Context, c *clientFlags, args []string, out io.Writer) er
 	return nil
 }
 
-// speaker is one life of a planner: a copy of its store has its id.
-type speaker struct{ id, life uint64 }
-
-// news turns a packet into a line, when it is one.
-func (cl *client) news(p proto.Packet, last map[speaker]string) (watchJSON, bool) {
+// news turns a packet into a line, when it is one. last is what each life of a planner said
+// last: a copy of its store has its id.
+func (cl *client) news(p proto.Packet, last map[[2]uint64]string) (watchJSON, bool) {
 	topic, err := proto.ParseTopic(p.Topic)
 	if p.Kind != proto.Publish || p.Retain || err != nil || topic.Fabric != cl.Topics.Fabric {
 		return watchJSON{}, false
@@ -137,7 +135,7 @@ func (cl *client) news(p proto.Packet, last map[speaker]string) (watchJSON, bool
 			case m.Takeover:
 				text += ", taking over"
 			}
-			if who := (speaker{m.Planner, m.Life}); last[who] != text {
+			if who := [2]uint64{m.Planner, m.Life}; last[who] != text {
 				last[who] = text
 				return watchJSON{Kind: "planner", Planner: m.Planner, Life: m.Life, Term: m.Term, Text: text, host: m.Host}, true
 			}
