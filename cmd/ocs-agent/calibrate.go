@@ -70,20 +70,16 @@ func calibrate(ctx context.Context, args []string) error {
 	if *diff {
 		return cfg.calibrateDiff(*only, common.json)
 	}
-	told, err := cfg.calibrate(ctx, *only, common.json)
-	if told && err != nil {
-		return cli.Answered(err) // with what was found, on stdout
-	}
-	return err
+	return cfg.calibrate(ctx, *only, common.json)
 }
 
-func (c *Config) calibrate(ctx context.Context, only int, asJSON bool) (told bool, _ error) {
+func (c *Config) calibrate(ctx context.Context, only int, asJSON bool) error {
 	a, err := c.asker(ctx)
 	if err != nil {
-		return false, err
+		return err
 	}
 	done, modules := []calibratedBundle{}, []calibratedModule{}
-	var failed []error
+	var failed error
 	for i := range c.Board.Bundles {
 		if only >= 0 && i != only {
 			continue
@@ -91,7 +87,7 @@ func (c *Config) calibrate(ctx context.Context, only int, asJSON bool) (told boo
 		fmt.Fprintf(os.Stderr, "bundle %d: %d modules ...\n", i, c.Board.Modules)
 		ans, err := answered(a.ask(agent.Question{Verb: "calibrate", Bundle: proto.BundleID(i)}))
 		if err != nil {
-			failed = append(failed, err)
+			failed = errors.Join(failed, err)
 			if ans != nil && len(ans.Failing) > 0 {
 				modules = append(modules, c.lost(i, ans.Failing)...)
 			}
@@ -99,7 +95,7 @@ func (c *Config) calibrate(ctx context.Context, only int, asJSON bool) (told boo
 		}
 		b, found, err := c.found(a, i, ans)
 		if err != nil {
-			failed = append(failed, err)
+			failed = errors.Join(failed, err)
 			continue
 		}
 		done, modules = append(done, *b), append(modules, found...)
@@ -107,16 +103,10 @@ func (c *Config) calibrate(ctx context.Context, only int, asJSON bool) (told boo
 			printCalibrated(b, found)
 		}
 	}
-	if err := a.close(); err != nil {
-		failed = append(failed, err)
+	if failed = errors.Join(failed, a.close()); asJSON && (failed == nil || len(modules) > 0) {
+		return cli.Answered(errors.Join(failed, printJSON(map[string]any{"bundles": done, "modules": modules})))
 	}
-	told = asJSON && (len(failed) == 0 || len(modules) > 0)
-	if told {
-		if err := printJSON(map[string]any{"bundles": done, "modules": modules}); err != nil {
-			failed = append(failed, err)
-		}
-	}
-	return told, errors.Join(failed...)
+	return failed
 }
 
 // lost are a bundle's modules where some could not be calibrated: of the others nothing is kept.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -108,12 +109,8 @@ type account struct {
 func (h *limits) ID() string { return "limits" }
 
 func (h *limits) Provides(b byte) bool {
-	switch b {
-	case mochi.OnConnectAuthenticate, mochi.OnConnect, mochi.OnSessionEstablish, mochi.OnDisconnect, mochi.OnPacketRead, mochi.OnPacketEncode, mochi.OnACLCheck, mochi.OnSubscribe, mochi.OnWill,
-		mochi.OnPublish, mochi.OnPublished, mochi.OnPublishDropped, mochi.OnQosPublish, mochi.OnQosComplete, mochi.OnQosDropped:
-		return true
-	}
-	return false
+	return slices.Contains([]byte{mochi.OnConnectAuthenticate, mochi.OnConnect, mochi.OnSessionEstablish, mochi.OnDisconnect, mochi.OnPacketRead, mochi.OnPacketEncode, mochi.OnACLCheck,
+		mochi.OnSubscribe, mochi.OnWill, mochi.OnPublish, mochi.OnPublished, mochi.OnPublishDropped, mochi.OnQosPublish, mochi.OnQosComplete, mochi.OnQosDropped}, b)
 }
 
 // of finds the account of a client, nil for one that is gone.
@@ -246,9 +243,7 @@ func (h *limits) spend(cl *mochi.Client, n int) {
 	a.mu.Lock()
 	wait := a.packets.Spend(time.Now(), packetRate, n)
 	a.mu.Unlock()
-	if wait > 0 {
-		time.Sleep(wait)
-	}
+	time.Sleep(wait)
 }
 
 // OnSubscribe charges a client for the kept messages that a filter makes the

@@ -80,7 +80,7 @@ func (x *picture) snapshot() []byte {
 // frame appends a frame; cells and strips rise by number.
 func (x *picture) frame(out []byte, kind byte, cells []planner.Cell, strips []planner.Strip) []byte {
 	u := func(n uint64) { out = binary.AppendUvarint(out, n) }
-	z := func(n int64) { u(uint64(n)<<1 ^ uint64(n>>63)) }
+	z := func(n int64) { out = binary.AppendVarint(out, n) }
 	flags := byte(0)
 	if x.last.Linked {
 		flags |= 1
@@ -149,9 +149,7 @@ func entry(out []byte, e, before *planner.Entry) []byte {
 		out = append(out, byte(m.Kind), byte(m.Severity), side)
 		u(uint64(m.Node) + 1)
 		u(uint64(m.Ring))
-		z := int64(m.Peer) - int64(m.Node)
-		u(uint64(z)<<1 ^ uint64(z>>63))
-		return out
+		return binary.AppendVarint(out, int64(m.Peer)-int64(m.Node))
 	}
 	dead := byte(0)
 	if e.Note.Rule == "dead" {
