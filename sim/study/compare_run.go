@@ -119,10 +119,10 @@ func (r *compareRun) strike(now time.Duration) {
 	out, back := r.until(now)
 	for _, s := range out {
 		r.Restarts += r.lose(s)
-		r.withhold(s, true)
+		r.fails(s, true)
 	}
 	for _, s := range back {
-		r.withhold(s, false)
+		r.fails(s, false)
 	}
 }
 

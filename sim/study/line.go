@@ -111,8 +111,8 @@ func (l *line) lose(server int) int {
 	return len(jobs)
 }
 
-// withhold keeps a server that nobody is on from all jobs, or gives it back.
-func (l *line) withhold(server int, out bool) {
+// fails has a server that nobody is on out of order, or in order again.
+func (l *line) fails(server int, out bool) {
 	l.house.withhold(server, out)
 	l.tried = l.tried && out
 }

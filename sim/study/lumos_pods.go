@@ -41,9 +41,14 @@ func newPods(n *net) *pods {
 // errNoPorts: servers are idle, and their links find no way.
 var errNoPorts = errors.New("no links")
 
-// lodge is place for a house.
-func (r *pods) lodge(job int, j *lumosJob) ([]int, isolate.Cause, error) {
-	s, err := r.place(job, j)
+// lodge finds servers, and links between them, for a house.
+func (r *pods) lodge(job int, j *lumosJob) (servers []int, why isolate.Cause, err error) {
+	var s *seat
+	if j.servers == 0 {
+		s, err = r.part(int(j.GPUs))
+	} else {
+		s, err = r.whole(j.sched(r.perServer))
+	}
 	switch {
 	case errors.Is(err, sched.ErrNoRoom):
 		return nil, isolate.ByGPU, nil
@@ -52,24 +57,12 @@ func (r *pods) lodge(job int, j *lumosJob) ([]int, isolate.Cause, error) {
 	case err != nil:
 		return nil, 0, err
 	}
+	r.seats[job] = s
 	return s.servers, isolate.Fits, nil
 }
 
 // circuits says whether a job has links between pods.
 func (r *pods) circuits(job int) bool { return len(r.seats[job].placed.Wants) > 0 }
-
-// place finds servers, and links between them.
-func (r *pods) place(job int, j *lumosJob) (s *seat, err error) {
-	if j.servers == 0 {
-		s, err = r.part(int(j.GPUs))
-	} else {
-		s, err = r.whole(j.sched(r.perServer))
-	}
-	if err == nil {
-		r.seats[job] = s
-	}
-	return s, err
-}
 
 func (r *pods) whole(j sched.Job) (*seat, error) {
 	s := &seat{placed: sched.Placed{Job: j}}

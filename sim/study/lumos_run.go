@@ -55,7 +55,7 @@ type LumosSlow struct {
 	P99 float64 `json:"p99"`
 }
 
-// lumosRun is a simulation under way.
+// lumosRun is a simulation under way, and the house of its line.
 type lumosRun struct {
 	*line
 	*pods
@@ -65,12 +65,7 @@ type lumosRun struct {
 	failed int // head that was counted, or -1
 }
 
-// lumosHouse is the network of a run, for its line.
-type lumosHouse struct{ *lumosRun }
-
-func (h lumosHouse) place(job int) ([]int, isolate.Cause, error) { return h.lodge(job, &h.jobs[job]) }
-
-func (h lumosHouse) withhold(server int, out bool) { h.pods.withhold(server, out) }
+func (r *lumosRun) place(job int) ([]int, isolate.Cause, error) { return r.lodge(job, &r.jobs[job]) }
 
 // Run simulates a cell.
 func (c LumosConfig) Run(cell LumosCell) (LumosRun, error) {
@@ -95,7 +90,7 @@ func (c LumosConfig) newRun(cell LumosCell) (*lumosRun, error) {
 	r.Network, r.Seed, r.Gbps, r.Jobs = cell.Network, cell.Seed, r.gbps, len(jobs)
 	sim, err := flow.New(r.capacity, flow.Rounds)
 	arrivals := each(jobs, func(j lumosJob) time.Duration { return j.Arrival })
-	r.line = newLine(lumosHouse{r}, sim, r.gpus/r.perServer, arrivals, slices.Repeat([]int64{int64(c.Steps)}, len(jobs)))
+	r.line = newLine(r, sim, r.gpus/r.perServer, arrivals, slices.Repeat([]int64{int64(c.Steps)}, len(jobs)))
 	r.setup, r.reload, r.refused = time.Duration(cell.Setup)*time.Millisecond, reload, r.full
 	if cell.Faults > 0 {
 		r.hazards = newGPUFailures(r, cell)
@@ -209,7 +204,7 @@ func (f *gpuFailures) strike(now time.Duration) {
 		if f.at > now {
 			_, server := f.back.Pop()
 			delete(f.out, server)
-			f.line.withhold(server, false)
+			f.fails(server, false)
 			continue
 		}
 		server, hard := f.rng.Below(f.net.gpus)/f.perServer, f.rng.Below(1000) < hardMille
@@ -220,7 +215,7 @@ func (f *gpuFailures) strike(now time.Duration) {
 		if hard {
 			f.Hard++
 			f.out[server] = true
-			f.line.withhold(server, true)
+			f.fails(server, true)
 			f.back.Push(now+repair, server)
 		} else {
 			f.Soft++

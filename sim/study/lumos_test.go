@@ -81,15 +81,15 @@ func TestLumosRingsHaveTheirLinks(t *testing.T) {
 	}
 	whole, cut, oldest := 0, 0, 0
 	for job := range r.jobs {
-		j := &r.jobs[job]
-		s, err := r.place(job, j)
-		for ; err != nil && oldest < job; oldest++ {
+		servers, why, err := r.place(job)
+		for ; servers == nil && oldest < job; oldest++ {
 			r.free(oldest)
-			s, err = r.place(job, j)
+			servers, why, err = r.place(job)
 		}
-		if err != nil {
-			t.Fatal(err)
+		if servers == nil {
+			t.Fatal(why, err)
 		}
+		s := r.seats[job]
 		if err := r.elements(s); err != nil {
 			t.Fatal(err)
 		}
@@ -154,7 +154,7 @@ func TestLumosRunsLeaveNothing(t *testing.T) {
 			}
 			if f, ok := r.hazards.(*gpuFailures); ok {
 				for server := range f.out { // any order: each by itself
-					r.line.withhold(server, false)
+					r.fails(server, false)
 				}
 			}
 			idle := 0
@@ -234,13 +234,14 @@ func TestLumosPathsLeadToTheirEnd(t *testing.T) {
 			}
 			oldest, across := 0, 0
 			for job := range r.jobs {
-				s, err := r.place(job, &r.jobs[job])
-				for ; err != nil && oldest < job; oldest++ {
+				servers, why, err := r.place(job)
+				for ; servers == nil && oldest < job; oldest++ {
 					r.free(oldest)
-					s, err = r.place(job, &r.jobs[job])
+					servers, why, err = r.place(job)
 				}
-				if err != nil || r.elements(s) != nil {
-					t.Fatal(err)
+				s := r.seats[job]
+				if servers == nil || r.elements(s) != nil {
+					t.Fatal(why, err)
 				}
 				joins := map[flow.Link][3]int{}
 				for _, o := range r.seats { // any order: into a map

@@ -18,8 +18,8 @@ type timeline struct {
 	due      agenda.Queue[deed]
 	now      time.Duration
 	lives    []life
-	number   map[flow.Job]int
-	gone     int // jobs that have ended
+	number   []int // of each job of sim
+	gone     int   // jobs that have ended
 }
 
 // site is where jobs run, and the order in which they get a place.
@@ -69,7 +69,7 @@ type life struct {
 }
 
 func newTimeline(s site, arrivals []time.Duration, sim *flow.Sim) *timeline {
-	return &timeline{site: s, arrivals: arrivals, sim: sim, lives: make([]life, len(arrivals)), number: map[flow.Job]int{}}
+	return &timeline{site: s, arrivals: arrivals, sim: sim, lives: make([]life, len(arrivals))}
 }
 
 // run goes from instant to instant at which a job comes, begins or ends, or
@@ -92,9 +92,7 @@ func (t *timeline) run() error {
 			return err
 		}
 		for _, id := range ended {
-			job := t.number[id]
-			delete(t.number, id)
-			t.end(job)
+			t.end(t.number[id])
 		}
 		if err := t.act(); err != nil {
 			return err
@@ -175,7 +173,7 @@ func (t *timeline) begin(job int, of func() (*work, error)) (err error) {
 	if l.id, err = t.sim.Add(l.work.script); err != nil {
 		return fmt.Errorf("study: job %d: %w", job+1, err)
 	}
-	t.number[l.id] = job
+	t.number = append(t.number, job)
 	return nil
 }
 
@@ -200,7 +198,6 @@ func (t *timeline) stop(job int) (steps int64, lost time.Duration) {
 		p := t.sim.Progress(l.id)
 		steps, lost = p.Iterations, t.now-p.Last
 		t.sim.Remove(l.id)
-		delete(t.number, l.id)
 	}
 	l.place, l.work = l.place+1, nil
 	t.site.leave(job)
