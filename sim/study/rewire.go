@@ -160,13 +160,11 @@ type sequence struct {
 	methods []*rewireMethod
 }
 
-// rewireMethod is where one method stands.
+// rewireMethod is where one method stands, and what it did so far, in all.
 type rewireMethod struct {
 	RewireRow
-	halves   []wiring.Half // of a group; under uniform wiring its wiring.Matchings
-	took     []time.Duration
-	ltrr     float64 // sums over the sequence
-	likeness float64
+	halves []wiring.Half // of a group; under uniform wiring its wiring.Matchings
+	took   []time.Duration
 }
 
 func (m *rewireMethod) uniform() bool { return m.Method == MethodGreedy || m.Method == MethodHelios }
@@ -256,10 +254,10 @@ func (s *sequence) judge(m *rewireMethod, halves []wiring.Half) {
 	m.Realised += fit.Realised
 	m.Circuits += before
 	m.Kept += kept
-	m.ltrr += fit.LTRR()
+	m.LTRR += fit.LTRR()
 	m.LTRRWorst = min(m.LTRRWorst, fit.LTRR())
 	if before > 0 && after > 0 {
-		m.likeness += float64(kept) / math.Sqrt(float64(before)*float64(after))
+		m.Likeness += float64(kept) / math.Sqrt(float64(before)*float64(after))
 	}
 }
 
@@ -269,8 +267,8 @@ func count(links []wiring.Link) int {
 }
 
 func (m *rewireMethod) mean(cfg RewireConfig) RewireRow {
-	m.LTRR = m.ltrr / float64(cfg.Length)
-	m.Likeness = m.likeness / float64(cfg.Length)
+	m.LTRR /= float64(cfg.Length)
+	m.Likeness /= float64(cfg.Length)
 	m.keptOfBefore, m.keptOfBound = share(m.Kept, max(1, m.Circuits)), share(m.Kept, max(1, m.UpperBound))
 	if n := len(m.took); n > 0 {
 		sum := sumOf(m.took, func(d time.Duration) time.Duration { return d })
