@@ -108,8 +108,8 @@ func (f *sealFlags) checkKeys(to mqtt.Config, of *fabric.Fabric) error {
 		}
 	}
 	for _, n := range all {
-		files := []string{"", ""}
-		files[0], files[1] = f.own(of.Name, n)
+		to.CertFile, to.KeyFile = f.own(of.Name, n)
+		files := []string{to.CertFile, to.KeyFile}
 		if !tls {
 			files = files[1:] // a key is enough for seals
 		}
@@ -119,9 +119,8 @@ func (f *sealFlags) checkKeys(to mqtt.Config, of *fabric.Fabric) error {
 			}
 		}
 		if tls {
-			to.CertFile, to.KeyFile = files[0], files[1]
 			if err := to.Check(); err != nil {
-				return cli.Usage("keys", "certificates with their keys", "%s: %v", files[0], err)
+				return cli.Usage("keys", "certificates with their keys", "%s: %v", to.CertFile, err)
 			}
 		}
 	}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -69,7 +68,7 @@ func studyAll(ctx context.Context, args []string, t cli.Terminal) error {
 			}
 		}
 	}
-	faults := cmp.Or(filepath.Base(*trace), ".")
+	faults := filepath.Base(*trace)
 	if faults == "." {
 		faults = "the built-in generator"
 	}

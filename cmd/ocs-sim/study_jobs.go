@@ -144,7 +144,10 @@ func studyCompare(ctx context.Context, s *studyRun) error {
 	load := fs.Float64("load", float64(cfg.Load)/1000, "share of the GPUs that the jobs ask for; a list stands as it is unless this is given")
 	o := struct {
 		Loads []float64 `flag:"loads" usage:"loads of the curve"`
-	}{shares(cfg.Loads)}
+	}{}
+	for _, l := range cfg.Loads {
+		o.Loads = append(o.Loads, float64(l)/1000)
+	}
 	cli.Options(fs, &o)
 	file := s.traceFlag()
 	checkpoint := fs.Int("checkpoint-s", int(cfg.Checkpoint.Seconds()), "seconds between points that a job can go back to")
@@ -181,15 +184,6 @@ func studyCompare(ctx context.Context, s *studyRun) error {
 		return err
 	}
 	return simulate(ctx, s, cfg, *parallel)
-}
-
-// shares of thousandths.
-func shares(mille []int) []float64 {
-	out := make([]float64, len(mille))
-	for i, m := range mille {
-		out[i] = float64(m) / 1000
-	}
-	return out
 }
 
 // bounded is so many units; far beyond any limit stays so.
