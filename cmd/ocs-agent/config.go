@@ -238,9 +238,8 @@ func (b *BoardConfig) validate(bad complain) {
 	bad.span("board.bundles", int64(b.Bundles), 1, hal.MaxBundles)
 	bad.span("board.modules", int64(b.Modules), 1, hal.MaxModules)
 	bad.when(b.ModuleKind != moduleChips && b.ModuleKind != moduleCMIS, "board.module_kind", "%q: want chips or cmis", b.ModuleKind)
-	if _, known := dacs[b.DAC]; !known || b.DAC != "" && b.ModuleKind != moduleChips {
-		bad("board.dac", "%q: want ltc2688 or ad5676r, of module_kind chips", b.DAC)
-	}
+	_, known := dacs[b.DAC]
+	bad.when(!known || b.DAC != "" && b.ModuleKind != moduleChips, "board.dac", "%q: want ltc2688 or ad5676r, of module_kind chips", b.DAC)
 	bad.when(b.ModuleKind != moduleCMIS && (b.Mux || b.SlowMCI), "board.mux", "mux and slow_mci are of module_kind cmis")
 	b.validateMirrors(bad)
 	b.validateFile(bad)
@@ -267,14 +266,12 @@ func (b *BoardConfig) validate(bad complain) {
 		b.validateBox(bad)
 	case "sim", "":
 		for i, f := range b.Faults {
-			if _, err := sim.ParseFault(f); err != nil {
-				bad(fmt.Sprintf("board.faults[%d]", i), "%v", err)
-			}
+			_, err := sim.ParseFault(f)
+			bad.when(err != nil, fmt.Sprintf("board.faults[%d]", i), "%v", err)
 		}
 		for i, f := range b.Fibres {
-			if _, err := solo.ParseFibre(f); err != nil {
-				bad(fmt.Sprintf("board.fibres[%d]", i), "%v", err)
-			}
+			_, err := solo.ParseFibre(f)
+			bad.when(err != nil, fmt.Sprintf("board.fibres[%d]", i), "%v", err)
 		}
 	default:
 		bad("board.kind", "%q: want linux, sim, socket or box", b.Kind)
@@ -332,10 +329,7 @@ const maxRecorder = 1 << 20
 
 // recordBytes is the recorder's memory as the agent takes it.
 func (c *Config) recordBytes() int {
-	if c.Recorder == 0 {
-		return -1
-	}
-	return int(c.Recorder) << 10
+	return cmp.Or(int(c.Recorder)<<10, -1)
 }
 
 // line is nil where none is named.
@@ -347,17 +341,11 @@ func (l *LineConfig) line() *hal.Line {
 }
 
 func (c *Config) socketPath() string {
-	if c.Socket != "" {
-		return c.Socket
-	}
-	return filepath.Join(c.State, "agent.sock")
+	return cmp.Or(c.Socket, filepath.Join(c.State, "agent.sock"))
 }
 
 func (c *Config) healthPeriod() time.Duration {
-	if c.HealthMS == 0 {
-		return -1
-	}
-	return time.Duration(c.HealthMS) * time.Millisecond
+	return cmp.Or(time.Duration(c.HealthMS)*time.Millisecond, -1)
 }
 
 // keys lists every key with its default and unit, in the order of the file.

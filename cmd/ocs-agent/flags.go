@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -62,12 +63,7 @@ func (c *common) read() (Config, error) {
 	if err != nil {
 		return cfg, err
 	}
-	if c.state != "" {
-		cfg.State = c.state
-	}
-	if c.board != "" {
-		cfg.Board.File = c.board
-	}
+	cfg.State, cfg.Board.File = cmp.Or(c.state, cfg.State), cmp.Or(c.board, cfg.Board.File)
 	if c.sim {
 		cfg.Board.Kind = "sim"
 	}
@@ -89,10 +85,7 @@ func (c *common) load() (Config, error) {
 	if err == nil {
 		err = cfg.Validate()
 	}
-	if err != nil {
-		return cfg, cli.AsUsage(err)
-	}
-	return cfg, nil
+	return cfg, cli.AsUsage(err)
 }
 
 // createPrivate makes a file that nobody else may read; one that others may is

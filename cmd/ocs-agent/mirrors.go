@@ -83,12 +83,9 @@ func (b *BoxConfig) validate(bad complain) {
 	case plain && !mqtt.IsLoopback(host):
 		bad("board.box.address", "%q: plain http is for this machine alone; want https://", b.Address)
 	}
-	if p := b.Protocol; !restconf && p != "scpi" && p != "tl1" && p != "tl1-patch" {
-		bad("board.box.protocol", "%q: want scpi, tl1, tl1-patch or sonic-ocs", p)
-	}
-	if d := sonic.Dialect(b.Dialect); d != "" && (!restconf || d != sonic.Auto && d != sonic.Tables && d != sonic.States) {
-		bad("board.box.dialect", "%q: want auto, tables or states, of protocol sonic-ocs", d)
-	}
+	p, d := b.Protocol, sonic.Dialect(b.Dialect)
+	bad.when(!restconf && p != "scpi" && p != "tl1" && p != "tl1-patch", "board.box.protocol", "%q: want scpi, tl1, tl1-patch or sonic-ocs", p)
+	bad.when(d != "" && (!restconf || d != sonic.Auto && d != sonic.Tables && d != sonic.States), "board.box.dialect", "%q: want auto, tables or states, of protocol sonic-ocs", d)
 	bad.when(!restconf && b.CA+b.Cert+b.Key != "" || (b.Cert == "") != (b.Key == ""),
 		"board.box.cert", "ca, cert and key are of protocol sonic-ocs, cert and key together")
 }

@@ -59,9 +59,7 @@ func run(ctx context.Context, args []string) error {
 				cfg.Node = *node
 			}
 		})
-		if *fabric != "" {
-			cfg.Fabric = *fabric
-		}
+		cfg.Fabric = cmp.Or(*fabric, cfg.Fabric)
 		return cfg, cfg.Validate()
 	}
 	cfg, err := read()
