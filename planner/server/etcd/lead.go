@@ -243,10 +243,10 @@ func (s *Store) write(h head, moves bool, ops ...clientv3.Op) error {
 		if !may || !s.ruling() && !s.cfg.unguarded {
 			return server.ErrNotLeading
 		}
-		rev, held, err := s.try(guard, ops)
-		if err == nil && held {
+		r, err := s.try(guard, ops...)
+		if err == nil && r.Succeeded {
 			if moves {
-				s.locked(func() { s.headRev = rev })
+				s.locked(func() { s.headRev = r.Header.Revision })
 			}
 			return nil
 		}
@@ -285,26 +285,22 @@ func (s *Store) fails(err error) {
 	}
 }
 
-func (s *Store) try(guard []clientv3.Cmp, ops []clientv3.Op) (rev int64, held bool, err error) {
+// try makes a transaction once.
+func (s *Store) try(guard []clientv3.Cmp, ops ...clientv3.Op) (*clientv3.TxnResponse, error) {
 	ctx, cancel := context.WithTimeout(s.ctx, attempt)
 	defer cancel()
 	r, err := s.client.Txn(ctx).If(guard...).Then(ops...).Commit()
-	if err != nil {
-		return 0, false, err
+	if err == nil {
+		err = s.same(r.Header)
 	}
-	return r.Header.Revision, r.Succeeded, s.same(r.Header)
+	return r, err
 }
 
 // look reads head after an attempt that did not end well: done, it was made after all;
 // lost, another process leads.
 func (s *Store) look(h head) (done, lost bool, err error) {
-	ctx, cancel := context.WithTimeout(s.ctx, attempt)
-	defer cancel()
-	r, err := s.client.Txn(ctx).Then(clientv3.OpGet(s.key("head")), clientv3.OpGet(s.key("leader"))).Commit()
+	r, err := s.try(nil, clientv3.OpGet(s.key("head")), clientv3.OpGet(s.key("leader")))
 	if err != nil {
-		return false, false, err
-	}
-	if err := s.same(r.Header); err != nil {
 		return false, false, err
 	}
 	heads, leaders := r.Responses[0].GetResponseRange().Kvs, r.Responses[1].GetResponseRange().Kvs

@@ -51,8 +51,8 @@ func (p Place) Make(ctx context.Context, st planner.State) error {
 			if i == len(parts)-1 {
 				ops = append(ops, clientv3.OpPut(s.key("head"), h.encode()))
 			}
-			_, held, err := s.try(alone, ops)
-			if err == nil && !held {
+			r, err := s.try(alone, ops...)
+			if err == nil && !r.Succeeded {
 				err = proto.Wrong("store", "a place where no store is yet", "a planner has begun one in etcd under %s meanwhile", s.key(""))
 			}
 			if err != nil {
