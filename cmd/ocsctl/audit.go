@@ -30,18 +30,6 @@ func (f *auditFilter) passes(r *audit.Record, now time.Time) bool {
 		(*f.since == 0 || time.UnixMilli(int64(r.AtMillis)).After(now.Add(-*f.since)))
 }
 
-func (f *auditFilter) check() error {
-	switch audit.Kind(*f.kind) {
-	case "", audit.Start, audit.Act, audit.Answer, audit.Refused, audit.Decision:
-	default:
-		return wrongUsage("kind", "start, act, answer, refused or decision", "%q", *f.kind)
-	}
-	if *f.since < 0 {
-		return wrongUsage("since", "a time ago, 24h", "%v", *f.since)
-	}
-	return nil
-}
-
 func auditNoun(ctx context.Context, c *clientFlags, args []string, out io.Writer) error {
 	f := auditFilter{c.flags.String("who", "", "list: only what this `NAME` did"), c.flags.String("what", "", "list: only with this `TEXT` in what was done"),
 		c.flags.String("kind", "", "list: only this `KIND`: start, act, answer, refused, decision"), c.flags.Duration("since", 0, "list: only of the last `TIME`")}
@@ -76,9 +64,10 @@ func auditNoun(ctx context.Context, c *clientFlags, args []string, out io.Writer
 		return wrongUsage("audit", "-known alone with verify", "flags of list")
 	case !verify && end != nil:
 		return wrongUsage("known", "with verify", "with list")
-	}
-	if err := f.check(); err != nil {
-		return err
+	case !slices.Contains([]audit.Kind{"", audit.Start, audit.Act, audit.Answer, audit.Refused, audit.Decision}, audit.Kind(*f.kind)):
+		return wrongUsage("kind", "start, act, answer, refused or decision", "%q", *f.kind)
+	case *f.since < 0:
+		return wrongUsage("since", "a time ago, 24h", "%v", *f.since)
 	}
 	text, err := c.auditText(ctx, words[1:])
 	if err != nil {

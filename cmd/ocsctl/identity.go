@@ -85,17 +85,11 @@ func (c *clientFlags) author() string {
 // certName is the common name of a PEM file's first certificate, "" where
 // there is none.
 func certName(file string) string {
-	data, err := os.ReadFile(file)
-	if err != nil {
-		return ""
+	data, _ := os.ReadFile(file)
+	if block, _ := pem.Decode(data); block != nil {
+		if cert, err := x509.ParseCertificate(block.Bytes); err == nil {
+			return cert.Subject.CommonName
+		}
 	}
-	block, _ := pem.Decode(data)
-	if block == nil {
-		return ""
-	}
-	cert, err := x509.ParseCertificate(block.Bytes)
-	if err != nil {
-		return ""
-	}
-	return cert.Subject.CommonName
+	return ""
 }
