@@ -122,9 +122,7 @@ func (r *lumosRun) work(job int, steps int64) (*work, error) {
 	if err := r.elements(s); err != nil {
 		return nil, err
 	}
-	w := &work{script: r.script(s, job, j, r.steps)}
-	w.script.Iterations = steps
-	return w, nil
+	return &work{script: &flow.Script{Stages: r.stages(s, job, j, r.steps), Iterations: steps}}, nil
 }
 
 func (r *lumosRun) sum() LumosRun {

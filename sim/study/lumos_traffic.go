@@ -130,19 +130,17 @@ func (n *net) rails(out []flow.Flow, s *seat, job, from, to int, bytes int64) []
 	return out
 }
 
-// script is what a job does: it computes, exchanges between experts, forwards
+// stages are what a job does: it computes, exchanges between experts, forwards
 // between stages and reduces gradients, none hidden behind another, in so many
 // iterations. On the ideal network it takes as long as it says.
-func (n *net) script(s *seat, job int, j *lumosJob, steps int) *flow.Script {
+func (n *net) stages(s *seat, job int, j *lumosJob, steps int) []flow.Stage {
 	each := j.Duration / time.Duration(steps)
 	talk := time.Duration(j.reduce+j.exchange+j.forward) * (each / 10_000)
 	// Of a GPU at the fast rate: nanoseconds times bits of a nanosecond.
 	bytes := func(share int64) int64 {
 		return share * int64(each/10_000) * fastGbps / (8 * int64(time.Second) / unit)
 	}
-	var stages []flow.Stage
-	stage := func(p flow.Phase) { stages = append(stages, flow.Stage{p}) }
-	stage(flow.Phase{Compute: each - talk})
+	stages := []flow.Stage{{{Compute: each - talk}}}
 	for _, part := range []struct {
 		share  int64
 		rounds func(bytes int64) []flow.Round
@@ -152,25 +150,22 @@ func (n *net) script(s *seat, job int, j *lumosJob, steps int) *flow.Script {
 		{j.reduce, func(b int64) []flow.Round { return n.reduce(s, job, j.collective, b) }},
 	} {
 		if part.share > 0 {
-			stage(flow.Phase{Rounds: part.rounds(bytes(part.share))})
+			stages = append(stages, flow.Stage{{Rounds: part.rounds(bytes(part.share))}})
 		}
 	}
-	return &flow.Script{Stages: stages, Iterations: int64(steps)}
+	return stages
 }
 
 // exchange is an all-to-all in domains of servers of one pod: the round in which
 // each sends to the one half a domain away, for all of them.
 func (n *net) exchange(s *seat, job int, j *lumosJob, bytes int64) (out []flow.Flow) {
 	byPod := make([][]int, n.pods)
-	for _, row := range s.of {
-		for _, server := range row {
-			p := server / n.leafServer / n.leaves
-			byPod[p] = append(byPod[p], server)
-		}
+	for _, server := range slices.Concat(s.of...) {
+		p := server / n.leafServer / n.leaves
+		byPod[p] = append(byPod[p], server)
 	}
 	for _, servers := range byPod {
-		for at := 0; at < len(servers); at += j.ep {
-			domain := servers[at:min(at+j.ep, len(servers))]
+		for domain := range slices.Chunk(servers, j.ep) {
 			if len(domain) < 2 {
 				continue
 			}
