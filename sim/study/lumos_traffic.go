@@ -101,13 +101,9 @@ func (n *net) lane(s *seat, a, b int) lane {
 func (n *net) any(a, b int, hash uint64) (best lane) {
 	lanes := n.between[[2]int{a / n.leaves, b / n.leaves}]
 	if n.ecmp {
-		var spines []int
-		for _, l := range lanes {
-			if !slices.Contains(spines, l.spine) {
-				spines = append(spines, l.spine)
-			}
-		}
+		spines := each(lanes, func(l lane) int { return l.spine })
 		slices.Sort(spines)
+		spines = slices.Compact(spines)
 		at := spines[hash%uint64(len(spines))]
 		lanes = slices.DeleteFunc(slices.Clone(lanes), func(l lane) bool { return l.spine != at })
 		return lanes[hash>>32%uint64(len(lanes))]
