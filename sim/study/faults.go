@@ -185,25 +185,22 @@ func (o *outages) next() time.Duration {
 // before, and those that are in order again, each in the order of events.
 func (o *outages) until(now time.Duration) (out, back []int) {
 	var touched []int
-	was := map[int]bool{}
+	was := slices.Clone(o.open)
 	for o.next() <= now {
 		e := o.events[o.at]
 		if o.at++; o.at == len(o.events) {
 			o.at, o.round = 0, o.round+o.span
 		}
-		if _, known := was[e.node]; !known {
-			was[e.node] = o.open[e.node] > 0
-			touched = append(touched, e.node)
-		}
+		touched = append(touched, e.node)
 		if o.open[e.node]--; e.out {
 			o.open[e.node] += 2
 		}
 	}
-	for _, s := range touched {
+	for _, s := range once(touched) {
 		switch is := o.open[s] > 0; {
-		case is && !was[s]:
+		case is && was[s] == 0:
 			out = append(out, s)
-		case !is && was[s]:
+		case !is && was[s] > 0:
 			back = append(back, s)
 		}
 	}
