@@ -28,11 +28,3 @@ func (s *server) Log(l *planner.Line) {
 	add(l.Text != "", slog.String("text", l.Text))
 	s.cfg.Log.LogAttrs(context.Background(), levels[l.Level], l.Message, attrs...)
 }
-
-// tellHead logs the newest record of the audit chain: where the log is kept elsewhere,
-// who writes the store anew is found.
-func (s *server) tellHead() {
-	if s.head != "" {
-		s.cfg.Log.Info("audit", "newest", s.head)
-	}
-}

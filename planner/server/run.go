@@ -126,7 +126,7 @@ func Run(ctx context.Context, cfg Config) (err error) {
 	broker := cfg.Broker
 	var own *Broker
 	if broker == "" {
-		if own, err = StartBrokerWith(cfg.embeddedWith(at)); err != nil {
+		if own, err = StartBrokerWith(cfg.embedded(at)); err != nil {
 			return err
 		}
 		defer own.Close()
@@ -182,7 +182,7 @@ func (c *Config) Check() error {
 		if c.Open != nil {
 			return proto.Wrong("broker", "-broker, the one of all copies of the planner", "none: a broker in this process goes with it, and the store is for those that take its place")
 		}
-		b := c.embedded()
+		b := c.embedded(nil)
 		if c.Passwords != "" && c.PasswordFile == "" {
 			return proto.Wrong("password_file", "with passwords: the planner logs in, too", "none")
 		}
@@ -196,11 +196,6 @@ func (c *Config) Check() error {
 	}
 	l := c.link(c.Broker, planner.Config{Fabric: fabric.Default(), PlannerID: 1, Life: 1})
 	return l.Check()
-}
-
-func (c *Config) embedded() BrokerConfig {
-	ca, cert, key := c.tls()
-	return BrokerConfig{Listen: c.Listen, CAFile: ca, CertFile: cert, KeyFile: key, Passwords: c.Passwords, Insecure: c.Insecure, Log: c.Log}
 }
 
 func (c *Config) link(broker string, start planner.Config) mqtt.Config {
@@ -413,7 +408,9 @@ func (s *server) done(err error) error {
 	}
 	s.host.Late = time.Since(s.storing)
 	s.meters.commits.Observe(s.host.Late.Microseconds())
-	s.tellHead()
+	if s.head != "" { // where the log is kept elsewhere, who writes the store anew is found
+		s.cfg.Log.Info("audit", "newest", s.head)
+	}
 	if st, _ := s.store.Standing(); st.Reign == s.standing.Reign {
 		s.standing.Batches, s.host.Batches = st.Batches, st.Batches
 	}

@@ -138,9 +138,10 @@ func (c *Config) newGuard(fabric string) (*guard.Guard, *issuer, error) {
 	return at, i, err
 }
 
-// embeddedWith is the embedded broker with rights by name, where a guard knows names.
-func (c *Config) embeddedWith(g *guard.Guard) BrokerConfig {
-	b := c.embedded()
+// embedded is the embedded broker, with rights by name where a guard knows names.
+func (c *Config) embedded(g *guard.Guard) BrokerConfig {
+	ca, cert, key := c.tls()
+	b := BrokerConfig{Listen: c.Listen, CAFile: ca, CertFile: cert, KeyFile: key, Passwords: c.Passwords, Insecure: c.Insecure, Log: c.Log}
 	if g != nil {
 		b.Trust = g.Trust
 	}
