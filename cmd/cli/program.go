@@ -86,10 +86,7 @@ func (p *Program) own() []Command {
 
 // ownGroup is what its own commands stand under where the others stand in groups.
 func (p *Program) ownGroup() string {
-	if slices.ContainsFunc(p.Commands, func(c Command) bool { return c.Group != "" }) {
-		return "This program"
-	}
-	return ""
+	return Either(slices.ContainsFunc(p.Commands, func(c Command) bool { return c.Group != "" }), "This program", "")
 }
 
 func (p *Program) all() []Command { return append(slices.Clone(p.Commands), p.own()...) }

@@ -164,16 +164,13 @@ func (r *soakResult) run(s *bench.Soak, open func(func(hal.Event)) (agent.Hardwa
 	runtime.ReadMemStats(&before)
 	var workers sync.WaitGroup
 	for i := range soakWorkers {
-		workers.Go(func() {
-			k.work(s, uint64(i), int64(n))
-		})
+		workers.Go(func() { k.work(s, uint64(i), int64(n)) })
 	}
 	over := make(chan struct{})
 	go func() { workers.Wait(); close(over) }()
 	for running := true; running; {
 		select {
-		case <-over:
-			running = false
+		case _, running = <-over:
 		default:
 			churn()
 		}

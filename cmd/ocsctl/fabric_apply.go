@@ -165,13 +165,10 @@ func editText(out io.Writer, j *editJSON) {
 	for _, text := range append(j.Refused, j.Dark...) {
 		fmt.Fprintln(out, "refused:", text)
 	}
-	what := "the fabric is changed"
-	switch {
-	case len(j.Refused)+len(j.Dark) > 0:
+	if len(j.Refused)+len(j.Dark) > 0 {
 		return
-	case j.DryRun:
-		what = "it can be applied"
 	}
+	what := cli.Either(j.DryRun, "it can be applied", "the fabric is changed")
 	if j.Ports > 0 {
 		cli.Say(out, "new: %s of circuit switches; light proves each before a job gets it", proto.Count(int(j.Ports), "port"))
 	}

@@ -28,8 +28,6 @@ type pkiFlags struct {
 	out    string
 	days   int
 	hosts  string
-	role   string
-	key    string
 	words  string // file with the passphrase of the root's key
 }
 
@@ -223,14 +221,14 @@ func (f *pkiFlags) nodesOf(words []string) (names []proto.Holder, err error) {
 const maxNodesAtOnce = 16_384
 
 func pkiOperator(f *pkiFlags, args []string) error {
-	f.fs.StringVar(&f.role, "role", "view", "`ROLE`: view asks; operate also drains, holds and moves single nodes and sides; admin also changes jobs and the fabric")
+	named := f.fs.String("role", "view", "`ROLE`: view asks; operate also drains, holds and moves single nodes and sides; admin also changes jobs and the fabric")
 	h, err := f.issuing().holder(args, proto.HolderOperator)
 	if err != nil {
 		return err
 	}
-	role, ok := proto.OperatorRole(f.role)
+	role, ok := proto.OperatorRole(*named)
 	if !ok {
-		return wrongUsage("role", "view, operate or admin", "%q", f.role)
+		return wrongUsage("role", "view, operate or admin", "%q", *named)
 	}
 	return f.issue(role, h)
 }
@@ -301,12 +299,12 @@ func (f *pkiFlags) changed(verb, name string, ids []seal.KeyID, err error) error
 }
 
 func pkiRevoke(f *pkiFlags, args []string) error {
-	f.fs.StringVar(&f.key, "key", "", "only the key whose `NUMBER` begins so")
+	key := f.fs.String("key", "", "only the key whose `NUMBER` begins so")
 	name, err := f.one(args, "one name, as ocsctl pki list has it")
 	if err != nil {
 		return err
 	}
-	gone, err := f.folder.Revoke(name, f.key)
+	gone, err := f.folder.Revoke(name, *key)
 	return f.changed("revokes", name, gone, err)
 }
 

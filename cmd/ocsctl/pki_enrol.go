@@ -57,7 +57,7 @@ func pkiTrustRenew(f *pkiFlags, args []string) error {
 
 func pkiAdd(f *pkiFlags, args []string) error {
 	cert := f.fs.String("cert", "", "PEM `FILE` with a certificate of the key, from any authority")
-	f.fs.StringVar(&f.role, "role", "", "`ROLE` of an operator: view, operate or admin")
+	named := f.fs.String("role", "", "`ROLE` of an operator: view, operate or admin")
 	words, err := f.open(args, true)
 	if err != nil {
 		return err
@@ -69,14 +69,14 @@ func pkiAdd(f *pkiFlags, args []string) error {
 	if err != nil {
 		return err
 	}
-	role, isOperator := proto.OperatorRole(f.role)
+	role, isOperator := proto.OperatorRole(*named)
 	switch {
 	case h.Kind == proto.HolderNode:
 		role = proto.RoleNode
 	case h.Kind == proto.HolderPlanner:
 		role = proto.RolePlanner
 	case !isOperator:
-		return wrongUsage("role", "view, operate or admin", "%q", f.role)
+		return wrongUsage("role", "view, operate or admin", "%q", *named)
 	}
 	if h.Fabric != f.folder.Trust.Fabric {
 		return wrongUsage("name", "of fabric "+f.folder.Trust.Fabric, "%q", words[0])
