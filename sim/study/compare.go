@@ -237,7 +237,7 @@ func talkOf(j workload.Job, perServer int, checkpoint time.Duration) talk {
 			continue
 		}
 		probe := t.partsOf(way, probeBytes, reference)
-		t.bytes[way] = max(1, scaled(probeBytes, int64(target), int64(reference.takes(probe))))
+		t.bytes[way] = sized(target, reference.takes(probe))
 		parts := t.partsOf(way, t.bytes[way], reference)
 		t.parts = append(t.parts, parts...)
 		t.compute -= reference.takes(parts)

@@ -125,11 +125,6 @@ func quotient(a, b int) string {
 	return fmt.Sprintf("%d.%02d", hundredths/100, hundredths%100)
 }
 
-func (x Interconnect) unitCost() UnitCost {
-	gpu, watts := share(x.cents(), x.GPUs*100), share(x.milliwatts(), x.GPUs*1000)
-	return UnitCost{x.Name, gpu, watts, gpu / float64(x.GBps), watts / float64(x.GBps)}
-}
-
 // AggregateRow is what one architecture costs at a fault ratio.
 type AggregateRow struct {
 	Name         string  `json:"architecture"`
@@ -172,11 +167,12 @@ func Cost(cfg CostConfig) (*CostResult, error) {
 	res := &CostResult{Header: waste.Header, TP: cfg.TPs[0], GPUCost: cfg.GPUCost}
 	res.Study = "cost"
 	for _, x := range interconnects {
-		res.Table6 = append(res.Table6, x.unitCost())
+		gpu, watts, gbps := share(x.cents(), x.GPUs*100), share(x.milliwatts(), x.GPUs*1000), float64(x.GBps)
+		res.Table6 = append(res.Table6, UnitCost{x.Name, gpu, watts, gpu / gbps, watts / gbps})
 		if x.Model == "" {
 			continue
 		}
-		per := res.Table6[len(res.Table6)-1].GBpsCost * equalGBps
+		per := float64(gpu/gbps) * equalGBps
 		for _, row := range waste.Rows {
 			if row.Model == x.Model {
 				lost := row.Ratio + row.Mean

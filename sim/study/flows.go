@@ -156,7 +156,9 @@ func (c FlowsConfig) run(pattern string, sharing flow.Sharing, jobs int, abridge
 	row := &FlowsRow{Pattern: pattern, Sharing: sharing.String(), Abridged: abridged, Jobs: jobs, Flows: n.Flows, Rounds: n.Rounds,
 		Events: n.Events, Solved: n.Solved, JCTMeanUS: (r.sum / time.Duration(jobs)).Microseconds(), Hash: fmt.Sprintf("%x", r.hash.Sum(nil))}
 	if c.Clock != nil {
-		row.took(c.Clock.read()-began-r.routing, r.routing)
+		took := c.Clock() - began - r.routing
+		row.CPUMS, row.RoutingMS = new(milliseconds(took)), new(milliseconds(r.routing))
+		row.FlowsPerS = new(int64(float64(row.Flows) / max(took, time.Microsecond).Seconds()))
 	}
 	return row, nil
 }

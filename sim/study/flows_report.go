@@ -27,11 +27,6 @@ type FlowsRow struct {
 	FlowsPerS *int64   `json:"flows_per_s"`
 }
 
-func (r *FlowsRow) took(d, routing time.Duration) {
-	r.CPUMS, r.RoutingMS = new(milliseconds(d)), new(milliseconds(routing))
-	r.FlowsPerS = new(int64(float64(r.Flows) / max(d, time.Microsecond).Seconds()))
-}
-
 // FlowsMemory is what flows take that are under way at once.
 type FlowsMemory struct {
 	Flows  int   `json:"live_flows"`

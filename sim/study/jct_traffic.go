@@ -92,7 +92,7 @@ func (t *jctTraffic) script(j workload.Job, placed *flow.Placed, times int) (*fl
 		if target == 0 {
 			continue
 		}
-		exchanges := c.of(t.sized(placed.GPUs, c.of, target))
+		exchanges := c.of(sized(target, t.alone(placed.GPUs, c.of(probeBytes))))
 		rounds, err := placed.Rounds(exchanges)
 		if err != nil {
 			return nil, err
@@ -130,9 +130,9 @@ type rates struct {
 	near, far int64
 }
 
-// sized is the bytes with which exchanges take a time on idle links.
-func (t *jctTraffic) sized(gpus []int, of func(bytes int64) []flow.Exchange, want time.Duration) int64 {
-	return max(1, scaled(probeBytes, int64(want), max(1, int64(t.alone(gpus, of(probeBytes))))))
+// sized is the bytes that take a time, where probeBytes take another.
+func sized(want, probe time.Duration) int64 {
+	return max(1, scaled(probeBytes, int64(want), max(1, int64(probe))))
 }
 
 // alone is how long exchanges take on idle links, as the simulator shares them.
@@ -192,8 +192,8 @@ func (r rates) apart(j workload.Job, gpus []int) (longer time.Duration) {
 	near := packed(int(j.GPUs))
 	slices.Sort(gpus)
 	for _, c := range collectives(j, r.perServer) {
-		want := int64(j.Duration / workload.Shares * time.Duration(c.share))
-		e := c.of(max(1, scaled(probeBytes, want, max(1, int64(r.idle(near, c.of(probeBytes)))))))
+		want := j.Duration / workload.Shares * time.Duration(c.share)
+		e := c.of(sized(want, r.idle(near, c.of(probeBytes))))
 		if want > 0 {
 			longer += r.idle(gpus[:j.GPUs], e) - r.idle(near, e)
 		}

@@ -175,12 +175,6 @@ func (in LumosInputs) validate() error {
 	return nil
 }
 
-// collective is what the valid name says; the numbers are those of the wire.
-func (in LumosInputs) collective() sched.Collective {
-	c, _ := proto.ParseCollective(in.Reduce)
-	return sched.Collective(c)
-}
-
 // LumosCell is one simulation of the study.
 type LumosCell struct {
 	LumosInputs
@@ -243,10 +237,6 @@ type lumosJob struct {
 	collective                sched.Collective // of the replicas
 }
 
-func (j *lumosJob) sched(perServer int) sched.Job {
-	return sched.Job{TP: perServer, EP: j.ep * perServer, PP: j.pp, DP: j.dp, Collective: j.collective}
-}
-
 // drawLumos draws how each job is divided ([LUMOS]'s public simulator): a
 // model of five, 4 to 32 stages, domains of 8 to 64 GPUs of experts, both at
 // most what the job has and a divisor of it, and shares within a fifth of the
@@ -254,10 +244,11 @@ func (j *lumosJob) sched(perServer int) sched.Job {
 func drawLumos(jobs []workload.Job, in LumosInputs, seed uint64) []lumosJob {
 	const stream = 0x4c554d4f53
 	r := detmath.Stream(seed, stream)
+	reduce, _ := proto.ParseCollective(in.Reduce) // of the wire, whose numbers these are; Validate has asked
 	return each(jobs, func(j workload.Job) lumosJob {
 		model, pp, ep := llms[r.Below(len(llms))], 4<<r.Below(4), 1<<r.Below(4)
 		times := func(share int64) int64 { return share * int64(800+r.Below(401)) * int64(in.Share) / 1_000_000 }
-		k := lumosJob{Job: j, reduce: times(model.reduce), exchange: times(model.exchange), forward: times(model.forward), collective: in.collective()}
+		k := lumosJob{Job: j, reduce: times(model.reduce), exchange: times(model.exchange), forward: times(model.forward), collective: sched.Collective(reduce)}
 		if j.GPUs < gpusPerServer {
 			return lumosJob{Job: j, collective: k.collective}
 		}

@@ -47,7 +47,7 @@ func (r *pods) lodge(job int, j *lumosJob) (servers []int, why isolate.Cause, er
 	if j.servers == 0 {
 		s, err = r.part(int(j.GPUs))
 	} else {
-		s, err = r.whole(j.sched(r.perServer))
+		s, err = r.whole(sched.Job{TP: r.perServer, EP: j.ep * r.perServer, PP: j.pp, DP: j.dp, Collective: j.collective})
 	}
 	switch {
 	case errors.Is(err, sched.ErrNoRoom):
