@@ -45,6 +45,9 @@ func agents(ctx context.Context, args []string, t cli.Terminal) error {
 	if cfg.Modules < 1 || cfg.Modules > hal.MaxModules {
 		return cli.AsUsage(invalid("modules", fmt.Sprintf("1 to %d", hal.MaxModules), "%d is out of range", cfg.Modules))
 	}
+	if cfg.Health < time.Second {
+		return cli.AsUsage(invalid("health", "at least 1s", "%v is out of range", cfg.Health))
+	}
 	if !cfg.LockAs(*lock) {
 		return cli.Usage("lock", "off, drift or always", "%q", *lock)
 	}

@@ -103,6 +103,8 @@ func checkFleet(cfg *live.FleetConfig) error {
 		return bad("catalogue", fmt.Sprintf("1 to %d", fleet.CatalogueSize), cfg.Catalogue)
 	case cfg.Runs < 1:
 		return bad("runs", "1 or more", cfg.Runs)
+	case cfg.Health < time.Second:
+		return bad("health", "at least 1s", cfg.Health)
 	case cfg.Span <= 0:
 		return bad("hours", "more than 0, and what a clock can count", cfg.Span)
 	case !(cfg.FaultRate >= 0 && cfg.FaultRate <= maxFaultRate): // nor what is no number

@@ -27,7 +27,7 @@ func TestUnacceptableCommandLines(t *testing.T) {
 		{}, {"fleece"}, {"demo", "-days", "0"}, {"demo", "-days", "x"}, {"demo", "extra"}, {"demo", "-tp", "30"},
 		{"demo", "-broker-down", "5"}, {"demo", "-broker-down", "0:1"}, {"demo", "-broker-down", "a:b"},
 		{"demo", "-trace", filepath.Join(dir, "none.json")}, {"demo", "-trace", bad}, {"demo", "-modules", "9"},
-		{"agents", "-modules", "0"}, {"agents", "-broker", "http://x"}, {"agents", "-broker", "mqtt://192.0.2.1:1883"},
+		{"agents", "-modules", "0"}, {"agents", "-health", "-1s"}, {"fleet", "-health", "0s"}, {"agents", "-broker", "http://x"}, {"agents", "-broker", "mqtt://192.0.2.1:1883"},
 		{"agents", "-fabric-file", bad}, {"agents", "-fabric-file", filepath.Join(dir, "none.json")},
 		{"board"}, {"board", "-listen", "tcp:1"}, {"board", "-listen", "unix:" + filepath.Join(dir, "b.sock"), "-config", bad},
 		{"core", "-pods", "1"}, {"core", "-pods", "33"}, {"core", "-pods", "577", "-runs", "1"}, {"core", "-spine-ports", "9"}, {"core", "-wiring", "x"}, {"core", "-iota-mille", "0"},

@@ -52,6 +52,27 @@ func TestFourJobsOn32ServersByLight(t *testing.T) {
 	}
 }
 
+// Goal: a fabric of servers alone, without a node in a ring, is run and judged under random
+// faults.
+func TestServersWithoutRings(t *testing.T) {
+	optics, err := catalogue()
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := directFabric(t, 8, 3)
+	r, err := New(Config{Fabric: f, Seed: 1, Health: 10 * time.Second, Optics: optics, Modules: 1, Span: 10 * time.Minute, Faults: Random(f, 1, 1, 10*time.Minute, 1000), Replay: t.Name()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := r.Do()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if res.Violations > 0 || res.Faults < 20 || res.Core.Realised == 0 || res.GPUWaste != (Waste{}) {
+		t.Errorf("%d faults, %+v, %+v, %v", res.Faults, res.GPUWaste, res.Core, res.ViolationList)
+	}
+}
+
 func runDirect(t *testing.T, seed uint64, jobs []string, strikes int, m *mutant) *Result {
 	t.Helper()
 	res, err := tryDirect(t, seed, jobs, strikes, m, nil)

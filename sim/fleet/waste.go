@@ -31,7 +31,7 @@ func (m *measure) until(t time.Duration) {
 	d := t - m.since
 	m.since = t
 	m.wasted[max(0, m.well-m.whole)] += d
-	m.ideal += float64(float64(d) * float64(m.well%m.r.cfg.Fabric.GroupNodes()))
+	m.ideal += float64(float64(d) * float64(m.well%max(1, m.r.cfg.Fabric.GroupNodes())))
 	m.static += float64(float64(d) * float64(m.leastWaste))
 }
 
@@ -67,7 +67,9 @@ func (m *measure) count() {
 	}
 	f := m.r.cfg.Fabric
 	demands := ring.DemandsOf(f)
-	demands[len(demands)-1].Want = -1
+	if n := len(demands); n > 0 { // else no node is in a ring
+		demands[n-1].Want = -1
+	}
 	if m.wired.Nodes == 0 {
 		m.wired = ring.ProblemOf(f, func(n proto.NodeID) bool { return m.r.stations[n].well() })
 	}
@@ -96,7 +98,7 @@ func (m *measure) ratios() (mean, p99, ideal, static float64) {
 		total += float64(d)
 		sum += float64(float64(d) * float64(n))
 	}
-	if total == 0 {
+	if total == 0 || nodes == 0 {
 		return 0, 0, 0, 0
 	}
 	below := 0.0
