@@ -45,8 +45,6 @@ func NewFlags(name string) *flag.FlagSet {
 // Parse reads flags that may stand before, between and after the words of a
 // command, and gives the words. With -h it returns a helpText with the text.
 func Parse(fs *flag.FlagSet, args []string, text string) (words []string, err error) {
-	fs.SetOutput(io.Discard)
-	fs.Usage = func() {}
 	for {
 		switch err := fs.Parse(args); {
 		case errors.Is(err, flag.ErrHelp):

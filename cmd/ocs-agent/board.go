@@ -174,15 +174,13 @@ type asker struct {
 // asker finds the running agent; without one it opens the board itself, a
 // simulated one on its virtual clock.
 func (c *Config) asker(ctx context.Context) (*asker, error) {
-	sock := c.socketPath()
-	if _, err := agent.AskSocket(sock, agent.Question{Verb: "status"}); errors.Is(err, agent.ErrHangs) {
+	if _, err := c.askSocket(agent.Question{Verb: "status"}); errors.Is(err, agent.ErrHangs) {
 		return nil, err
 	} else if !errors.Is(err, agent.ErrNoAgent) {
-		return &asker{close: func() error { return nil },
-			ask: func(q agent.Question) (*agent.Answer, error) { return agent.AskSocket(sock, q) }}, nil
+		return &asker{ask: c.askSocket, close: func() error { return nil }}, nil
 	}
 	if err := c.Board.named(); err != nil {
-		return nil, fmt.Errorf("no agent runs at %s, and %w", sock, err)
+		return nil, fmt.Errorf("no agent runs at %s, and %w", c.socketPath(), err)
 	}
 	if c.Board.Kind == "sim" {
 		b, err := c.bench()
@@ -202,12 +200,12 @@ func (c *Config) asker(ctx context.Context) (*asker, error) {
 			return b.Ask(a, patience)
 		}}, nil
 	}
-	return c.askerOnHardware(ctx, sock)
+	return c.askerOnHardware(ctx)
 }
 
 // askerOnHardware runs an agent without a network for as long as the verb
 // takes.
-func (c *Config) askerOnHardware(ctx context.Context, sock string) (*asker, error) {
+func (c *Config) askerOnHardware(ctx context.Context) (*asker, error) {
 	a, err := c.agentConfig()
 	if err != nil {
 		return nil, err
@@ -216,9 +214,8 @@ func (c *Config) askerOnHardware(ctx context.Context, sock string) (*asker, erro
 	ended := make(chan error, 1)
 	go func() { ended <- agent.Run(ctx, c.runConfig(a, nil)) }()
 	for {
-		_, err := agent.AskSocket(sock, agent.Question{Verb: "status"})
-		if err == nil {
-			break
+		if _, err := c.askSocket(agent.Question{Verb: "status"}); err == nil {
+			return &asker{ask: c.askSocket, close: func() error { cancel(); return <-ended }}, nil
 		}
 		select {
 		case err := <-ended:
@@ -227,6 +224,9 @@ func (c *Config) askerOnHardware(ctx context.Context, sock string) (*asker, erro
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
-	return &asker{ask: func(q agent.Question) (*agent.Answer, error) { return agent.AskSocket(sock, q) },
-		close: func() error { cancel(); return <-ended }}, nil
+}
+
+// askSocket asks the running agent.
+func (c *Config) askSocket(q agent.Question) (*agent.Answer, error) {
+	return agent.AskSocket(c.socketPath(), q)
 }

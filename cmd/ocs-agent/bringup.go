@@ -97,7 +97,7 @@ func writePage(file string, r *bench.Report) error {
 
 // bringup opens the board, a simulated one on its virtual clock.
 func (c *Config) bringup(b bench.BringUp) (*bench.Report, error) {
-	if _, err := agent.AskSocket(c.socketPath(), agent.Question{Verb: "status"}); !errors.Is(err, agent.ErrNoAgent) {
+	if _, err := c.askSocket(agent.Question{Verb: "status"}); !errors.Is(err, agent.ErrNoAgent) {
 		return nil, errAgentRuns
 	}
 	if c.Board.Kind == "sim" && c.Board.ModuleKind == moduleCMIS { // such modules leave their maker calibrated

@@ -66,7 +66,7 @@ func (c *Config) dumpModule(b, m int) ([]byte, error) {
 	if a.Board.Bundles[b].Modules[m].Kind != hal.KindCMIS {
 		return nil, cli.AsUsage(errNoMemory)
 	}
-	ans, err := answered(agent.AskSocket(c.socketPath(), agent.Question{Verb: "dump", Bundle: proto.BundleID(b), Module: m}))
+	ans, err := answered(c.askSocket(agent.Question{Verb: "dump", Bundle: proto.BundleID(b), Module: m}))
 	if err == nil {
 		return ans.Image, nil
 	}

@@ -64,7 +64,7 @@ func removeIfThere(file string) error {
 }
 
 func (c *Config) metricsOnce(file string) error {
-	ans, err := answered(agent.AskSocket(c.socketPath(), agent.Question{Verb: "metrics"}))
+	ans, err := answered(c.askSocket(agent.Question{Verb: "metrics"}))
 	if err != nil {
 		return err
 	}

@@ -260,7 +260,7 @@ func port(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	ans, err := answered(agent.AskSocket(cfg.socketPath(), q))
+	ans, err := answered(cfg.askSocket(q))
 	if err != nil {
 		return err
 	}

@@ -86,7 +86,7 @@ func host(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	if _, err = answered(agent.AskSocket(cfg.socketPath(), agent.Question{Verb: "host_" + verb, Text: *reason})); err != nil {
+	if _, err = answered(cfg.askSocket(agent.Question{Verb: "host_" + verb, Text: *reason})); err != nil {
 		return err
 	}
 	return answer(common.json, map[string]string{"host": verb}, func() { fmt.Println("told") })

@@ -50,7 +50,7 @@ func (c *Config) reach(name string, poke bool, value uint32, asJSON bool) error 
 			return cli.AsUsage(err)
 		}
 	}
-	ans, err := answered(agent.AskSocket(c.socketPath(), agent.Question{Verb: verb, Text: name, Value: value}))
+	ans, err := answered(c.askSocket(agent.Question{Verb: verb, Text: name, Value: value}))
 	switch {
 	case err == nil:
 		value = ans.Value

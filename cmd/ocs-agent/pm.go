@@ -29,7 +29,7 @@ func pm(_ context.Context, args []string) error {
 	q := agent.Question{Verb: "pm", Bins: &scope}
 	all := []proto.Bin{}
 	for more := true; more; more = q.Value != 0 {
-		ans, err := answered(agent.AskSocket(cfg.socketPath(), q))
+		ans, err := answered(cfg.askSocket(q))
 		if err != nil {
 			return err
 		}

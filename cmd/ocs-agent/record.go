@@ -120,7 +120,7 @@ func release(_ context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	ans, err := answered(agent.AskSocket(cfg.socketPath(), agent.Question{Verb: "release", Text: *device}))
+	ans, err := answered(cfg.askSocket(agent.Question{Verb: "release", Text: *device}))
 	if err != nil {
 		return err
 	}

@@ -189,22 +189,21 @@ func restartWhenAllowed(_ context.Context, args []string) error {
 	if *wait <= 0 || *wait > agent.LeavePatience {
 		return usagef("wait: %v: want over 0, at most %v", *wait, agent.LeavePatience)
 	}
-	path := cfg.socketPath()
-	before, err := answered(agent.AskSocket(path, agent.Question{Verb: "status"}))
+	before, err := answered(cfg.askSocket(agent.Question{Verb: "status"}))
 	if err != nil {
 		return err
 	}
-	if _, err := answered(agent.AskSocket(path, agent.Question{Verb: "restart", Value: uint32(wait.Milliseconds())})); err != nil {
+	if _, err := answered(cfg.askSocket(agent.Question{Verb: "restart", Value: uint32(wait.Milliseconds())})); err != nil {
 		return err
 	}
 	was := before.Status.Reported.Session
 	for until := time.Now().Add(backPatience); time.Now().Before(until); time.Sleep(backPatience / 200) {
-		if ans, err := answered(agent.AskSocket(path, agent.Question{Verb: "status"})); err == nil && ans.Status.Reported.Session != was {
+		if ans, err := answered(cfg.askSocket(agent.Question{Verb: "status"})); err == nil && ans.Status.Reported.Session != was {
 			node := ans.Status.Reported.Node
 			return answer(common.json, map[string]any{"restarted": true, "node": node}, func() { fmt.Printf("node %d: started anew, the light as it was found\n", node) })
 		}
 	}
-	return fmt.Errorf("the agent went, and none answers at %s within %v", path, backPatience)
+	return fmt.Errorf("the agent went, and none answers at %s within %v", cfg.socketPath(), backPatience)
 }
 
 // backPatience is how long the next life is waited for. chosen: a start takes well under

@@ -61,7 +61,7 @@ type soaker struct {
 // soak loads the buses of the configured board, or of these chips, from many
 // goroutines while memory is collected and stacks move.
 func (c *Config) soak(n int, texts []string, deadline time.Duration, write, asJSON bool) error {
-	if _, err := agent.AskSocket(c.socketPath(), agent.Question{Verb: "status"}); !errors.Is(err, agent.ErrNoAgent) && c.Board.Kind != "sim" {
+	if _, err := c.askSocket(agent.Question{Verb: "status"}); !errors.Is(err, agent.ErrNoAgent) && c.Board.Kind != "sim" {
 		return cli.AsUsage(errAgentRuns) // a bus has one owner
 	}
 	s, open, err := c.soakBoard(texts)

@@ -26,7 +26,7 @@ func status(ctx context.Context, args []string) error {
 }
 
 func (c *Config) status(ctx context.Context, asJSON bool) (err error) {
-	ans, err := agent.AskSocket(c.socketPath(), agent.Question{Verb: "status"})
+	ans, err := c.askSocket(agent.Question{Verb: "status"})
 	running := !errors.Is(err, agent.ErrNoAgent)
 	switch {
 	case running:
