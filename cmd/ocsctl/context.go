@@ -52,9 +52,10 @@ func readContexts() (f contextsJSON, name string, err error) {
 	f.Contexts = map[string]contextJSON{}
 	if name = os.Getenv("RINGLIGHT_CONFIG"); name == "" {
 		dir, err := os.UserConfigDir()
-		if name = filepath.Join(dir, "ringlight", "ocsctl.json"); err != nil {
-			return f, name, nil // no home, no file
+		if err != nil {
+			return f, "", nil // no home, no file
 		}
+		name = filepath.Join(dir, "ringlight", "ocsctl.json")
 	}
 	data, err := os.ReadFile(name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -70,6 +71,9 @@ func readContexts() (f contextsJSON, name string, err error) {
 
 // write puts the file in its place whole.
 func (f *contextsJSON) write(name string) error {
+	if name == "" {
+		return wrongUsage("RINGLIGHT_CONFIG", "a file for contexts, where HOME and XDG_CONFIG_HOME are not set", "none of them is")
+	}
 	data, err := json.MarshalIndent(f, "", "  ")
 	if err != nil {
 		return err

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -99,17 +100,17 @@ func rolloutIn(r *proto.OpReply) (rolloutJSON, error) {
 
 // rolloutPlan shows what would be done.
 func (c *clientFlags) rolloutPlan(ctx context.Context, q proto.OpRequest, out io.Writer) error {
-	var all rolloutJSON
+	all := rolloutJSON{Waves: []proto.RolloutWave{}}
+	var lacks error
 	err := c.with(ctx, func(cl *client) error {
-		first := true
-		return cl.Pages(ctx, q, func(r *proto.OpReply) {
-			if j, err := rolloutIn(r); err == nil {
-				if !first {
-					j.Waves = append(all.Waves, j.Waves...)
-				}
-				all, first = j, false
+		err := cl.Pages(ctx, q, func(r *proto.OpReply) {
+			var j rolloutJSON
+			if j, lacks = rolloutIn(r); lacks == nil {
+				j.Waves = append(all.Waves, j.Waves...)
+				all = j
 			}
 		})
+		return cmp.Or(err, lacks)
 	})
 	return c.answer(out, all, err, func() {
 		cli.Say(out, "%s: %s of %d, %d run it already, %d are left", all.Software, proto.Count(len(all.Waves), "wave"), all.Nodes.Total, all.Nodes.Current, all.Nodes.Left)

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"os"
 	"slices"
 	"strconv"
 
@@ -16,7 +15,7 @@ import (
 
 func trace(ctx context.Context, c *clientFlags, args []string, out io.Writer) error {
 	circuits := c.flags.Bool("circuits", false, "a generation of circuits, not of rings")
-	file := c.flags.String("o", "", "write it to `FILE`; default: stdout")
+	file := c.flags.String("o", "-", "file to write, - for stdout")
 	words, err := c.read(args, help("trace"))
 	if err != nil {
 		return err
@@ -43,12 +42,7 @@ func trace(ctx context.Context, c *clientFlags, args []string, out io.Writer) er
 	if err != nil {
 		return err
 	}
-	text = append(text, '\n')
-	if *file != "" {
-		return os.WriteFile(*file, text, 0o644)
-	}
-	_, err = out.Write(text)
-	return err
+	return write(out, *file, append(text, '\n'))
 }
 
 // traceEvent is one event of Chrome's trace format: X, a slice of so many

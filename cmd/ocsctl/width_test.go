@@ -94,6 +94,20 @@ func TestContexts(t *testing.T) {
 	}
 }
 
+// Goal: without a home contexts are written nowhere, and the error says what to set.
+func TestContextsWithoutAHome(t *testing.T) {
+	for _, name := range []string{"RINGLIGHT_CONFIG", "HOME", "XDG_CONFIG_HOME", "RINGLIGHT_BROKER"} {
+		t.Setenv(name, "")
+	}
+	t.Chdir(t.TempDir())
+	if code, _, errs := ctl(t, "context", "set", "a", "-broker", "mqtt://127.0.0.1:2"); code != 2 || !strings.Contains(errs, "RINGLIGHT_CONFIG") {
+		t.Errorf("exit %d %s", code, errs)
+	}
+	if left, _ := os.ReadDir("."); len(left) > 0 {
+		t.Errorf("%v is left", left)
+	}
+}
+
 // The configuration of whoever runs the tests is not theirs.
 func TestMain(m *testing.M) {
 	os.Setenv("RINGLIGHT_CONFIG", filepath.Join(os.TempDir(), "ringlight-no-such-file.json"))
