@@ -26,7 +26,7 @@ type circuits struct {
 	guarded   [][]proto.Circuit                          // by switch
 	desired   []map[proto.Generation][]proto.Circuit     // by switch: what the planner asked
 	last      []proto.Generation                         // by switch: highest commit for it
-	reported  []proto.Generation                         // by switch: highest told as applied
+	reported  []proto.Generation                         // by switch: highest told as applied since it has power
 	commits   map[proto.RingID]map[proto.Generation]bool // by group
 	lists     map[proto.Corr][]proto.JobSpec             // job lists that were asked for
 	alone     map[proto.JobID]bool                       // jobs that nothing may touch, by whether all their circuits had light
@@ -157,7 +157,7 @@ func (c *circuits) committed(group proto.RingID, g proto.Generation) {
 // darken forgets a switch that loses its power.
 func (c *circuits) darken(st *station) {
 	if s, ok := c.number(st); ok {
-		c.guarded[s] = nil
+		c.guarded[s], c.reported[s] = nil, 0
 	}
 }
 
@@ -260,12 +260,13 @@ func (c *circuits) look(st *station) {
 // stand looks at everything when all is quiet.
 func (c *circuits) stand() {
 	for s := range c.guarded {
-		if c.last[s] == 0 || c.off[s] {
+		want := c.desired[s][c.last[s]]
+		if c.last[s] == 0 || c.off[s] || len(want) == 0 && c.reported[s] == 0 {
 			continue // mirrors at rest may pass light by chance; no plan has parked them
 		}
 		// Mirrors that begin anew align when light comes: of what is gone they may yet.
 		lit := slices.DeleteFunc(c.r.mirrors.Lit(c.r.world, s), func(x circuit.Pair) bool { return c.isGone(s, int(x.A)) })
-		want := slices.DeleteFunc(slices.Clone(c.sent(s, c.desired[s][c.last[s]])), func(x proto.Circuit) bool { return c.isGone(s, int(x.A)) })
+		want = slices.DeleteFunc(slices.Clone(c.sent(s, want)), func(x proto.Circuit) bool { return c.isGone(s, int(x.A)) })
 		if len(lit) != len(want) {
 			c.violate(s, "old or new", fmt.Sprintf("light passes %d times, generation %d has %d circuits", len(lit), c.last[s], len(want)))
 		}
