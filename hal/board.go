@@ -2,6 +2,7 @@ package hal
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"periph.io/x/conn/v3/physic"
@@ -211,6 +212,11 @@ type Board struct {
 	Types   []Optics
 	// Mirrors is set on a MEMS board, which has no bundles.
 	Mirrors *Mirrors
+}
+
+// CMIS reports whether a bundle has modules with controllers of their own.
+func (b *Board) CMIS() bool {
+	return slices.ContainsFunc(b.Bundles, func(bu Bundle) bool { return bu.Modules[0].Kind == KindCMIS })
 }
 
 // Modules is how many all bundles have.

@@ -30,7 +30,10 @@ func keysOf(prefix string, v reflect.Value) []Key {
 		}
 		name := prefix + f.Tag.Get("json")
 		if f.Type.Kind() == reflect.Struct {
-			out = append(out, keysOf(name+".", v.Field(i))...)
+			if !f.Anonymous { // else its keys are the outer one's
+				name += "."
+			}
+			out = append(out, keysOf(name, v.Field(i))...)
 			continue
 		}
 		k := Key{Key: name, Default: v.Field(i).Interface(), Unit: f.Tag.Get("unit"), Text: f.Tag.Get("doc")}

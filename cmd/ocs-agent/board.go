@@ -12,6 +12,7 @@ import (
 	"ringlight/agent"
 	"ringlight/cmd/cli"
 	"ringlight/hal"
+	"ringlight/hal/boardfile"
 	"ringlight/hal/linux"
 	"ringlight/hal/socket"
 	"ringlight/ocs"
@@ -68,29 +69,6 @@ func bootID() uint64 {
 	return binary.BigEndian.Uint64(d[:8])
 }
 
-// simulated is the board of kind sim.
-func (c *Config) simulated(board *hal.Board) (solo.Config, error) {
-	s := solo.Config{Board: board, Seed: c.Board.Seed, State: c.State, Physics: &c.Board.Physics}
-	if c.Board.SlowMCI {
-		s.MCI = sim.SlowMCITiming()
-	}
-	for _, text := range c.Board.Faults {
-		f, err := sim.ParseFault(text)
-		if err != nil {
-			return s, err
-		}
-		s.Faults = append(s.Faults, f)
-	}
-	for _, text := range c.Board.Fibres {
-		f, err := solo.ParseFibre(text)
-		if err != nil {
-			return s, err
-		}
-		s.Fibres = append(s.Fibres, f)
-	}
-	return s, nil
-}
-
 // open opens the board on the real clock.
 func (c *Config) open(board *hal.Board) func(func(hal.Event)) (agent.Hardware, error) {
 	return func(events func(hal.Event)) (agent.Hardware, error) {
@@ -100,7 +78,7 @@ func (c *Config) open(board *hal.Board) func(func(hal.Event)) (agent.Hardware, e
 		case "socket":
 			return socket.Dial(c.Board.Path, events)
 		}
-		s, err := c.simulated(board)
+		s, err := c.Board.Keys.Config(board, c.State)
 		if err != nil {
 			return nil, err
 		}
@@ -125,7 +103,7 @@ func (c *Config) bench() (*simBench, error) { return c.recordedBench(-1, nil) }
 // recordedBench is a bench with health rounds, which hands out the blocks of
 // its recording.
 func (c *Config) recordedBench(health time.Duration, blocks func([]byte)) (*simBench, error) {
-	if c.Board.ModuleKind == moduleCMIS { // such modules leave their maker calibrated
+	if c.Board.ModuleKind == boardfile.CMIS { // such modules leave their maker calibrated
 		if err := c.calibrateSimulated(context.Background(), c.logger().Logger); err != nil {
 			return nil, err
 		}
@@ -134,7 +112,7 @@ func (c *Config) recordedBench(health time.Duration, blocks func([]byte)) (*simB
 	if err != nil {
 		return nil, err
 	}
-	s, err := c.simulated(a.Board)
+	s, err := c.Board.Keys.Config(a.Board, c.State)
 	if err != nil {
 		return nil, cli.AsUsage(err)
 	}

@@ -15,8 +15,7 @@ import (
 	"ringlight/proto"
 )
 
-// readBoard takes the board in from its file, where there is one. What a file says
-// is not said again by the keys of the default boards.
+// readBoard takes the board in from its file, where there is one.
 func (b *BoardConfig) readBoard() error {
 	if b.File == "" {
 		return nil
@@ -29,18 +28,7 @@ func (b *BoardConfig) readBoard() error {
 	if err != nil {
 		return fmt.Errorf("board.file: %s: %w", b.File, err)
 	}
-	b.read = &board
-	if board.Mirrors != nil {
-		b.Ports, b.DAC = board.Mirrors.Ports, ""
-		return nil
-	}
-	b.GPUs, b.Bundles, b.Modules, b.ModuleKind, b.DAC, b.Mux = board.GPUs, len(board.Bundles), 1, moduleChips, "", false
-	for i := range board.Bundles {
-		b.Modules = max(b.Modules, len(board.Bundles[i].Modules))
-		if board.Bundles[i].Modules[0].Kind == hal.KindCMIS {
-			b.ModuleKind = moduleCMIS
-		}
-	}
+	b.Take(&board)
 	return nil
 }
 
@@ -53,23 +41,12 @@ func parseBoard(raw []byte) (*boardfile.File, hal.Board, error) {
 	return f, b, err
 }
 
-// validateFile refuses what has no meaning beside a file.
-func (b *BoardConfig) validateFile(bad complain) {
-	if b.File == "" {
-		return
-	}
-	bad.when(b.Kind == "box" || b.isSwitch() && (b.read == nil || b.read.Mirrors == nil), "board.file", "a box has none, and the ports of a switch are in it")
-	bad.when(len(b.Buses) > 0 || len(b.Lines) > 0, "board.buses", "buses and lines are in board.file")
-}
-
 // benchOf is a board on which the maker of CMIS modules calibrates them: the same
 // modules, their chips within reach.
 func benchOf(cmis *hal.Board) (*hal.Board, error) {
-	most := 1
-	for i := range cmis.Bundles {
-		most = max(most, len(cmis.Bundles[i].Modules))
-	}
-	b, err := boardfile.Default(cmis.GPUs, len(cmis.Bundles), most)
+	var its boardfile.Config
+	its.Take(cmis)
+	b, err := boardfile.Default(its.GPUs, its.Bundles, its.Modules)
 	if err != nil {
 		return nil, err
 	}

@@ -11,6 +11,7 @@ import (
 	"ringlight/agent/bench"
 	"ringlight/cmd/cli"
 	"ringlight/hal"
+	"ringlight/hal/boardfile"
 	"ringlight/ocs"
 	"ringlight/proto"
 	"ringlight/sim/solo"
@@ -100,7 +101,7 @@ func (c *Config) bringup(b bench.BringUp) (*bench.Report, error) {
 	if _, err := c.askSocket(agent.Question{Verb: "status"}); !errors.Is(err, agent.ErrNoAgent) {
 		return nil, errAgentRuns
 	}
-	if c.Board.Kind == "sim" && c.Board.ModuleKind == moduleCMIS { // such modules leave their maker calibrated
+	if c.Board.Kind == "sim" && c.Board.ModuleKind == boardfile.CMIS { // such modules leave their maker calibrated
 		if err := c.calibrateSimulated(context.Background(), c.logger().Logger); err != nil {
 			return nil, err
 		}
@@ -124,7 +125,7 @@ func (c *Config) bringup(b bench.BringUp) (*bench.Report, error) {
 // benchBoard opens the board for a bench.
 func (c *Config) benchBoard(a *agent.Config) (bench.Board, func() error, error) {
 	if c.Board.Kind == "sim" {
-		s, err := c.simulated(a.Board)
+		s, err := c.Board.Keys.Config(a.Board, c.State)
 		if err != nil {
 			return nil, nil, cli.AsUsage(err)
 		}

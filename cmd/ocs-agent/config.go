@@ -53,94 +53,15 @@ type Config struct {
 
 // BoardConfig says which board and where it is.
 type BoardConfig struct {
-	Kind    string `json:"kind" doc:"linux: buses and lines of this machine; sim: simulated in this process; socket: in a process of its own; box: a commercial switch on the network; empty: linux with a board file, else none, and what needs a board refuses"`
-	File    string `json:"file" doc:"board file, docs/board-file.md; empty: a default board. gpus, bundles, modules, module_kind, dac and mux are then the file's"`
-	GPUs    int    `json:"gpus" doc:"GPUs of the node"`
-	Bundles int    `json:"bundles" doc:"OCSTrx bundles of the node, 1 to 8"`
-	Modules int    `json:"modules" doc:"modules of a bundle, 1 to 8"`
-
-	ModuleKind string `json:"module_kind" doc:"chips: heaters, diodes and memory of each module hang on the board's buses; cmis: each module has a controller, at 0x50"`
-	DAC        string `json:"dac" doc:"module_kind chips: what drives the heaters, ltc2688 or ad5676r; empty: ltc2688"`
-	Mux        bool   `json:"mux" doc:"module_kind cmis: the modules of a bundle share one segment behind a mux; else each has its own"`
-
-	Direct bool `json:"direct" doc:"the bundles are the interfaces of a server that is joined directly: node is the number of its switch, as circuit list has it; calibrate it without first"`
-
-	Ports   int    `json:"ports" doc:"over 0: a circuit switch with so many ports on either side, not a node; gpus, bundles and modules then mean nothing"`
-	Factory string `json:"factory" doc:"of a circuit switch: file with what its maker measured; kind sim needs none"`
-
-	Buses []BusConfig  `json:"buses" doc:"kind linux: device of each bus in the order of the default board: latches; then per bundle SPI, two ADC segments, slow; with module_kind cmis: the segments; empty: the default names; scl and sda, each chip and offset: lines that free a hanging I2C bus"`
-	Lines []LineConfig `json:"lines" doc:"kind linux: LOS line of each path in the order of the default board: per bundle loopback, external1, external2; empty: gpiochip0 from 0"`
-
-	AlarmA AlarmConfig `json:"alarm_a"`
-	AlarmB AlarmConfig `json:"alarm_b"`
-
-	Box      BoxConfig `json:"box"`
-	Protocol string    `json:"protocol" doc:"kind box: short for box.protocol"`
-	Address  string    `json:"address" doc:"kind box: short for box.address"`
-	Dialect  string    `json:"dialect" doc:"kind box: short for box.dialect"`
-
-	Path string `json:"path" doc:"kind socket: the board's unix socket"`
-
-	Seed       uint64      `json:"seed" doc:"kind sim: the board's optics and noise"`
-	Calibrated bool        `json:"calibrated" doc:"kind sim: a bundle without a stored calibration is calibrated at start"`
-	SlowMCI    bool        `json:"slow_mci" doc:"kind sim, module_kind cmis: controllers take every hold-off that the specification leaves them"`
-	Faults     []string    `json:"faults" doc:"kind sim: what is broken, such as stuck:bundle/module/cell"`
-	Physics    sim.Physics `json:"physics"`
-	Fibres     []string    `json:"fibres" doc:"kind sim: fibres between the board's own ports, such as 0/external1-1/external1"`
-
-	read *hal.Board // of File
-}
-
-// BoxConfig says which commercial switch, and where it is.
-type BoxConfig struct {
-	Protocol     string `json:"protocol" doc:"kind box: scpi, tl1 (groups and connections), tl1-patch (numbered ports) or sonic-ocs (RESTCONF)"`
-	Address      string `json:"address" doc:"kind box: host:port; of sonic-ocs also https://host:port, or http:// on loopback, where a bare address without ca means it too"`
-	DeadlineMS   int64  `json:"deadline_ms" doc:"kind box: how long an answer may take, 100 to 60000; 0: 5000"`
-	User         string `json:"user" doc:"kind box, tl1 and sonic-ocs: who logs in"`
-	PasswordFile string `json:"password_file" doc:"kind box, tl1 and sonic-ocs: file with the password"`
-	Dialect      string `json:"dialect" doc:"kind box, sonic-ocs: how it says its states: tables (config_status, connected), states (state, tuned) or auto; empty: auto"`
-	CA           string `json:"ca" doc:"kind box, sonic-ocs: file with the authority of the box's certificate, or with that itself where it is its own, PEM; empty: this machine's"`
-	Cert         string `json:"cert" doc:"kind box, sonic-ocs: file with the certificate that the box wants to see, PEM"`
-	Key          string `json:"key" doc:"kind box, sonic-ocs: file with the certificate's key, PEM"`
-	Group        string `json:"group" doc:"kind box, tl1: group that owns our connections; those of others are left alone"`
-}
-
-// AlarmConfig are the thresholds of the power at the ports of one side of a
-// circuit switch.
-type AlarmConfig struct {
-	On      bool  `json:"on" doc:"of a circuit switch: power alarms of all ports of this side"`
-	Low     int32 `json:"low" unit:"mdBm" doc:"under it: low"`
-	Degrade int32 `json:"degrade" unit:"mdBm" doc:"under it: degrade"`
-	High    int32 `json:"high" unit:"mdBm" doc:"over it: high"`
-	ClearMS int64 `json:"clear_ms" unit:"ms" doc:"an alarm is cleared when looks have found none of it for so long"`
-}
-
-// Kinds of modules.
-const (
-	moduleChips = "chips"
-	moduleCMIS  = "cmis"
-)
-
-// BusConfig names the device of one bus, and the lines by which an I2C bus
-// that hangs is freed where its adapter's driver does not do that itself.
-type BusConfig struct {
-	Device string      `json:"device"`
-	SCL    *LineConfig `json:"scl,omitempty"`
-	SDA    *LineConfig `json:"sda,omitempty"`
-}
-
-// LineConfig names one input line.
-type LineConfig struct {
-	Chip      string `json:"chip"`
-	Offset    int    `json:"offset"`
-	ActiveLow bool   `json:"active_low"`
+	boardfile.Config
+	solo.Keys // kind sim
 }
 
 // defaults reports to a broker on this machine, and names no board: nothing is simulated
 // unless it is asked for.
 func defaults() Config {
 	return Config{Fabric: "f1", Broker: "mqtt://127.0.0.1:18830", Cache: "on", State: "./ocs-agent.state", Seal: string(guard.Off), Reports: "plain", HealthMS: 10_000, Recorder: record.DefaultRing / 1024, Lock: "drift", LogLevel: "info", LogForm: "text",
-		Board: BoardConfig{GPUs: 4, Bundles: 2, Modules: hal.MaxModules, ModuleKind: moduleChips, Seed: 1, Calibrated: true, Physics: sim.DefaultPhysics()}}
+		Board: BoardConfig{boardfile.DefaultConfig(), solo.DefaultKeys()}}
 }
 
 // maxConfig bounds a configuration. chosen: far above the widest board's.
@@ -167,7 +88,7 @@ func (b *BoardConfig) settle() {
 		b.Kind = "linux"
 	}
 	b.Box.Protocol, b.Box.Address, b.Box.Dialect = cmp.Or(b.Box.Protocol, b.Protocol), cmp.Or(b.Box.Address, b.Address), cmp.Or(b.Box.Dialect, b.Dialect)
-	if b.DAC == "" && b.File == "" && b.ModuleKind == moduleChips && b.Kind != "box" && !b.isSwitch() {
+	if b.DAC == "" && b.File == "" && b.ModuleKind == boardfile.Chips && b.Kind != "box" && !b.isSwitch() {
 		b.DAC = "ltc2688"
 	}
 }
@@ -229,23 +150,11 @@ func (c *Config) Validate() error {
 	cli.CheckLog(c.LogLevel, c.LogForm, bad)
 	c.validateSCPI(bad)
 	c.validateRequests(bad)
-	c.Board.validate(bad)
-	return errors.Join(errs...)
+	return errors.Join(append(errs, c.Board.validate(bad))...)
 }
 
-func (b *BoardConfig) validate(bad complain) {
-	bad.span("board.gpus", int64(b.GPUs), 2, 8)
-	bad.span("board.bundles", int64(b.Bundles), 1, hal.MaxBundles)
-	bad.span("board.modules", int64(b.Modules), 1, hal.MaxModules)
-	bad.when(b.ModuleKind != moduleChips && b.ModuleKind != moduleCMIS, "board.module_kind", "%q: want chips or cmis", b.ModuleKind)
-	_, known := dacs[b.DAC]
-	bad.when(!known || b.DAC != "" && b.ModuleKind != moduleChips, "board.dac", "%q: want ltc2688 or ad5676r, of module_kind chips", b.DAC)
-	bad.when(b.ModuleKind != moduleCMIS && (b.Mux || b.SlowMCI), "board.mux", "mux and slow_mci are of module_kind cmis")
+func (b *BoardConfig) validate(bad complain) error {
 	b.validateMirrors(bad)
-	b.validateFile(bad)
-	b.Physics.Validate(func(key string, value float64, low, high string) {
-		bad("board.physics."+key, "%v: want %s to %s", value, low, high)
-	})
 	bad.when(b.Kind != "sim" && b.Kind != "" && b.Physics != sim.DefaultPhysics(), "board.physics", "is of kind sim")
 	layout, err := b.bare()
 	switch b.Kind {
@@ -265,17 +174,11 @@ func (b *BoardConfig) validate(bad complain) {
 	case "box":
 		b.validateBox(bad)
 	case "sim", "":
-		for i, f := range b.Faults {
-			_, err := sim.ParseFault(f)
-			bad.when(err != nil, fmt.Sprintf("board.faults[%d]", i), "%v", err)
-		}
-		for i, f := range b.Fibres {
-			_, err := solo.ParseFibre(f)
-			bad.when(err != nil, fmt.Sprintf("board.fibres[%d]", i), "%v", err)
-		}
 	default:
 		bad("board.kind", "%q: want linux, sim, socket or box", b.Kind)
 	}
+	_, wrong := b.Keys.Config(&layout, "")
+	return errors.Join(b.Check(), wrong)
 }
 
 // named refuses where no board is named.
@@ -290,23 +193,12 @@ func (b *BoardConfig) named() error {
 // bare is the board with the default names of its devices.
 func (b *BoardConfig) bare() (hal.Board, error) {
 	if b.Kind == "box" {
-		address, _ := b.Box.address()
-		dial, err := b.Box.dialer()
-		return hal.Board{Buses: []hal.Bus{{Kind: hal.TextLine, Device: address, Timeout: b.Box.deadline() * 19 / 20, Dial: dial}}}, err
+		address, _ := boxAddress(&b.Box)
+		dial, err := boxDialer(&b.Box)
+		return hal.Board{Buses: []hal.Bus{{Kind: hal.TextLine, Device: address, Timeout: boxDeadline(&b.Box) * 19 / 20, Dial: dial}}}, err
 	}
-	if b.read != nil {
-		return *b.read, nil
-	}
-	if b.isSwitch() {
-		return hal.DefaultMEMS(b.Ports)
-	}
-	if b.ModuleKind == moduleCMIS {
-		return boardfile.DefaultCMIS(b.GPUs, b.Bundles, b.Modules, b.Mux)
-	}
-	return boardfile.DefaultOf(dacs[b.DAC], b.GPUs, b.Bundles, b.Modules)
+	return b.Config.Layout()
 }
-
-var dacs = map[string]hal.Part{"": hal.LTC2688, "ltc2688": hal.LTC2688, "ad5676r": hal.AD5676R}
 
 // layout is the board as data.
 func (b *BoardConfig) layout() (hal.Board, error) {
@@ -316,7 +208,7 @@ func (b *BoardConfig) layout() (hal.Board, error) {
 	}
 	for i, bus := range b.Buses {
 		board.Buses[i].Device = bus.Device
-		board.Buses[i].SCL, board.Buses[i].SDA = bus.SCL.line(), bus.SDA.line()
+		board.Buses[i].SCL, board.Buses[i].SDA = line(bus.SCL), line(bus.SDA)
 	}
 	for i, l := range b.Lines {
 		board.Lines[i] = hal.Line{Chip: l.Chip, Offset: l.Offset, ActiveLow: l.ActiveLow}
@@ -333,7 +225,7 @@ func (c *Config) recordBytes() int {
 }
 
 // line is nil where none is named.
-func (l *LineConfig) line() *hal.Line {
+func line(l *boardfile.LineDevice) *hal.Line {
 	if l == nil {
 		return nil
 	}

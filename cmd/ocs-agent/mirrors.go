@@ -13,6 +13,7 @@ import (
 	"ringlight/agent"
 	"ringlight/cmd/cli"
 	"ringlight/hal"
+	"ringlight/hal/boardfile"
 	"ringlight/hal/scpi"
 	"ringlight/hal/sonic"
 	"ringlight/hal/tl1"
@@ -29,7 +30,6 @@ import (
 func (b *BoardConfig) isSwitch() bool { return b.Ports > 0 }
 
 func (b *BoardConfig) validateMirrors(bad complain) {
-	bad.span("board.ports", int64(b.Ports), 0, hal.MaxCrossbarPorts)
 	b.validateAlarms(bad)
 	switch {
 	case b.Direct && b.isSwitch():
@@ -41,14 +41,14 @@ func (b *BoardConfig) validateMirrors(bad complain) {
 	}
 }
 
-// thresholds are those of an AlarmConfig.
-func (a *AlarmConfig) thresholds() circuit.Thresholds {
+// thresholds are those of the alarms of a side.
+func thresholds(a *boardfile.Alarms) circuit.Thresholds {
 	return circuit.Thresholds{On: a.On, Low: proto.MilliDBm(a.Low), Degrade: proto.MilliDBm(a.Degrade), High: proto.MilliDBm(a.High),
 		ClearHoldOff: time.Duration(a.ClearMS) * time.Millisecond}
 }
 
 func (b *BoardConfig) validateAlarms(bad complain) {
-	for side, a := range [hal.NumSides]*AlarmConfig{&b.AlarmA, &b.AlarmB} {
+	for side, a := range [hal.NumSides]*boardfile.Alarms{&b.AlarmA, &b.AlarmB} {
 		key := "board.alarm_" + string("ab"[side])
 		switch {
 		case !a.On:
@@ -67,14 +67,14 @@ const maxClearMS = 3_600_000
 
 func (b *BoardConfig) validateBox(bad complain) {
 	bad.when(!b.isSwitch(), "board.ports", "kind box: want the ports of the switch, of each side")
-	b.Box.validate(bad)
+	checkBox(&b.Box, bad)
 	if ms := b.Box.DeadlineMS; ms != 0 {
 		bad.span("board.box.deadline_ms", ms, box.LeastDeadline.Milliseconds(), box.GreatestDeadline.Milliseconds())
 	}
 }
 
-func (b *BoxConfig) validate(bad complain) {
-	address, plain := b.address()
+func checkBox(b *boardfile.Box, bad complain) {
+	address, plain := boxAddress(b)
 	host, _, err := net.SplitHostPort(address)
 	restconf := b.Protocol == protocolSONiC
 	switch {
@@ -92,8 +92,8 @@ func (b *BoxConfig) validate(bad complain) {
 
 const protocolSONiC = "sonic-ocs"
 
-// address is host:port, and whether it is spoken to plainly.
-func (b *BoxConfig) address() (hostPort string, plain bool) {
+// boxAddress is host:port, and whether it is spoken to plainly.
+func boxAddress(b *boardfile.Box) (hostPort string, plain bool) {
 	if rest, ok := strings.CutPrefix(b.Address, "http://"); ok {
 		return strings.TrimSuffix(rest, "/"), true
 	}
@@ -104,9 +104,9 @@ func (b *BoxConfig) address() (hostPort string, plain bool) {
 	return b.Address, b.Protocol == protocolSONiC && b.CA == "" && mqtt.IsLoopback(host)
 }
 
-// dialer opens a connection over TLS to a box that speaks RESTCONF; nil: TCP will do.
-func (b *BoxConfig) dialer() (func(time.Duration) (hal.LineConn, error), error) {
-	address, plain := b.address()
+// boxDialer opens a connection over TLS to a box that speaks RESTCONF; nil: TCP will do.
+func boxDialer(b *boardfile.Box) (func(time.Duration) (hal.LineConn, error), error) {
+	address, plain := boxAddress(b)
 	if b.Protocol != protocolSONiC || plain {
 		return nil, nil
 	}
@@ -125,8 +125,8 @@ func (b *BoxConfig) dialer() (func(time.Duration) (hal.LineConn, error), error) 
 	}, nil
 }
 
-// deadline of an answer of the box.
-func (b *BoxConfig) deadline() time.Duration {
+// boxDeadline of an answer of the box.
+func boxDeadline(b *boardfile.Box) time.Duration {
 	return cmp.Or(time.Duration(b.DeadlineMS)*time.Millisecond, box.DefaultDeadline)
 }
 
@@ -154,13 +154,13 @@ func (c *Config) switchConfig(cfg *agent.Config) (err error) {
 	cfg.ScriptsFirst = c.ByHand
 	c.keepLabels(cfg)
 	if c.Board.Kind != "box" {
-		cfg.Thresholds = [hal.NumSides]circuit.Thresholds{c.Board.AlarmA.thresholds(), c.Board.AlarmB.thresholds()}
+		cfg.Thresholds = [hal.NumSides]circuit.Thresholds{thresholds(&c.Board.AlarmA), thresholds(&c.Board.AlarmB)}
 		cfg.Factory, err = c.factory(cfg.Board)
 		return err
 	}
 	b := &c.Board.Box
 	cfg.BoxPorts = c.Board.Ports
-	cfg.Box = &box.Config{Ports: c.Board.Ports, Deadline: b.deadline()}
+	cfg.Box = &box.Config{Ports: c.Board.Ports, Deadline: boxDeadline(b)}
 	if b.Protocol == "scpi" {
 		cfg.Box.Client, cfg.Box.End = scpi.NewClient(), '\n'
 		return nil
@@ -174,7 +174,7 @@ func (c *Config) switchConfig(cfg *agent.Config) (err error) {
 		password = strings.TrimSpace(string(raw))
 	}
 	if b.Protocol == protocolSONiC {
-		host, _ := b.address()
+		host, _ := boxAddress(b)
 		cfg.Box.Client = sonic.NewClient(sonic.Config{Host: host, Dialect: cmp.Or(sonic.Dialect(b.Dialect), sonic.Auto), User: b.User, Password: password})
 		return nil
 	}

@@ -16,6 +16,7 @@ import (
 	"ringlight/agent"
 	"ringlight/cmd/cli"
 	"ringlight/cmd/service"
+	"ringlight/hal/boardfile"
 	"ringlight/proto"
 	"ringlight/proto/guard"
 	"ringlight/proto/metric"
@@ -243,16 +244,18 @@ func (c *Config) calibrateSimulated(ctx context.Context, log *slog.Logger) error
 	// optics, their chips within reach.
 	maker := *c
 	maker.Board.Direct = false // whose agent is a switch's, and calibrates nothing
-	if maker.Board.ModuleKind == moduleCMIS {
+	if maker.Board.ModuleKind == boardfile.CMIS {
 		layout, err := c.Board.layout()
 		if err != nil {
 			return err
 		}
-		if maker.Board.read, err = benchOf(&layout); err != nil {
+		its, err := benchOf(&layout)
+		if err != nil {
 			return err
 		}
+		maker.Board.Take(its)
 	}
-	maker.Board.ModuleKind, maker.Board.Mux, maker.Board.SlowMCI = moduleChips, false, false
+	maker.Board.SlowMCI = false
 	var b *simBench
 	for i, cal := range known {
 		if cal != nil {

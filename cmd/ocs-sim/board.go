@@ -13,28 +13,17 @@ import (
 	"ringlight/hal"
 	"ringlight/hal/boardfile"
 	"ringlight/proto"
-	"ringlight/sim"
 	"ringlight/sim/live"
 	"ringlight/sim/solo"
 )
 
-// boardConfig is the `board` object of an agent's configuration with kind sim.
+// boardConfig is the `board` object of an agent's configuration with kind sim, and
+// fibres to boards of other processes. Of it calibrated, direct, factory and the
+// alarms are the agent's to see to.
 type boardConfig struct {
-	Kind       string      `json:"kind"`
-	File       string      `json:"file"` // board file; the five below are then its own
-	GPUs       int         `json:"gpus"`
-	Bundles    int         `json:"bundles"`
-	Ports      int         `json:"ports"` // of a board of mirrors, on either side; 0: it is a node's
-	Modules    int         `json:"modules"`
-	ModuleKind string      `json:"module_kind"`
-	Mux        bool        `json:"mux"`
-	SlowMCI    bool        `json:"slow_mci"`
-	Seed       uint64      `json:"seed"`
-	Physics    sim.Physics `json:"physics"`
-	Calibrated bool        `json:"calibrated"` // the agent's to see to; a board is never born calibrated
-	Faults     []string    `json:"faults"`
-	Fibres     []string    `json:"fibres"`
-	Leads      []string    `json:"leads"` // fibres to boards of other processes
+	boardfile.Config
+	solo.Keys
+	Leads []string `json:"leads"`
 }
 
 func board(ctx context.Context, args []string, t cli.Terminal) error {
@@ -104,30 +93,29 @@ func serveAt(field, at string) (net.Listener, error) {
 	return l, nil
 }
 
-func readBoard(file string) (solo.Config, []live.Lead, error) {
-	c := boardConfig{Kind: "sim", GPUs: 4, Bundles: 2, Modules: hal.MaxModules, Seed: 1, Physics: sim.DefaultPhysics()}
+func readBoard(file string) (cfg solo.Config, leads []live.Lead, err error) {
+	c := boardConfig{Config: boardfile.DefaultConfig(), Keys: solo.DefaultKeys()}
+	c.Kind = "sim"
 	if file != "" {
 		data, err := read(file)
 		if err != nil {
-			return solo.Config{}, nil, err
+			return cfg, nil, err
 		}
 		if err := decodeBoard(data, &c); err != nil {
-			return solo.Config{}, nil, fmt.Errorf("%s: %w", file, err)
+			return cfg, nil, fmt.Errorf("%s: %w", file, err)
 		}
 	}
-	cfg, err := c.solo()
-	if err != nil {
-		return cfg, nil, err
+	b, err := c.layout()
+	if err == nil {
+		cfg, err = c.Keys.Config(&b, "")
 	}
-	var leads []live.Lead
 	for i, s := range c.Leads {
-		l, err := live.ParseLead(s)
-		if err != nil {
-			return cfg, nil, fmt.Errorf("board.leads[%d]: %w", i, err)
+		l, wrong := live.ParseLead(s)
+		if leads = append(leads, l); wrong != nil && err == nil {
+			err = fmt.Errorf("board.leads[%d]: %w", i, wrong)
 		}
-		leads = append(leads, l)
 	}
-	return cfg, leads, nil
+	return cfg, leads, err
 }
 
 // decodeBoard reads a board, strictly; of an agent's whole configuration only
@@ -145,61 +133,36 @@ func decodeBoard(data []byte, c *boardConfig) error {
 	return proto.DecodeFile(data, c)
 }
 
-// layout is the board as data.
-func (c *boardConfig) layout() (hal.Board, error) {
-	if c.Ports < 0 || c.Ports > hal.MaxCrossbarPorts {
-		return hal.Board{}, invalid("board.ports", fmt.Sprintf("0 to %d", hal.MaxCrossbarPorts), "%d", c.Ports)
+// layout is the board as data. It refuses what is of another kind.
+func (c *boardConfig) layout() (b hal.Board, err error) {
+	for _, other := range []struct {
+		key, kind string
+		there     bool
+	}{
+		{"buses", "linux", len(c.Buses) > 0}, {"lines", "linux", len(c.Lines) > 0}, {"path", "socket", c.Path != ""},
+		{"box", "box", c.Box != boardfile.Box{}}, {"protocol", "box", c.Protocol != ""}, {"address", "box", c.Address != ""}, {"dialect", "box", c.Dialect != ""},
+	} {
+		if other.there {
+			return b, invalid("board."+other.key, "none", "is of kind %s, and the board is simulated", other.kind)
+		}
 	}
-	if c.Ports > 0 {
-		return hal.DefaultMEMS(c.Ports)
+	if c.Kind != "sim" {
+		return b, invalid("board.kind", "sim", "%q", c.Kind)
 	}
 	if c.File != "" {
 		raw, err := os.ReadFile(c.File)
 		if err != nil {
-			return hal.Board{}, invalid("board.file", "a board file", "%v", err)
+			return b, invalid("board.file", "a board file", "%v", err)
 		}
-		_, b, err := boardfile.Parse(raw)
+		if _, b, err = boardfile.Parse(raw); err != nil {
+			return b, fmt.Errorf("board.file: %s: %w", c.File, err)
+		}
+		c.Take(&b)
+	}
+	if err := c.Check(); err != nil {
 		return b, err
 	}
-	switch c.ModuleKind {
-	case "", "chips":
-		return boardfile.Default(c.GPUs, c.Bundles, c.Modules)
-	case "cmis":
-		return boardfile.DefaultCMIS(c.GPUs, c.Bundles, c.Modules, c.Mux)
-	}
-	return hal.Board{}, invalid("board.module_kind", "chips or cmis", "%q", c.ModuleKind)
-}
-
-func (c *boardConfig) solo() (solo.Config, error) {
-	if c.Kind != "sim" {
-		return solo.Config{}, invalid("board.kind", "sim", "%q", c.Kind)
-	}
-	b, err := c.layout()
-	if err != nil {
-		return solo.Config{}, err
-	}
-	if err := checkPhysics("board.physics.", &c.Physics); err != nil {
-		return solo.Config{}, err
-	}
-	cfg := solo.Config{Board: &b, Seed: c.Seed, Physics: &c.Physics}
-	if c.SlowMCI {
-		cfg.MCI = sim.SlowMCITiming()
-	}
-	for i, s := range c.Faults {
-		f, err := sim.ParseFault(s)
-		if err != nil {
-			return cfg, fmt.Errorf("board.faults[%d]: %w", i, err)
-		}
-		cfg.Faults = append(cfg.Faults, f)
-	}
-	for i, s := range c.Fibres {
-		f, err := solo.ParseFibre(s)
-		if err != nil {
-			return cfg, fmt.Errorf("board.fibres[%d]: %w", i, err)
-		}
-		cfg.Fibres = append(cfg.Fibres, f)
-	}
-	return cfg, nil
+	return c.Layout()
 }
 
 func invalid(field, limit, format string, args ...any) error {

@@ -6,10 +6,12 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"ringlight/cmd/cli"
+	"ringlight/hal"
 	"ringlight/planner/fabric"
 	"ringlight/proto"
 )
@@ -111,6 +113,8 @@ func TestBoardConfiguration(t *testing.T) {
 		{`{"physics":{"tau_us":501}}`, 0, false},
 		{`{"faults":["stuck"]}`, 0, false},
 		{`{"fibres":["0/loopback-1/external1"]}`, 0, false},
+		{`{"modules":1,"dac":"ad5676r","direct":true,"buses":null,"lines":[],"alarm_a":{"on":false,"low":0},"box":{"address":"","key":""},"path":""}`, 1, true},
+		{`{"modules":2,"module_kind":"cmis","mux":true,"slow_mci":true}`, 2, true},
 		{`{} {}`, 0, false},
 		{`[`, 0, false},
 	} {
@@ -126,6 +130,34 @@ func TestBoardConfiguration(t *testing.T) {
 		if c.ok && len(cfg.Board.Bundles[0].Modules) != c.modules {
 			t.Errorf("%s: %d modules, want %d", c.in, len(cfg.Board.Bundles[0].Modules), c.modules)
 		}
+	}
+}
+
+// Goal: what no simulated board can be is refused by its key, with what would do.
+// Method: keys of other kinds and values that are none; of a DAC, the board has it.
+func TestBoardRefusesByKey(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "board.json")
+	for _, c := range [][3]string{
+		{`"buses":[{"device":"/dev/i2c-1"}]`, "board.buses", "kind linux"}, {`"lines":[{"chip":"gpiochip0"}]`, "board.lines", "kind linux"},
+		{`"path":"b.sock"`, "board.path", "kind socket"}, {`"box":{"user":"x"}`, "board.box", "kind box"}, {`"address":"h:1"`, "board.address", "kind box"},
+		{`"kind":"socket"`, "board.kind", "sim"}, {`"dac":"ad5535b"`, "board.dac", "ltc2688 or ad5676r"}, {`"dac":"ltc2688","module_kind":"cmis"`, "board.dac", "chips"},
+		{`"mux":true`, "board.mux", "cmis"}, {`"slow_mci":true`, "board.slow_mci", "cmis"}, {`"gpus":9`, "board.gpus", "2 to 8"}, {`"bundles":0`, "board.bundles", "1 to 8"},
+		{`"ports":999`, "board.ports", "0 to 576"}, {`"module_kind":"osfp"`, "board.module_kind", "chips or cmis"}, {`"physics":{"tau_us":501}`, "board.physics.tau_us", " to "},
+		{`"file":"` + name + `"`, "board.file", "line 1"}, {`"file":"` + name + `.none"`, "board.file", "a board file"},
+		{`"file":"../../hal/boardfile/default.json","ports":8`, "board.file", "ports"}, {`"alarm":1`, "", `no key "alarm"`},
+	} {
+		if err := os.WriteFile(name, []byte("{"+c[0]+"}"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := readBoard(name); err == nil || !strings.Contains(err.Error(), c[1]+": ") || !strings.Contains(err.Error(), c[2]) {
+			t.Errorf("%s: %v", c[0], err)
+		}
+	}
+	if err := os.WriteFile(name, []byte(`{"board":{"kind":"sim","dac":"ad5676r"}}`), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if cfg, _, err := readBoard(name); err != nil || !slices.ContainsFunc(slices.Collect(cfg.Board.Chips()), func(c hal.Chip) bool { return c.Part == hal.AD5676R }) {
+		t.Errorf("a board of another DAC: %v, %v", cfg.Board, err)
 	}
 }
 

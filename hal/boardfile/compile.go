@@ -44,6 +44,13 @@ func (m *maker) bad(field, limit, format string, args ...any) {
 	m.errs = append(m.errs, &hal.Problem{Field: field, Limit: limit, Text: fmt.Sprintf(format, args...)})
 }
 
+// when notes it where that is so.
+func (m *maker) when(wrong bool, field, limit, format string, args ...any) {
+	if wrong {
+		m.bad(field, limit, format, args...)
+	}
+}
+
 func (m *maker) span(field string, v, low, high int64) {
 	if v < low || v > high {
 		m.bad(field, fmt.Sprintf("%d to %d", low, high), "%d", v)
@@ -57,9 +64,7 @@ func (f *File) Board() (hal.Board, error) {
 		m.bad("format", fmt.Sprint(Format), "%d", f.Format)
 		return hal.Board{}, errors.Join(m.errs...)
 	}
-	if f.Name == "" {
-		m.bad("name", "a name", "there is none")
-	}
+	m.when(f.Name == "", "name", "a name", "there is none")
 	m.buses = m.names("buses", len(f.Buses), func(i int) string { return f.Buses[i].Name })
 	m.muxes = m.names("muxes", len(f.Muxes), func(i int) string { return f.Muxes[i].Name })
 	m.latch = m.names("latches", len(f.Latches), func(i int) string { return f.Latches[i].Name })
@@ -211,22 +216,14 @@ func (m *maker) bus(i int) {
 	b := &m.f.Buses[i]
 	at := fmt.Sprintf("buses[%d].", i)
 	kind, ok := kinds[b.Kind]
-	if !ok {
-		m.bad(at+"kind", "i2c or spi", "%q", b.Kind)
-	}
+	m.when(!ok, at+"kind", "i2c or spi", "%q", b.Kind)
 	ours := false // a channel of a mux of ours
 	if j, known := m.muxes[b.Mux]; known {
 		ours = !m.f.Muxes[j].Kernel
 	}
-	if ours && b.Device != "" {
-		m.bad(at+"device", "none", "mux %q is the agent's to switch, and its channel no device", b.Mux)
-	}
-	if b.Bridge != nil && (b.Device != "" || kind != hal.SPI) {
-		m.bad(at+"bridge", "an SPI bus without a device", "%s %q", b.Kind, b.Device)
-	}
-	if ok && !ours && b.Bridge == nil && !isDevice(kind, b.Device) {
-		m.bad(at+"device", map[hal.BusKind]string{hal.I2C: "/dev/i2c-N or periph:NAME", hal.SPI: "/dev/spidevN. or periph:NAME."}[kind], "%q", b.Device)
-	}
+	m.when(ours && b.Device != "", at+"device", "none", "mux %q is the agent's to switch, and its channel no device", b.Mux)
+	m.when(b.Bridge != nil && (b.Device != "" || kind != hal.SPI), at+"bridge", "an SPI bus without a device", "%s %q", b.Kind, b.Device)
+	m.when(ok && !ours && b.Bridge == nil && !isDevice(kind, b.Device), at+"device", map[hal.BusKind]string{hal.I2C: "/dev/i2c-N or periph:NAME", hal.SPI: "/dev/spidevN. or periph:NAME."}[kind], "%q", b.Device)
 	if j := slices.IndexFunc(m.f.Buses[:i], func(o Bus) bool { return o.Device == b.Device }); j >= 0 && b.Device != "" {
 		m.bad(at+"device", "a device of its own", "%s is that of buses[%d]", b.Device, j)
 	}
@@ -240,13 +237,9 @@ func (m *maker) bus(i int) {
 	} else if b.Hz != 0 {
 		m.bad(at+"hz", "none", "the clock is that of the wires of mux %q", b.Mux)
 	}
-	if b.Mux == "" && b.Channel != 0 {
-		m.bad(at+"channel", "none", "channel %d of no mux", b.Channel)
-	}
+	m.when(b.Mux == "" && b.Channel != 0, at+"channel", "none", "channel %d of no mux", b.Channel)
 	if r := b.Recovery; r != nil {
-		if kind != hal.I2C || b.Mux != "" {
-			m.bad(at+"recovery", "an I2C bus that is no channel of a mux", "nothing to free")
-		}
+		m.when(kind != hal.I2C || b.Mux != "", at+"recovery", "an I2C bus that is no channel of a mux", "nothing to free")
 		scl, sda := m.line(at+"recovery.scl", &r.SCL), m.line(at+"recovery.sda", &r.SDA)
 		out.SCL, out.SDA = &scl, &sda
 	}
@@ -370,9 +363,7 @@ func (m *maker) line(field string, l *Line) hal.Line {
 
 // gpioLatch makes a latch of lines, on a bus of its own.
 func (m *maker) gpioLatch(at string, l *Latch) {
-	if l.Bus != "" || l.Addr != 0 {
-		m.bad(at+"bus", "none", "lines of the machine are on no bus")
-	}
+	m.when(l.Bus != "" || l.Addr != 0, at+"bus", "none", "lines of the machine are on no bus")
 	m.span(at+"lines", int64(len(l.Lines)), 4, 16)
 	bus := hal.Bus{Name: l.Name, Kind: hal.I2C, Device: "gpio " + l.Name, Speed: hal.GPIOLatchClock}
 	for i := range l.Lines {

@@ -4,5 +4,6 @@
 //
 // A file is refused as a whole: every fault of it is told at once, each by its field.
 // It never opens a bus, and it knows nothing that is not on the board: who the node
-// is, and to whom it reports, is configuration.
+// is, and to whom it reports, is configuration. Of that, Config is the object `board`,
+// which names a file or a default board.
 package boardfile

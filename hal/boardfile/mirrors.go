@@ -10,15 +10,11 @@ import (
 func (m *maker) mirrors(f *Mirrors) {
 	ports := len(f.A)
 	m.span("mirrors.a", int64(ports), 1, hal.MaxCrossbarPorts)
-	if len(f.B) != ports {
-		m.bad("mirrors.b", fmt.Sprintf("%d mirrors, as of a", ports), "%d", len(f.B))
-	}
+	m.when(len(f.B) != ports, "mirrors.b", fmt.Sprintf("%d mirrors, as of a", ports), "%d", len(f.B))
 	t := &f.Temperature
 	out := &hal.Mirrors{Ports: ports, DAC: m.part("mirrors.dac", f.DAC, hal.RoleMirrorDAC), ADC: m.part("mirrors.adc", f.ADC, hal.RoleADC),
 		Temp: hal.MirrorTemp{Part: m.part("mirrors.temperature.part", t.Part, hal.RoleTemperature), Bus: m.onBus("mirrors.temperature.bus", t.Bus, "i2c"), Addr: uint16(t.Addr)}}
-	if out.ADC != hal.NoPart && out.ADC.Like() != hal.ADS7138 {
-		m.bad("mirrors.adc", "ads7138, or one like it", "nobody reads monitors by %s", out.ADC)
-	}
+	m.when(out.ADC != hal.NoPart && out.ADC.Like() != hal.ADS7138, "mirrors.adc", "ads7138, or one like it", "nobody reads monitors by %s", out.ADC)
 	for i, d := range f.DACs {
 		at := fmt.Sprintf("mirrors.dacs[%d].", i)
 		m.span(at+"select", int64(d.Select), 0, maxSelect)

@@ -91,9 +91,7 @@ func (m *maker) kind(i int) {
 			{"dac", t.DAC != ""}, {"adc", t.ADC != ""}, {"temperature", t.Temperature != ""}, {"rail", t.Rail != ""},
 			{"lane_enable", t.LaneEnable != ""}, {"heaters", t.Heaters != nil}, {"guard", t.Guard != nil}, {"lanes", t.Lanes != nil}, {"rail_shunt_milliohm", t.Shunt != 0},
 		} {
-			if x.set {
-				m.bad(at+x.field, "none", "of control cmis, whose controller has it")
-			}
+			m.when(x.set, at+x.field, "none", "of control cmis, whose controller has it")
 		}
 		if t.Memory != "" {
 			m.part(at+"memory", t.Memory, hal.RoleMemory)
@@ -197,9 +195,7 @@ func (m *maker) heaters(field string, chips [][]string, dac hal.Part, o *hal.Opt
 			o.Heaters[k] = hal.Output{Chip: uint8(c), Channel: uint8(ch)}
 		}
 	}
-	if len(seen) < o.Cells() {
-		m.bad(field, fmt.Sprintf("all %d cells", o.Cells()), "%d have a channel", len(seen))
-	}
+	m.when(len(seen) < o.Cells(), field, fmt.Sprintf("all %d cells", o.Cells()), "%d have a channel", len(seen))
 }
 
 func (m *maker) bundle(i int) {
@@ -222,18 +218,14 @@ func (m *maker) bundle(i int) {
 		out.Modules = append(out.Modules, mod)
 	}
 	if control == "cmis" {
-		if bu.Latch != "" {
-			m.bad(at+"latch", "none", "its controllers do what a latch does")
-		}
+		m.when(bu.Latch != "", at+"latch", "none", "its controllers do what a latch does")
 	} else if l, ok := m.known(at+"latch", "latches", m.latch, bu.Latch); ok {
 		out.Latch, out.Shift = l, uint8(bu.FirstPin)
 		pins := 8 * m.b.Latches[l].Part.Data().Channels
 		if n := len(m.f.Latches[l].Lines); n > 0 {
 			pins = n
 		}
-		if bu.FirstPin%4 != 0 || bu.FirstPin < 0 || bu.FirstPin > pins-4 {
-			m.bad(at+"first_pin", fmt.Sprintf("0, 4 and so on to %d", pins-4), "%d", bu.FirstPin)
-		}
+		m.when(bu.FirstPin%4 != 0 || bu.FirstPin < 0 || bu.FirstPin > pins-4, at+"first_pin", fmt.Sprintf("0, 4 and so on to %d", pins-4), "%d", bu.FirstPin)
 		for j := range m.b.Bundles {
 			if o := &m.f.Bundles[j]; o.Latch == bu.Latch && o.FirstPin == bu.FirstPin {
 				m.bad(at+"first_pin", "pins of its own", "pin %d of %q is of bundles[%d]", bu.FirstPin, bu.Latch, j)
@@ -261,9 +253,7 @@ func (m *maker) module(at string, mod *Module) (out hal.Module, control string) 
 		{"eeprom", mod.EEPROM != 0, t.Memory != ""}, {"rail", mod.Rail != 0, chips}, {"lane_enable", mod.LaneEnable != 0, chips},
 		{"pattern", mod.Pattern != 0, mod.Pattern != 0 && chips},
 	} {
-		if x.set != x.want {
-			m.bad(at+x.field, map[bool]string{true: "a value", false: "none"}[x.want], "of control %s", t.Control)
-		}
+		m.when(x.set != x.want, at+x.field, map[bool]string{true: "a value", false: "none"}[x.want], "of control %s", t.Control)
 	}
 	slow, field := mod.Slow, "slow"
 	if !chips {
@@ -301,9 +291,7 @@ const maxSelect = 79
 // behind puts a module behind its mux.
 func (m *maker) behind(at string, mod *Module, bus string, out *hal.Module) {
 	if mod.Mux == "" {
-		if mod.Channel != 0 {
-			m.bad(at+"channel", "none", "channel %d of no mux", mod.Channel)
-		}
+		m.when(mod.Channel != 0, at+"channel", "none", "channel %d of no mux", mod.Channel)
 		return
 	}
 	n, ok := m.known(at+"mux", "muxes", m.muxes, mod.Mux)

@@ -34,8 +34,8 @@ func ParsePort(s string) (sim.Port, error) {
 	return p, nil
 }
 
-// ParseFibre reads two ports, such as 0/external1-1/external2.
-func ParseFibre(s string) (Fibre, error) {
+// parseFibre reads two ports, such as 0/external1-1/external2.
+func parseFibre(s string) (Fibre, error) {
 	left, right, ok := strings.Cut(s, "-")
 	a, errA := parsePort(left)
 	b, errB := parsePort(right)

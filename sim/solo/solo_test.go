@@ -124,12 +124,12 @@ func TestLiveBoardKeepsRealTime(t *testing.T) {
 }
 
 func TestFibresAreParsedAndLaid(t *testing.T) {
-	f, err := ParseFibre("0/external1-1/external2")
+	f, err := parseFibre("0/external1-1/external2")
 	if err != nil || f.A != (sim.Port{Bundle: 0, Path: hal.LOSExternal1}) || f.B != (sim.Port{Bundle: 1, Path: hal.LOSExternal2}) {
 		t.Errorf("%+v, %v", f, err)
 	}
 	for _, s := range []string{"", "0/external1", "0/loopback-1/external1", "x/external1-1/external1", "0/external1-1/external1-2/external1"} {
-		if _, err := ParseFibre(s); err == nil {
+		if _, err := parseFibre(s); err == nil {
 			t.Errorf("%q was taken", s)
 		}
 	}
