@@ -281,15 +281,10 @@ func (a axis) value(v float64) string {
 
 // plainDigits writes a number without an exponent; thousands are parted.
 func plainDigits(v float64, digits int) string {
-	s := strconv.FormatFloat(v, 'g', digits, 64)
-	if f, err := strconv.ParseFloat(s, 64); err == nil {
-		s = strconv.FormatFloat(f, 'f', -1, 64)
-		if n := int(f); float64(n) == f && (n >= 10000 || n <= -10000) {
-			s = fmt.Sprintf("%d\u2009%03d", n/1000, max(n, -n)%1000)
-			if n >= 1e6 {
-				s = fmt.Sprintf("%d\u2009%03d\u2009%03d", n/1e6, n/1000%1000, n%1000)
-			}
-		}
+	v, _ = strconv.ParseFloat(strconv.FormatFloat(v, 'g', digits, 64), 64) // which reads what it wrote
+	s := strconv.FormatFloat(v, 'f', -1, 64)
+	for i := strings.IndexByte(s+".", '.') - 3; i > 0 && s[i-1] >= '0' && math.Abs(v) >= 10000; i -= 3 { // not behind a sign
+		s = s[:i] + "\u2009" + s[i:]
 	}
 	return s
 }

@@ -2,6 +2,7 @@ package study
 
 import (
 	"fmt"
+	"math"
 	"regexp"
 	"strconv"
 	"strings"
@@ -62,5 +63,19 @@ func TestSeriesAreToldApart(t *testing.T) {
 	l := looks([]Chart{{Series: []Series{{Name: "JRT"}, {Name: "JRT" + paperMark}, {Name: "infinitehbd-k2"}}}, {Series: []Series{{Name: "ideal"}, {Name: "JRT"}}}})
 	if l["JRT"] != l["JRT"+paperMark] || l["JRT"] == l["ideal"] || l["infinitehbd-k2"].colour != "#d55e00" {
 		t.Errorf("%v", l)
+	}
+}
+
+// Goal: a number on a chart is in groups of three digits, however long it is.
+// Method: numbers beside each new group, signs, halves, and what is no number.
+func TestNumbersAreInGroups(t *testing.T) {
+	for v, want := range map[float64]string{
+		0: "0", 9999: "9999", -9999: "-9999", 10000: "10 000", -10000: "-10 000", 100000: "100 000", -123456: "-123 456", 999999: "999 999", 1e6: "1 000 000",
+		-5e6: "-5 000 000", 123456000: "123 456 000", 999999999: "999 999 999", 1e9: "1 000 000 000", -2.5e9: "-2 500 000 000", 1e12: "1 000 000 000 000",
+		1e19: "10 000 000 000 000 000 000", 12345.5: "12 345.5", 0.123456789: "0.123456789", 9999.9999999: "10 000", math.Inf(1): "+Inf", math.Inf(-1): "-Inf",
+	} {
+		if got := plainDigits(v, 9); got != strings.ReplaceAll(want, " ", "\u2009") {
+			t.Errorf("%g: %q, want %q", v, got, want)
+		}
 	}
 }
