@@ -188,7 +188,7 @@ func studyCompare(ctx context.Context, s *studyRun) error {
 
 // bounded is so many units; far beyond any limit stays so.
 func bounded(n int, unit time.Duration) time.Duration {
-	return time.Duration(min(max(n, -1), 1<<30)) * unit
+	return time.Duration(min(max(n, -1<<30), 1<<30)) * unit
 }
 
 const maxParallel = 1024

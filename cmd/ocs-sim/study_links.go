@@ -119,9 +119,9 @@ func studyFlows(ctx context.Context, s *studyRun) error {
 		return err
 	}
 	cfg.Faults.Trace = faults.Trace
-	cfg.Faults.Bypass, cfg.Faults.Reload = time.Duration(*bypass)*time.Microsecond, time.Duration(*reload)*time.Second
+	cfg.Faults.Bypass, cfg.Faults.Reload = bounded(*bypass, time.Microsecond), bounded(*reload, time.Second)
 	cfg.Patterns = strings.Split(*patterns, ",")
-	cfg.Compute = time.Duration(*micros) * time.Microsecond
+	cfg.Compute = bounded(*micros, time.Microsecond)
 	if s.gather == nil {
 		cfg.Clock, cfg.Memory = processorTime, memoryInUse
 	}

@@ -355,11 +355,13 @@ func TestProgressBar(t *testing.T) {
 // Goal: the study of flows refuses what is out of its limits by the flag and
 // the limit, and prints rows, models and no memory that nobody asked for.
 func TestStudyFlows(t *testing.T) {
-	for flag, value := range map[string]string{"leaves": "1", "max-gpus": "12", "gpus-per-leaf": "33", "spines": "40", "patterns": "ring,star", "iterations": "0", "live": "99999999", "min-gpus": "0", "compute-us": "0", "days": "-1", "spares": "33", "bypass-us": "-1", "reload-s": "100000"} {
-		code, text := printed(t, "study", "flows", "-json", "-"+flag, value)
-		var out struct{ Error struct{ Field, Limit string } }
-		if err := json.Unmarshal([]byte(text), &out); err != nil || code != exitUsage || out.Error.Field != flag || out.Error.Limit == "" {
-			t.Errorf("-%s %s: exit %d: %s", flag, value, code, text)
+	for flag, values := range map[string]string{"leaves": "1", "max-gpus": "12", "gpus-per-leaf": "33", "spines": "40", "patterns": "ring,star", "iterations": "0", "live": "99999999", "min-gpus": "0", "compute-us": "0 18446744073709553 9223372036854775807", "days": "-1", "spares": "33", "bypass-us": "-1 18446744073709552 -9223372036854775808", "reload-s": "86401 18446744074 9223372036854775807"} {
+		for value := range strings.SplitSeq(values, " ") { // some so large that nanoseconds of them are within the limit
+			code, text := printed(t, "study", "flows", "-json", "-"+flag, value)
+			var out struct{ Error struct{ Field, Limit string } }
+			if err := json.Unmarshal([]byte(text), &out); err != nil || code != exitUsage || out.Error.Field != flag || out.Error.Limit == "" {
+				t.Errorf("-%s %s: exit %d: %s", flag, value, code, text)
+			}
 		}
 	}
 	code, text := printed(t, "study", "flows", "-json", "-leaves", "4", "-spines", "4", "-gpus-per-leaf", "8", "-max-gpus", "16", "-jobs", "3", "-all-to-all-jobs", "2", "-sets", "1", "-live", "0", "-days", "3")

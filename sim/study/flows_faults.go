@@ -34,13 +34,11 @@ type FaultsConfig struct {
 }
 
 func (c FaultsConfig) validate() error {
-	switch {
-	case c.Spares < 0 || c.Spares > faultRings:
+	if c.Spares < 0 || c.Spares > faultRings {
 		return invalid("spares", fmt.Sprintf("0 to %d, one a ring", faultRings), "%d is out of range", c.Spares)
-	case c.Reload < 0 || c.Reload > maxReload:
-		return invalid("reload-s", fmt.Sprintf("0 to %d", int(maxReload.Seconds())), "%v is out of range", c.Reload.Seconds())
 	}
-	return within(span{"days", c.Days, 0, maxFaultDays}, span{"bypass-us", int(c.Bypass.Microseconds()), 0, int(time.Minute.Microseconds())})
+	return within(span{"days", c.Days, 0, maxFaultDays}, span{"bypass-us", int(c.Bypass.Microseconds()), 0, int(time.Minute.Microseconds())},
+		span{"reload-s", int(c.Reload.Seconds()), 0, int(maxReload.Seconds())})
 }
 
 // FlowsFaults is all jobs over all faults.
