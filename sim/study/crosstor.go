@@ -2,6 +2,7 @@ package study
 
 import (
 	"fmt"
+	"slices"
 
 	"ringlight/mzi/detmath"
 	"ringlight/planner/ring"
@@ -56,6 +57,8 @@ func (c CrossTorConfig) validate() error {
 		return invalid("nodes-per-tor", fmt.Sprintf("a divisor of the number of nodes (%d)", size.Nodes), "%d is none", c.PerToR)
 	case len(c.Domains) == 0:
 		return invalid("nodes-per-domain", "at least one size", "none given")
+	case slices.Min(c.Domains) > size.Nodes:
+		return invalid("nodes-per-domain", fmt.Sprintf("a size of at most %d, the nodes of the cluster", size.Nodes), "%d is the smallest", slices.Min(c.Domains))
 	}
 	for _, d := range c.Domains {
 		if d < c.PerToR || d%c.PerToR != 0 {

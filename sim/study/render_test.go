@@ -239,6 +239,7 @@ func TestStudiesRefuse(t *testing.T) {
 		{"ratios", iid([]float64{math.NaN()}, 1)}, {"runs", iid([]float64{0.1}, 0)}, {"runs", iid([]float64{0.1}, maxRuns+1)},
 		{"k", cross(func(c *CrossTorConfig) { c.K = 5 })}, {"k", cross(func(c *CrossTorConfig) { c.K = 0 })},
 		{"gpus-total", cross(func(c *CrossTorConfig) { c.GPUs = 8190 })}, {"nodes-per-tor", cross(func(c *CrossTorConfig) { c.PerToR = 3 })},
+		{"nodes-per-domain", cross(func(c *CrossTorConfig) { c.GPUs = 64 })},
 		{"nodes-per-domain", cross(func(c *CrossTorConfig) { c.Domains = nil })}, {"nodes-per-domain", cross(func(c *CrossTorConfig) { c.Domains = []int{7} })},
 		{"tp", cross(func(c *CrossTorConfig) { c.TP = 30 })}, {"gpus", cross(func(c *CrossTorConfig) { c.GPUsPerNode = 0 })},
 		{"gpu-cost", cost([]int{32}, 0)}, {"tp", cost([]int{16, 32}, 1)}, {"model", noModel}, {"gpus-total", noGPUs},
