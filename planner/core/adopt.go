@@ -58,8 +58,10 @@ func (c *Circuits) adopt() {
 		links += c.findJobs(at)
 		records = append(records, journal.Encode(mapKey(at), recordOf(c.Evidence.maps[at])))
 	}
-	for _, at := range c.Evidence.lightAsLayers(silent) {
-		records = append(records, journal.Encode(mapKey(at), recordOf(c.Evidence.maps[at])))
+	if c.Evidence.fab.Direct != nil {
+		for _, at := range c.Evidence.lightAsLayers(silent) {
+			records = append(records, journal.Encode(mapKey(at), recordOf(c.Evidence.maps[at])))
+		}
 	}
 	if len(records) == 0 {
 		return
@@ -71,20 +73,31 @@ func (c *Circuits) adopt() {
 	c.j.Note(journal.Info, "circuits adopted", journal.Note{Rule: "adopt", Node: -1, Gen: c.Table.Numbers.Gen, Text: fmt.Sprintf("%d links of %d jobs as their switches report them", links, len(c.jobs.all))})
 }
 
-// lightAsLayers gives servers that say nothing of circuits - they lost power, or are not heard
-// yet - those by which layers join them to others of their job, and tells which: the fibre of
-// an interface whose other end is used, or that other interfaces of the server use for that
-// job, or the only one of the two that a job has.
+// lightAsLayers gives servers joined directly that say nothing of circuits - they lost power,
+// or are not heard yet - those by which layers join them to others of their job, and tells
+// which: the fibre of an interface whose other end is used, or that other interfaces of the
+// server use for that job, or the only one of the two that a job has.
 func (e *evidence) lightAsLayers(silent []int) (lit []int) {
+	cold, joined := make([]bool, len(e.maps)), make([][]bool, e.fab.Mirrors()) // by switch; by layer and port, for a job
+	for _, at := range silent {
+		cold[at] = true
+	}
+	for layer := range joined {
+		joined[layer] = make([]bool, len(e.maps[layer].to))
+		for a, b := range e.maps[layer].to {
+			if b >= 0 && e.maps[layer].job[a] != 0 {
+				joined[layer][a], joined[layer][b] = true, true
+			}
+		}
+	}
 	lights := func(layer int, port, far int32, id proto.JobID) bool {
-		own, other, m := e.layout.pathSlot(layer, port), e.layout.pathSlot(layer, far), e.maps[layer]
+		own, other := e.layout.pathSlot(layer, port), e.layout.pathSlot(layer, far)
 		d, end := e.maps[own.sw], e.maps[other.sw]
-		if id == 0 || !slices.Contains(silent, own.sw) || !e.layout.free(d, int32(own.a), int32(own.b)) {
+		if id == 0 || !cold[own.sw] || !e.layout.free(d, int32(own.a), int32(own.b)) {
 			return false
 		}
 		server, path := e.fab.PortEnd(int(port))
-		beside := int32(e.fab.Port(server, 1-path))
-		is := end.to[other.a] == int32(other.b) && end.job[other.a] == id || m.job[beside] == 0 && !slices.Contains(m.to, beside)
+		is := end.to[other.a] == int32(other.b) && end.job[other.a] == id || !joined[layer][e.fab.Port(server, 1-path)]
 		for face := range e.fab.Degree {
 			is = is || d.to[face] == int32(e.fab.PathPort(face, path)) && d.job[face] == id
 		}
@@ -93,7 +106,7 @@ func (e *evidence) lightAsLayers(silent []int) (lit []int) {
 		}
 		return is
 	}
-	for more := e.fab.Direct != nil && len(silent) > 0; more; {
+	for more := true; more; {
 		more = false
 		for layer := range e.fab.Mirrors() {
 			for a, b := range e.maps[layer].to {
