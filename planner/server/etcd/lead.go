@@ -57,11 +57,11 @@ func (s *Store) elect() error {
 	}
 	r, err := s.client.Txn(ctx).If(clientv3.Compare(clientv3.CreateRevision(key), "=", 0)).
 		Then(clientv3.OpPut(key, s.cfg.Who, clientv3.WithLease(l.ID))).Commit()
-	if err == nil && !r.Succeeded {
-		err = errTaken
-	}
 	if err == nil {
 		err = s.same(r.Header)
+	}
+	if err == nil && !r.Succeeded {
+		err = errTaken
 	}
 	if err != nil {
 		s.revoke(l.ID)
