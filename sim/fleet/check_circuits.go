@@ -260,13 +260,13 @@ func (c *circuits) look(st *station) {
 // stand looks at everything when all is quiet.
 func (c *circuits) stand() {
 	for s := range c.guarded {
-		want := c.desired[s][c.last[s]]
+		want := c.sent(s, c.desired[s][c.last[s]])
 		if c.last[s] == 0 || c.off[s] || len(want) == 0 && c.reported[s] == 0 {
 			continue // mirrors at rest may pass light by chance; no plan has parked them
 		}
 		// Mirrors that begin anew align when light comes: of what is gone they may yet.
 		lit := slices.DeleteFunc(c.r.mirrors.Lit(c.r.world, s), func(x circuit.Pair) bool { return c.isGone(s, int(x.A)) })
-		want = slices.DeleteFunc(slices.Clone(c.sent(s, want)), func(x proto.Circuit) bool { return c.isGone(s, int(x.A)) })
+		want = slices.DeleteFunc(slices.Clone(want), func(x proto.Circuit) bool { return c.isGone(s, int(x.A)) })
 		if len(lit) != len(want) {
 			c.violate(s, "old or new", fmt.Sprintf("light passes %d times, generation %d has %d circuits", len(lit), c.last[s], len(want)))
 		}
