@@ -90,13 +90,7 @@ func readGroups(data []byte) ([][]proto.NodeID, error) {
 }
 
 func without(a, b []proto.NodeID) []proto.NodeID {
-	out := []proto.NodeID{}
-	for _, n := range a {
-		if !slices.Contains(b, n) {
-			out = append(out, n)
-		}
-	}
-	return out
+	return slices.DeleteFunc(listOf(a), func(n proto.NodeID) bool { return slices.Contains(b, n) })
 }
 
 // sidesSwitched counts the sides of nodes that lead elsewhere.
