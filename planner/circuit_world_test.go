@@ -204,9 +204,14 @@ func (w *coreWorld) outage(d time.Duration) {
 	w.step(Event{Kind: LinkDown})
 	w.run(d)
 	w.away = false
+	w.forgotten()
+	w.step(Event{Kind: LinkUp})
+}
+
+// forgotten: the broker has lost what it retained, and all that are there say again what counts.
+func (w *coreWorld) forgotten() {
 	clear(w.retained)
 	w.order = nil
-	w.step(Event{Kind: LinkUp})
 	for s := range w.switches {
 		if v := &w.switches[s]; v.up {
 			w.birthNote(v)

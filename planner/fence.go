@@ -90,9 +90,11 @@ func (p *Planner) onPlanner(m *proto.PlannerState, retained bool) {
 	case m.Online:
 		p.heardRival(m)
 	default:
-		if r := p.others.ended(m, p.j.Now); r != nil {
+		if r, gave := p.others.ended(m, p.j.Now); r != nil {
 			r.behind = behind(p.election.stored, m.Stored)
-			above{p}.Voiced() // who heard it first takes nothing of ours
+			if gave {
+				above{p}.Voiced() // who heard it first takes nothing of ours
+			}
 		}
 	}
 }

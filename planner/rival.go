@@ -91,18 +91,19 @@ func (x *rivals) heard(m *proto.PlannerState, now time.Duration) (r *rival, firs
 
 // ended takes the notice that one is not in service: it waits, or is dead. It is
 // believed of one that gave way; a death note alone ends no waiting, since
-// whoever was forged dead beats on.
-func (x *rivals) ended(m *proto.PlannerState, now time.Duration) (r *rival) {
+// whoever was forged dead beats on. gave: it waits since now.
+func (x *rivals) ended(m *proto.PlannerState, now time.Duration) (r *rival, gave bool) {
 	r = x.find(m.Planner, m.Life)
 	if r == nil && m.Standby && len(x.list) < maxRivals {
 		x.list = append(x.list, rival{planner: m.Planner, life: m.Life, term: m.Term, layout: m.Layout, first: now})
 		r = &x.list[len(x.list)-1]
 	}
 	if r != nil && m.Standby {
+		gave = !r.standby
 		r.standby, r.beats, r.last, r.host = true, 0, now, m.Host
 		r.mate, r.stored = x.mates != 0 && m.Election == x.mates, m.Stored
 	}
-	return r
+	return r, gave
 }
 
 // gaveWay: one of that life had the term, and stands by.

@@ -40,8 +40,7 @@ func (c *Circuits) Gathered() {
 // knows nothing. Of a pair the one with the later generation is believed.
 func (c *Circuits) adopt() {
 	c.Table.Numbers.Fresh = false
-	var records []journal.Record
-	links, silent := 0, []int(nil)
+	links, known, silent := 0, []int(nil), []int(nil) // maps
 	for at := range c.Evidence.maps {
 		var from *switchView
 		for _, s := range c.Evidence.layout.switchesOf(at) {
@@ -56,19 +55,20 @@ func (c *Circuits) adopt() {
 		}
 		c.Evidence.maps[at] = c.Evidence.mapFrom(from)
 		links += c.findJobs(at)
-		records = append(records, journal.Encode(mapKey(at), recordOf(c.Evidence.maps[at])))
+		known = append(known, at)
 	}
 	if c.Evidence.fab.Direct != nil {
-		for _, at := range c.Evidence.lightAsLayers(silent) {
-			records = append(records, journal.Encode(mapKey(at), recordOf(c.Evidence.maps[at])))
-		}
+		known = append(known, c.Evidence.lightAsLayers(silent)...)
 	}
-	if len(records) == 0 {
+	if len(known) == 0 {
 		return
 	}
 	c.Table.Numbers.Decided = c.Table.Numbers.Gen
-	records = append(records, journal.Encode(keyHead, head{c.Table.Numbers.Gen}))
-	c.j.Persist(records...)
+	var records []journal.Record
+	for _, at := range known {
+		records = append(records, journal.Encode(mapKey(at), recordOf(c.Evidence.maps[at])))
+	}
+	c.j.Persist(append(records, journal.Encode(keyHead, head{c.Table.Numbers.Gen}))...)
 	c.saveJobs()
 	c.j.Note(journal.Info, "circuits adopted", journal.Note{Rule: "adopt", Node: -1, Gen: c.Table.Numbers.Gen, Text: fmt.Sprintf("%d links of %d jobs as their switches report them", links, len(c.jobs.all))})
 }
